@@ -1,0 +1,30 @@
+"""Everything that can go wrong, as one small tree.
+
+DkrlsError                  the root: catch this to catch all of them
+├── InputError              the data cannot be used as it is (also a ValueError)
+├── SettingError            a setting or query is wrong (also a ValueError)
+├── ModelFileError          a file is not a model that this version reads
+└── OutputExistsError       an output is there already and may not be overwritten
+
+Messages say what is wrong, the value found, what was expected and what to try.
+"""
+
+
+class DkrlsError(Exception):
+    """Root of all errors raised on purpose by this package."""
+
+
+class InputError(DkrlsError, ValueError):
+    """The data cannot be used as it is."""
+
+
+class SettingError(DkrlsError, ValueError):
+    """A level setting, an option or a query is wrong."""
+
+
+class ModelFileError(DkrlsError):
+    """A file is not a model, or not one that this version reads."""
+
+
+class OutputExistsError(DkrlsError):
+    """An output is there already and may not be overwritten."""

@@ -1,0 +1,33 @@
+"""How far answers are from the truth, under the names used everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+NAMES = ("n", "rmse", "mae", "max_error", "normalized_max_error", "bias", "r2")
+
+
+def scores(truth: ArrayLike, answers: ArrayLike) -> dict[str, float]:
+    """Metrics over all cells whose truth is known (NaN: not known).
+
+    ``normalized_max_error`` is the largest error over the largest magnitude of the truth, as in
+    the paper. ``bias`` is the mean of answer minus truth. What has no value (no cell; ``r2`` of a
+    constant truth) is NaN.
+    """
+    t, a = np.asarray(truth, np.float64), np.asarray(answers, np.float64)
+    known = np.isfinite(t)
+    t, error = t[known], a[known] - t[known]
+    if t.size == 0:
+        return dict.fromkeys(NAMES, float("nan")) | {"n": 0}
+    largest, spread = np.abs(t).max(), np.sum((t - t.mean()) ** 2)
+    worst = float(np.abs(error).max())
+    return {
+        "n": int(t.size),
+        "rmse": float(np.sqrt(np.mean(error**2))),
+        "mae": float(np.abs(error).mean()),
+        "max_error": worst,
+        "normalized_max_error": worst / float(largest) if largest > 0 else float("nan"),
+        "bias": float(error.mean()),
+        "r2": 1.0 - float(np.sum(error**2) / spread) if spread > 0 else float("nan"),
+    }

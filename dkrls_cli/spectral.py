@@ -1,0 +1,72 @@
+"""The spectrum of a Gram matrix and what of it float64 can use. Plain arrays only."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from dkrls_cli.kernels import Array
+
+_ROUND_OFF = 4 * float(np.finfo(np.float64).eps)
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Hold BLAS to one thread: more of them slow small factorisations down."""
+    limit: AbstractContextManager[object] = _thread_pools().limit(limits=1, user_api="blas")
+    return limit
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Directions of a Gram matrix K = V diag(w) V' that a model works with.
+
+    Attributes
+    ----------
+    vectors
+        V, orthonormal columns (m, rank).
+    values
+        w, descending, none below 0 (rank,).
+    """
+
+    vectors: Array
+    values: Array
+
+    @property
+    def rank(self) -> int:
+        """Number of directions."""
+        return self.values.size
+
+    def solvable(self, ridge: float) -> Spectrum:
+        """Without the directions in which w + ridge is round-off: at most 4 eps times the largest.
+
+        A symmetric eigensolver errs by about eps times the norm, so there 1 / (w + ridge) would be
+        noise. With a ridge above that every direction stays: even one with a tiny w carries an
+        answer, as much as sqrt(w) / (w + ridge), and w need not be known better than the ridge.
+        """
+        live = self.values + ridge > _ROUND_OFF * self.values[0]
+        return self._first(int(np.count_nonzero(live)))
+
+    def expressible(self) -> Spectrum:
+        """Only the directions in which w itself is above round-off."""
+        return self.solvable(0.0)
+
+    def _first(self, rank: int) -> Spectrum:
+        if rank == self.rank:
+            return self
+        return Spectrum(np.ascontiguousarray(self.vectors[:, :rank]), self.values[:rank])
+
+
+def decompose(gram: Array) -> Spectrum:
+    """All directions of a Gram matrix (m, m)."""
+    with one_blas_thread():
+        values, vectors = np.linalg.eigh(gram)
+    return Spectrum(np.ascontiguousarray(vectors[:, ::-1]), np.maximum(values[::-1], 0.0))
