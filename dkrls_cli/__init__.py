@@ -33,6 +33,6 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for: ``dkrls --help`` needs none of them."""
     if name not in _ROOMS:
         raise AttributeError(f"module 'dkrls_cli' has no attribute '{name}'")
-    from importlib import import_module  # noqa: PLC0415
+    from importlib import import_module
 
     return getattr(import_module(f"dkrls_cli.{_ROOMS[name]}"), name)

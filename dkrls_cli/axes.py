@@ -7,7 +7,7 @@ calendar, text labels, or just positions) and how to read and write them in the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +19,8 @@ from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.kernels import Array
 
 Attributes = Mapping[str, Any]
+_CIRCLE = 360.0
+_EAST = ("degrees_east", "degree_east", "degrees_e", "degree_e", "degreese", "degreee")
 NO_ATTRIBUTES: Attributes = MappingProxyType({})
 
 
@@ -42,6 +44,10 @@ class Axis:
         Attributes of the coordinate, units and calendar of a time axis not among them.
     has_coordinate
         False for a dimension without a coordinate: the numbers are positions.
+    turn
+        Numbers this far apart are the same place: 360 for degrees of longitude, else None.
+    written
+        The numbers as the user writes them, where they are turns away from those the kernel sees.
     """
 
     name: str
@@ -51,6 +57,8 @@ class Axis:
     labels: tuple[str, ...] | None = None
     attrs: Attributes = field(default_factory=dict)
     has_coordinate: bool = True
+    turn: float | None = None
+    written: Array | None = None
 
     @property
     def size(self) -> int:
@@ -62,8 +70,61 @@ class Axis:
         """Units of the numbers, as far as known."""
         return self.time.units if self.time else str(self.attrs.get("units", ""))
 
+    @property
+    def plain(self) -> Array:
+        """The numbers as the user writes them."""
+        return self.numbers if self.written is None else self.written
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The coordinates in the user's terms, in their stored type where it can hold them."""
+        if self.labels is not None:
+            return np.array(self.labels)[self.numbers.astype(np.intp)]
+        return self.time.dates(self.numbers) if self.time else self.stored
+
+    @property
+    def stored(self) -> NDArray[Any]:
+        """The plain numbers in the stored type if it holds them all exactly, else in float64."""
+        if self.dtype == "str":
+            return self.plain
+        with np.errstate(invalid="ignore", over="ignore"):
+            stored = self.plain.astype(self.dtype)
+        return stored if np.array_equal(stored.astype(np.float64), self.plain) else self.plain
+
+    @property
+    def texts(self) -> list[str]:
+        """The coordinates as texts that `at` reads back."""
+        if self.labels is not None:
+            return [self.labels[int(n)] for n in self.numbers]
+        return (
+            self.time.texts(self.numbers) if self.time else [str(n) for n in self.stored.tolist()]
+        )
+
+    def at(self, values: Any) -> Axis:
+        """The axis at other coordinates, given in the user's terms: dates, labels or numbers."""
+        plain = self._plain(values)
+        numbers = self.unwrap(plain)
+        return replace(self, numbers=numbers, written=plain if self.turn else None)
+
     def encode(self, values: Any) -> Array:
-        """Coordinates in the user's terms as numbers: dates, labels or numbers."""
+        """Coordinates in the user's terms as the numbers that the kernel sees."""
+        return self.unwrap(self._plain(values))
+
+    def take(self, indices: Any) -> Axis:
+        """The axis at some of its own coordinates."""
+        written = None if self.written is None else self.written[indices]
+        return replace(self, numbers=self.numbers[indices], written=written)
+
+    def unwrap(self, plain: Array) -> Array:
+        """Numbers brought by whole turns into, or else nearest to, the range of the axis."""
+        if self.turn is None:
+            return plain
+        low, high = self.numbers.min(), self.numbers.max()
+        numbers = plain - self.turn * np.floor((plain - low) / self.turn)
+        below = (numbers > high) & (numbers - high > low + self.turn - numbers)
+        return np.asarray(np.where(below, numbers - self.turn, numbers))
+
+    def _plain(self, values: Any) -> Array:
         given = np.atleast_1d(np.asarray(values))
         if self.labels is not None:
             return self._positions(given)
@@ -72,7 +133,7 @@ class Axis:
         try:
             numbers = given.astype(np.float64)
         except (TypeError, ValueError):
-            bad = str(given.flat[0])
+            bad = next(str(v) for v in given.flat if not _is_number(v))
             raise SettingError(f"'{bad}' is not a number, as '{self.name}' needs.") from None
         return self._settle(numbers)
 
@@ -91,38 +152,7 @@ class Axis:
         if self.dtype != "float32":
             return numbers
         stored = numbers.astype(np.float32).astype(np.float64)
-        return np.where(np.isin(stored, self.numbers), stored, numbers)
-
-    def decode(self, numbers: Array) -> NDArray[Any]:
-        """Numbers in the user's terms, in the type they were stored in where it can hold them."""
-        if self.labels is not None:
-            return np.array(self.labels)[numbers.astype(np.intp)]
-        if self.time is not None:
-            return self.time.dates(numbers)
-        return self.stored(numbers)
-
-    def stored(self, numbers: Array) -> NDArray[Any]:
-        """Numbers in the stored type if it holds them all exactly, else as they are."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            stored = numbers.astype(self.dtype)
-        return stored if np.array_equal(stored.astype(np.float64), numbers) else numbers
-
-    def texts(self, numbers: Array) -> list[str]:
-        """Numbers as texts that `encode` reads back."""
-        if self.labels is not None:
-            return [self.labels[int(n)] for n in numbers]
-        if self.time is not None:
-            return self.time.texts(numbers)
-        if self.dtype == "float32":
-            narrow = numbers.astype(np.float32)
-            return [
-                repr(float(str(n))) if n == x else repr(float(x))
-                for n, x in zip(narrow, numbers, strict=True)
-            ]
-        return [
-            np.format_float_positional(n, trim="-") if _plain(n) else repr(float(n))
-            for n in numbers
-        ]
+        return np.where(np.isin(stored, self.plain), stored, numbers)
 
 
 def index_axis(name: str, size: int) -> Axis:
@@ -147,7 +177,38 @@ def axis_of(name: str, values: Any, attrs: Attributes = NO_ATTRIBUTES) -> Axis:
         raise InputError(
             f"Coordinates of '{name}' are of type {given.dtype}. Expected numbers, dates or texts."
         )
-    return Axis(name, given.astype(np.float64), given.dtype.name, attrs=attrs)
+    return number_axis(name, given, attrs)
+
+
+def number_axis(name: str, values: NDArray[Any], attrs: Attributes = NO_ATTRIBUTES) -> Axis:
+    """An axis of numbers; degrees of longitude are laid out without a jump from 360 to 0."""
+    plain = values.astype(np.float64)
+    axis = Axis(name, plain, values.dtype.newbyteorder("=").name, attrs=attrs)
+    if not is_longitude(axis) or not np.isfinite(plain).all():
+        return axis
+    return replace(axis, numbers=_without_jump(plain), turn=_CIRCLE, written=plain)
+
+
+def _without_jump(degrees: Array) -> Array:
+    """Degrees moved by whole turns, so that the widest gap is the way round the back."""
+    way_round = _CIRCLE - float(np.ptp(degrees))
+    if np.diff(np.sort(degrees), prepend=degrees.min()).max() <= way_round + 1e-6:
+        return degrees
+    ring = np.sort(np.mod(degrees, _CIRCLE))
+    widest = np.argmax(np.diff(ring, append=ring[0] + _CIRCLE))
+    start = ring[(widest + 1) % ring.size]
+    turns = np.floor((degrees - start) / _CIRCLE + 1e-9)
+    return np.asarray(degrees - _CIRCLE * (turns - turns[0]))
+
+
+def is_longitude(axis: Axis) -> bool:
+    """Whether a dimension is longitude in degrees, by its attributes or, without them, its name."""
+    units = str(axis.attrs.get("units", "")).lower().replace(" ", "_")
+    standard = str(axis.attrs.get("standard_name", "")).lower()
+    if units in _EAST or (standard == "longitude" and units.startswith("deg")):
+        return True
+    named = axis.name.lower() in ("lon", "longitude", "long", "lons", "longitudes")
+    return named and (units in ("", "degrees", "degree", "deg")) and axis.size > 1
 
 
 def text_axis(name: str, labels: Sequence[str], attrs: Attributes = NO_ATTRIBUTES) -> Axis:
@@ -164,5 +225,9 @@ def _some(labels: Sequence[str]) -> str:
     return shown if len(labels) <= 4 else f"{shown}, ... ({len(labels)} of them)"
 
 
-def _plain(number: float) -> bool:
-    return number == 0 or 1e-4 <= abs(number) < 1e16
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -122,11 +122,11 @@ class TimeScale:
         if np.isnat(dates).any():
             raise SettingError("A date is missing (NaT).")
         if self._epoch is None or (self.calendar in _MIXED and (dates < _REFORM).any()):
-            return self._from_texts([str(d) for d in dates])
+            return self._from_cftime(np.array([self._cftime(str(d)) for d in dates], object))
         return np.asarray((dates - self._epoch).astype(np.int64) / self._microseconds)
 
     def _from_cftime(self, dates: Dates) -> Array:
-        import cftime  # noqa: PLC0415
+        import cftime
 
         other = getattr(dates.flat[0], "calendar", self.calendar) if dates.size else self.calendar
         if other and _same_calendar(other) != _same_calendar(self.calendar):
@@ -134,7 +134,7 @@ class TimeScale:
         return np.asarray(cftime.date2num(dates, self.units, self.calendar), np.float64)
 
     def _cftime(self, text: str) -> Any:
-        import cftime  # noqa: PLC0415
+        import cftime
 
         fields = _fields(text)
         if fields is None:
@@ -163,7 +163,7 @@ class TimeScale:
             years = stamps.astype("datetime64[Y]").astype(np.int64) + 1970
             if years.size == 0 or (years.min() > 1678 and years.max() < 2262):
                 return stamps.astype("datetime64[ns]")
-        import cftime  # noqa: PLC0415
+        import cftime
 
         dates = cftime.num2date(numbers, self.units, self.calendar, only_use_cftime_datetimes=True)
         return np.asarray(dates, object)
@@ -174,7 +174,7 @@ class TimeScale:
         if stamps is not None:
             texts: list[str] = np.datetime_as_string(stamps, unit="us").tolist()
         else:
-            import cftime  # noqa: PLC0415
+            import cftime
 
             dates = cftime.num2date(numbers, self.units, self.calendar)
             texts = [d.isoformat(timespec="microseconds") for d in np.atleast_1d(dates)]
@@ -201,7 +201,7 @@ class TimeScale:
                 f"'{step}' is not a time step. Expected a number and Y, M, W, D, H, MIN or S: 7D."
             )
         first, last = self.numbers([start, stop])
-        unit = match[2].upper()
+        unit = "MIN" if re.match(r"P?T.*\dM$", step, re.IGNORECASE) else match[2].upper()
         if unit in ("Y", "M"):
             return self._month_steps(start, last, match[1], unit)
         width = float(match[1]) * _STEP_SECONDS[unit] * 1e6 / self._microseconds

@@ -29,7 +29,7 @@ user's choice:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
@@ -41,7 +41,7 @@ from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.kernels import Array, gram
 from dkrls_cli.levels import Level
 from dkrls_cli.spectral import Spectrum, decompose
-from dkrls_cli.tensors import Indices, Tensor, along, apply, contract, span
+from dkrls_cli.tensors import Indices, Slices, Tensor, along, apply, blocks, contract, span
 
 _POINTS_AT_ONCE = 2**17
 
@@ -62,6 +62,8 @@ class Cascade:
         The one ridge of the whole grid, or None for a ridge per level.
     dropped
         Share of the data's energy that ``compact`` left out.
+    mean
+        What the model falls back to far from data: it is taken out before, and added after.
     """
 
     levels: tuple[Level, ...]
@@ -71,6 +73,7 @@ class Cascade:
     core: Tensor
     joint_ridge: float | None = None
     dropped: float = 0.0
+    mean: float = 0.0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -96,16 +99,45 @@ class Cascade:
         array([0.891207, 0.808496])
         """
         asked = self._queries(queries if queries is not None else [None] * self.ndim)
+        return self._answers(asked, smooth)(tuple(slice(0, query.size) for query in asked))
+
+    def predict_blocks(
+        self, queries: Sequence[ArrayLike | None], cells: int, *, smooth: bool = False
+    ) -> Iterator[tuple[Slices, Array]]:
+        """The answers of :meth:`predict` in C order, block by block of about so many cells."""
+        asked = self._queries(queries)
+        answers = self._answers(asked, smooth)
+        for part in blocks([query.size for query in asked], cells):
+            yield part, answers(part)
+
+    def _answers(self, asked: Sequence[Array], smooth: bool) -> Callable[[Slices], Array]:
+        """What answers any part of a product grid; the work common to all parts is done here."""
+        axes = range(self.ndim)
         if self.joint_ridge is None:
-            return apply(self.core, [self._rows(axis, q, smooth) for axis, q in enumerate(asked)])
-        rows = [self._kernel_rows(axis, query) for axis, query in enumerate(asked)]
-        answers = apply(self._coefficients([True] * self.ndim), rows)
-        if not smooth:
-            nodes = [self._nodes(axis, query) for axis, query in enumerate(asked)]
-            known = [np.flatnonzero(n >= 0) for n in nodes]
-            data = [self._data_rows(axis, n[n >= 0]) for axis, n in enumerate(nodes)]
-            answers[np.ix_(*known)] = apply(self.core, data)
-        return answers
+            rows = [self._rows(axis, asked[axis], smooth) for axis in axes]
+            passed = all(row.ndim == 1 for row in rows)
+            tensor, mean = (self.core, 0.0) if passed else (self._centred(), self.mean)
+
+            def level_answers(part: Slices) -> Array:
+                result = apply(tensor, [rows[axis][part[axis]] for axis in axes])
+                result += mean
+                return result
+
+            return level_answers
+        nodes = [self.nodes(axis, asked[axis], smooth) for axis in axes]
+        kernel_rows = [self.kernel_rows(axis, asked[axis]) for axis in axes]
+        coefficients = self._coefficients([True] * self.ndim)
+
+        def joint_answers(part: Slices) -> Array:
+            result = apply(coefficients, [kernel_rows[axis][part[axis]] for axis in axes])
+            result += self.mean
+            here = [nodes[axis][part[axis]] for axis in axes]
+            known = np.ix_(*[np.flatnonzero(n >= 0) for n in here])
+            data = [self._data_rows(axis, here[axis][here[axis] >= 0]) for axis in axes]
+            result[known] = apply(self.core, data)
+            return result
+
+        return joint_answers
 
     def predict_points(self, points: Sequence[ArrayLike], *, smooth: bool = False) -> Array:
         """Answers at N scattered points, given as one vector of N coordinates per axis.
@@ -123,7 +155,7 @@ class Cascade:
         return answers
 
     def _some_points(self, asked: Sequence[Array], smooth: bool) -> Array:
-        nodes = [self._nodes(axis, query, smooth) for axis, query in enumerate(asked)]
+        nodes = [self.nodes(axis, query, smooth) for axis, query in enumerate(asked)]
         passed = np.stack([n >= 0 for n in nodes])  # (axes, points)
         if self.joint_ridge is not None:
             passed[:] = passed.all(axis=0)
@@ -161,21 +193,24 @@ class Cascade:
             assert frame is not None  # else it is looked up
             return frame[nodes[axis][part]]
 
-        tensor = self._coefficients(solved) if any(solved) else self.core
         looked_up = {a: nodes[a] for a, p in enumerate(passed) if p and self.frames[a] is None}
-        return contract(tensor, queries[0].size, rows, looked_up, widest=max(self.shape))
+        count, widest = queries[0].size, max(self.shape)
+        if not asked:
+            return contract(self.core, count, rows, looked_up, widest)
+        tensor = self._coefficients(solved) if any(solved) else self._centred()
+        return contract(tensor, count, rows, looked_up, widest) + self.mean
 
     def _answering(self, axis: int, queries: Array, solved: bool) -> Callable[[Array], Array]:
         """What makes the rows of new coordinates: the kernel, or where they are many its series."""
         solve = None if solved else self._solve(axis)
 
         def rows(query: Array) -> Array:
-            kernel_rows = self._kernel_rows(axis, query)
+            kernel_rows = self.kernel_rows(axis, query)
             return kernel_rows if solve is None else kernel_rows @ solve
 
         if queries.size < 4 * self.shape[axis]:
             return rows
-        kernel = partial(self._kernel_rows, axis)
+        kernel = partial(self.kernel_rows, axis)
         series = resolve(kernel, queries.min(), queries.max(), limit=self.shape[axis])
         if series is None:
             return rows
@@ -190,9 +225,11 @@ class Cascade:
         pseudo-inverse.
         """
         axes = sorted(set(solved))
+        if not set(axes) <= set(range(self.ndim)):
+            raise SettingError(f"Invalid axes {axes}. The model has axes 0 to {self.ndim - 1}.")
         if self.joint_ridge is None:
             inverses = [self._inverse(axis) if axis in axes else None for axis in range(self.ndim)]
-            return apply(self.predict(), inverses)
+            return apply(self.predict() - self.mean, inverses)
         if axes != list(range(self.ndim)):
             raise SettingError("A joint ridge has one layer of weights only: ask for all axes.")
         return apply(self._coefficients([True] * self.ndim), [s.vectors for s in self.spectra])
@@ -202,6 +239,16 @@ class Cascade:
         v, w = self.spectra[axis].vectors, self.spectra[axis].values
         return np.asarray((v / (w + self.levels[axis].ridge)) @ v.T)
 
+    def _centred(self) -> Tensor:
+        """The core of the data less its mean."""
+        if self.mean == 0:
+            return self.core
+        ones = [
+            np.ones(m) if f is None else f.sum(axis=0)
+            for m, f in zip(self.shape, self.frames, strict=True)
+        ]
+        return np.asarray(self.core - self.mean * reduce(np.multiply.outer, ones))
+
     def _queries(self, queries: Sequence[ArrayLike | None]) -> list[Array]:
         if len(queries) != self.ndim:
             raise SettingError(f"Expected one query per level ({self.ndim}), got {len(queries)}.")
@@ -210,7 +257,7 @@ class Cascade:
             for q, c, level in zip(queries, self.coordinates, self.levels, strict=True)
         ]
 
-    def _nodes(self, axis: int, query: Array, smooth: bool = False) -> Indices:
+    def nodes(self, axis: int, query: Array, smooth: bool = False) -> Indices:
         """Index of the training coordinate that each query coordinate is, or -1: ask the model."""
         coordinates, kernel = self.coordinates[axis], self.levels[axis].kernel
         if smooth:
@@ -225,7 +272,7 @@ class Cascade:
         frame = self.frames[axis]
         return nodes if frame is None else frame[nodes]
 
-    def _kernel_rows(self, axis: int, query: Array) -> Array:
+    def kernel_rows(self, axis: int, query: Array) -> Array:
         """k(q, c_l) V_l (q, rank): the cross-kernel of (12), (15), (18) in the eigenbasis."""
         kernel, coordinates = self.levels[axis].kernel, self.coordinates[axis]
         return gram(kernel, query, coordinates) @ self.spectra[axis].vectors
@@ -242,11 +289,11 @@ class Cascade:
 
     def _rows(self, axis: int, query: Array, smooth: bool) -> Array | Indices:
         """What answers from the core along one axis: rows (q, r_l), or indices where all pass."""
-        nodes = self._nodes(axis, query, smooth)
+        nodes = self.nodes(axis, query, smooth)
         known, frame = nodes >= 0, self.frames[axis]
         if known.all():
             return self._data_rows(axis, nodes)
-        rows: Array = self._kernel_rows(axis, query) @ self._solve(axis)  # (13), (16), (19)
+        rows: Array = self.kernel_rows(axis, query) @ self._solve(axis)  # (13), (16), (19)
         if frame is not None:
             rows[known] = frame[nodes[known]]
         else:
@@ -258,8 +305,9 @@ class Cascade:
         """The core, the given axes solved for in the eigenbasis of their kernels."""
         axes = range(self.ndim)
         if self.joint_ridge is None:
-            return apply(self.core, [self._solve(axis) if solved[axis] else None for axis in axes])
-        coefficients = apply(self.core, [self._to_eigenbasis(axis) for axis in axes])
+            solves = [self._solve(axis) if solved[axis] else None for axis in axes]
+            return apply(self._centred(), solves)
+        coefficients = apply(self._centred(), [self._to_eigenbasis(axis) for axis in axes])
         product = reduce(np.multiply.outer, [spectrum.values for spectrum in self.spectra])
         coefficients /= product + self.joint_ridge
         return coefficients
@@ -271,6 +319,7 @@ def fit(
     levels: Sequence[Level],
     *,
     joint_ridge: float | None = None,
+    mean: float = 0.0,
     compact: bool = False,
     dtype: DTypeLike = np.float64,
 ) -> Cascade:
@@ -286,9 +335,12 @@ def fit(
         Kernel and ridge of every axis.
     joint_ridge
         One ridge over the whole grid instead of a ridge per level.
+    mean
+        Level to which the answers fall back far from data (the paper's is 0).
     compact
-        Keep only what the kernels can express. The model is smaller, its answers at the training
-        coordinates are the smoothed ones, and ``dropped`` says what share of energy went.
+        Where the data spans more than the kernel of a level can express, keep only the latter. The
+        model is smaller, its answers at training coordinates lose what went, and ``dropped`` says
+        what share of energy that was.
     dtype
         Storage of the core. ``float32`` halves the model and costs 6e-8 of the data's size in
         every answer, more (up to 1/sqrt(ridge) times) where a level is nearly singular.
@@ -303,17 +355,37 @@ def fit(
     >>> bool(abs(model.predict([[0.5], [2.5]]) - np.sin(0.5) * np.cos(2.5)) < 1e-7)
     True
     """
-    data = _checked_values(values)
+    data = checked_values(values)
     axes = _checked_coordinates(coordinates, levels, data.shape)
     _check_ridges(levels, joint_ridge)
     spectra = _spectra(axes, levels, joint_ridge)
     if compact:
         spectra = tuple(spectrum.expressible() for spectrum in spectra)
-    frames, core = _frame(data, spectra, compact)
+    frames, core = _frame(data, spectra, compact, with_constant=mean != 0)
     dropped = _lost_energy(data, core) if compact else 0.0
-    stored = np.array(core, dtype, order="C", copy=True if core is data else None)
+    shared = np.may_share_memory(core, np.asarray(values))
+    stored = np.array(core, dtype, order="C", copy=True if shared else None)
     stored.setflags(write=False)
-    return Cascade(tuple(levels), axes, spectra, frames, stored, joint_ridge, dropped)
+    return Cascade(tuple(levels), axes, spectra, frames, stored, joint_ridge, dropped, mean)
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a fit takes: cells, bytes of memory at most, and arithmetic operations at most."""
+
+    cells: int
+    memory: int
+    operations: float
+
+
+def footprint(shape: Sequence[int], dtype: DTypeLike = np.float64) -> Footprint:
+    """What fitting a grid of this shape and stored type takes, known before it is read."""
+    cells = math.prod(shape)
+    stored = np.dtype(dtype).itemsize
+    arrays = stored + 8 if stored == 8 else stored + 16  # the data, as float64, and the core
+    factors = sum(4 * 8 * m * m for m in shape)
+    operations = 0.5 * cells * max(shape) + 12.0 * sum(m**3 for m in shape)
+    return Footprint(cells, cells * arrays + factors, operations)
 
 
 def _spectra(
@@ -330,11 +402,12 @@ def _spectra(
 
 
 def _frame(
-    data: Array, spectra: Sequence[Spectrum], compact: bool
+    data: Array, spectra: Sequence[Spectrum], compact: bool, with_constant: bool
 ) -> tuple[tuple[Array | None, ...], Array]:
     """A frame for every axis that has a smaller one, and the data in these frames.
 
-    The longest axis first: what it shrinks, the others need not read.
+    The longest axis first: what it shrinks, the others need not read. A constant that is to be
+    taken out later must lie in every frame.
     """
     frames: list[Array | None] = [None] * data.ndim
     core = data
@@ -342,6 +415,8 @@ def _frame(
         frame = span(core, axis)
         if frame is None and compact and spectra[axis].rank < data.shape[axis]:
             frame = spectra[axis].vectors
+        if frame is not None and with_constant:
+            frame = np.linalg.qr(np.column_stack([frame, np.ones(len(frame))]))[0]
         if frame is not None:
             frames[axis] = frame
             core = along(core, axis, frame.T)
@@ -350,11 +425,15 @@ def _frame(
 
 def _lost_energy(data: Array, core: Array) -> float:
     """Share of the sum of squares that the core does not hold."""
-    whole = float(np.vdot(data, data))
-    return max(0.0, 1.0 - float(np.vdot(core, core)) / whole) if whole > 0 else 0.0
+    largest = float(np.abs(data).max())
+    if largest == 0:
+        return 0.0
+    whole, held = np.linalg.norm(data / largest), np.linalg.norm(core / largest)
+    return max(0.0, 1.0 - float(held / whole) ** 2)
 
 
-def _checked_values(values: ArrayLike) -> Array:
+def checked_values(values: ArrayLike) -> Array:
+    """Values as float64, refused if they are no grid or not all finite."""
     data = _real(values, "values")
     if data.ndim == 0 or data.size == 0:
         raise InputError(f"Values of shape {data.shape} hold no grid. Expected at least one cell.")
@@ -379,13 +458,14 @@ def _checked_coordinates(
             raise InputError(
                 f"Level '{level.name}' has {axis.size} coordinates for {size} samples."
             )
-        _check_distinct(axis, level)
+        check_axis(axis, level)
         axis.setflags(write=False)
         axes.append(axis)
     return tuple(axes)
 
 
-def _check_distinct(axis: Array, level: Level) -> None:
+def check_axis(axis: Array, level: Level) -> None:
+    """Refuse coordinates of which two are the same place."""
     repeated = level.kernel.repeated(axis)
     if repeated:
         one, other = repeated
@@ -419,6 +499,8 @@ def _vector(values: ArrayLike, what: str, error: type[Exception] = InputError) -
 
 
 def _real(values: ArrayLike, what: str, error: type[Exception] = InputError) -> Array:
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
     given = np.asarray(values)
     try:
         if given.dtype.kind == "c":

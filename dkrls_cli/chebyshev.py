@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebvander
 
 from dkrls_cli.kernels import Array
 
@@ -24,6 +23,8 @@ class Series:
 
     def __call__(self, coordinates: Array) -> Array:
         """Values (n, size) at coordinates (n,) of the interval."""
+        from numpy.polynomial.chebyshev import chebvander
+
         scaled = (coordinates - self.low) / self.half - 1.0
         return np.asarray(chebvander(scaled, len(self.terms) - 1) @ self.terms)
 

@@ -4,7 +4,7 @@ DkrlsError                  the root: catch this to catch all of them
 ├── InputError              the data cannot be used as it is (also a ValueError)
 ├── SettingError            a setting or query is wrong (also a ValueError)
 ├── ModelFileError          a file is not a model that this version reads
-└── OutputExistsError       an output is there already and may not be overwritten
+└── OutputError             an output cannot be written where it was asked for
 
 Messages say what is wrong, the value found, what was expected and what to try.
 """
@@ -26,5 +26,5 @@ class ModelFileError(DkrlsError):
     """A file is not a model, or not one that this version reads."""
 
 
-class OutputExistsError(DkrlsError):
-    """An output is there already and may not be overwritten."""
+class OutputError(DkrlsError):
+    """An output cannot be written: it exists already, or its folder does not."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.axes import Attributes, Axis, axis_of, index_axis
@@ -14,6 +15,29 @@ from dkrls_cli.errors import InputError
 if TYPE_CHECKING:
     import xarray as xr
     from typing_extensions import TypeIs
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a file keeps a variable, so that answers can be written alike.
+
+    Attributes
+    ----------
+    dtype
+        Floating type of the values.
+    fill
+        What stands for a missing value, if anything does.
+    global_attrs
+        Attributes of the whole file.
+    grid_mapping, grid_mapping_attrs
+        Name and attributes of the variable that describes the map projection.
+    """
+
+    dtype: str = "float64"
+    fill: float | None = None
+    global_attrs: Attributes = field(default_factory=dict)
+    grid_mapping: str | None = None
+    grid_mapping_attrs: Attributes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,17 +52,41 @@ class Grid:
         Coordinates, in the order of the array.
     name, attrs
         Of the variable.
+    style
+        How its file keeps it.
     """
 
     values: NDArray[Any]
     axes: tuple[Axis, ...]
     name: str = "values"
     attrs: Attributes = field(default_factory=dict)
+    style: Style = field(default_factory=Style)
 
     @property
     def dims(self) -> tuple[str, ...]:
         """Names of the dimensions."""
         return tuple(axis.name for axis in self.axes)
+
+    def take(self, indices: Sequence[NDArray[np.intp]]) -> Grid:
+        """Some coordinates of every axis."""
+        axes = tuple(axis.take(i) for axis, i in zip(self.axes, indices, strict=True))
+        return replace(self, values=self.values[np.ix_(*indices)], axes=axes)
+
+    def refuse_missing(self) -> None:
+        """Refuse a grid with missing cells, saying how many and where the first one is."""
+        missing = np.isnan(self.values)
+        count = int(np.count_nonzero(missing))
+        if count:
+            first = np.unravel_index(int(np.argmax(missing)), missing.shape)
+            place = ", ".join(
+                f"{axis.name}={axis.take([i]).texts[0]}"
+                for axis, i in zip(self.axes, first, strict=True)
+            )
+            raise InputError(
+                f"{count} of {missing.size} cells of '{self.name}' are missing "
+                f"({100 * count / missing.size:.3g} %), the first at {place}. "
+                "Models are fitted to complete grids: fill the cells, or select a complete part."
+            )
 
 
 def is_labelled(data: object) -> TypeIs[xr.DataArray]:
@@ -68,10 +116,10 @@ def to_data_array(
     values: NDArray[Any], axes: Sequence[Axis], name: str, attrs: Attributes
 ) -> xr.DataArray:
     """Values on axes as an xarray.DataArray, coordinates in the user's terms."""
-    import xarray as xr  # noqa: PLC0415
+    import xarray as xr
 
     coords = {
-        axis.name: (axis.name, axis.decode(axis.numbers), dict(axis.attrs))
+        axis.name: (axis.name, axis.values, dict(axis.attrs))
         for axis in axes
         if axis.has_coordinate
     }

@@ -137,8 +137,8 @@ class Kernel:
 def gram(kernel: Kernel, a: Array, b: Array) -> Array:
     """Kernel between all pairs of coordinates, (len(a), len(b)).
 
-    Coordinates are counted from b[0] and in length scales before they are paired, which moves
-    each by a rounding at most and saves a pass over the matrix.
+    Coordinates are counted from the middle of b and in length scales before they are paired, which
+    moves each by a rounding at most and saves a pass over the matrix.
     """
     with np.errstate(over="ignore", under="ignore"):
         if kernel.period is not None:
@@ -147,7 +147,8 @@ def gram(kernel: Kernel, a: Array, b: Array) -> Array:
             scaled *= kernel.period / math.pi
             scaled /= kernel.sigma
         else:
-            scaled_a, scaled_b = (a - b[0]) / kernel.sigma, (b - b[0]) / kernel.sigma
+            middle = np.sort(b)[b.size // 2]
+            scaled_a, scaled_b = (a - middle) / kernel.sigma, (b - middle) / kernel.sigma
             if np.isfinite(scaled_a).all() and np.isfinite(scaled_b).all():
                 scaled = np.subtract.outer(scaled_a, scaled_b)
             else:

@@ -8,6 +8,19 @@ from numpy.typing import ArrayLike
 NAMES = ("n", "rmse", "mae", "max_error", "normalized_max_error", "bias", "r2")
 
 
+Z90 = 1.6448536269514722
+"""Half width of the band that holds 90 % of a normal distribution, in standard deviations."""
+
+
+def coverage90(truth: ArrayLike, answers: ArrayLike, variance: ArrayLike) -> float:
+    """Share of the cells whose truth lies in the 90 % band of their answer."""
+    t, a = np.asarray(truth, np.float64), np.asarray(answers, np.float64)
+    known = np.isfinite(t)
+    band = Z90 * np.sqrt(np.asarray(variance, np.float64)[known])
+    inside = np.abs(a[known] - t[known]) <= band
+    return float(inside.mean()) if inside.size else float("nan")
+
+
 def scores(truth: ArrayLike, answers: ArrayLike) -> dict[str, float]:
     """Metrics over all cells whose truth is known (NaN: not known).
 

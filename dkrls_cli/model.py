@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dkrls_cli import __version__, cascade, modelfile
+from dkrls_cli import __version__, cascade, modelfile, tuning
 from dkrls_cli.axes import NO_ATTRIBUTES, Attributes, Axis, axis_of, index_axis
 from dkrls_cli.cascade import Cascade
+from dkrls_cli.errorbars import scales, variance
 from dkrls_cli.errors import InputError, ModelFileError, SettingError
-from dkrls_cli.grid import Grid, from_data_array, is_labelled, to_data_array
-from dkrls_cli.kernels import Array
+from dkrls_cli.grid import Grid, Style, from_data_array, is_labelled, to_data_array
+from dkrls_cli.kernels import Array, Kernel
 from dkrls_cli.levels import Level
 from dkrls_cli.records import axis_from, axis_record, cascade_from, from_json, record, to_json
-from dkrls_cli.settings import Setting, choose_levels
+from dkrls_cli.settings import Setting, Wishes, level_of, read_wishes
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,8 +37,10 @@ class Model:
         What the coordinates mean.
     hierarchy
         Names of the dimensions from level 0 to the last level.
-    name, attrs
-        Of the variable.
+    name, attrs, style
+        Of the variable, and how its file keeps it.
+    scales
+        What the covariances are scaled by for error bars, see :mod:`dkrls_cli.errorbars`.
     origin
         Where the model comes from: inputs, options, versions.
     """
@@ -47,6 +50,8 @@ class Model:
     hierarchy: tuple[str, ...]
     name: str = "values"
     attrs: Attributes = field(default_factory=dict)
+    style: Style = field(default_factory=Style)
+    scales: tuple[float, ...] = ()
     origin: Attributes = field(default_factory=dict)
 
     @property
@@ -73,18 +78,34 @@ class Model:
         >>> answers.dims, bool(np.allclose(answers, np.sin([0.51, 1.02]) * np.cos(2.5), atol=1e-3))
         (('x',), True)
         """
-        asked = self.encode(at)
-        axes = [replace(a, numbers=q) for a, q in zip(self.axes, asked, strict=True)]
-        values = self.cascade.predict(self._queries(at, asked), smooth=smooth)
+        axes = self.axes_at(at)
+        values = self.cascade.predict(self.queries(axes), smooth=smooth)
         answers = to_data_array(values, axes, self.name, self.attrs)
         return answers.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
+
+    def std(self, *, smooth: bool = False, **at: Any) -> xr.DataArray:
+        """Standard errors of the answers of :meth:`predict`; 0 where all is passed through."""
+        axes = self.axes_at(at)
+        spread = variance(self.cascade, self.scales, self.queries(axes), smooth=smooth)
+        name, attrs = self.std_variable()
+        errors = to_data_array(np.sqrt(spread), axes, name, attrs)
+        return errors.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
+
+    def std_variable(self) -> tuple[str, dict[str, Any]]:
+        """Name and attributes of the standard error, after the CF conventions."""
+        attrs = {"long_name": f"standard error of {self.attrs.get('long_name', self.name)}"}
+        if "standard_name" in self.attrs:
+            attrs["standard_name"] = f"{self.attrs['standard_name']} standard_error"
+        if "units" in self.attrs:
+            attrs["units"] = self.attrs["units"]
+        return f"{self.name}_std", attrs
 
     def predict_points(self, *, smooth: bool = False, **at: Any) -> Array:
         """Answers at scattered points: equally long coordinates for every dimension."""
         missing = [dim for dim in self.dims if dim not in at]
         if missing:
             raise SettingError(f"Points need a coordinate for '{missing[0]}' as well.")
-        return self.cascade.predict_points(self.encode(at), smooth=smooth)
+        return self.cascade.predict_points(self.queries(self.axes_at(at)), smooth=smooth)
 
     def weights(self, depth: int) -> xr.DataArray:
         """The paper's weights after levels 0 to `depth` - 1 were trained (1: Initial Modeling)."""
@@ -95,19 +116,21 @@ class Model:
         label = f"weights of '{self.name}' after {', '.join(self.hierarchy[:depth])}"
         return to_data_array(values, self.axes, f"weights_{depth}", {"long_name": label})
 
-    def encode(self, at: Mapping[str, Any]) -> list[Array]:
-        """Coordinates in the user's terms as numbers, one vector per dimension of the data."""
+    def axes_at(self, at: Mapping[str, Any]) -> list[Axis]:
+        """The axes at the coordinates given; a dimension that is not named keeps its own."""
         unknown = [dim for dim in at if dim not in self.dims]
         if unknown:
             raise SettingError(
                 f"The model has no dimension '{unknown[0]}'. It has {', '.join(self.dims)}."
             )
-        return [
-            axis.encode(at[axis.name]) if axis.name in at else axis.numbers for axis in self.axes
-        ]
+        return [axis.at(at[axis.name]) if axis.name in at else axis for axis in self.axes]
 
-    def _queries(self, at: Mapping[str, Any], asked: Sequence[Array]) -> list[Array | None]:
-        return [q if dim in at else None for dim, q in zip(self.dims, asked, strict=True)]
+    def queries(self, axes: Sequence[Axis]) -> list[Array]:
+        """What to ask the cascade for these axes."""
+        return [
+            known if axis.numbers is own.numbers else axis.numbers
+            for axis, own, known in zip(axes, self.axes, self.cascade.coordinates, strict=True)
+        ]
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
         """Write the model file, whole or not at all."""
@@ -116,8 +139,10 @@ class Model:
             "program": f"dkrls {__version__}",
             "name": self.name,
             "attrs": to_json(self.attrs),
+            "style": to_json(asdict(self.style)),
             "origin": to_json(self.origin),
             "hierarchy": list(self.hierarchy),
+            "scales": list(self.scales),
             "axes": [axis_record(axis) for axis in self.axes],
         }
         modelfile.write(path, header, arrays, overwrite=overwrite)
@@ -131,8 +156,9 @@ def fit(
     kernel: Setting[str] = "auto",
     sigma: Setting[float | str] = "auto",
     ridge: Setting[float | str] = "auto",
-    period: Setting[float | None] = None,
+    period: Setting[float | str | None] = "auto",
     noise: str = "level",
+    mean: float | str = "auto",
     compact: bool = False,
     dtype: str = "float64",
     origin: Attributes = NO_ATTRIBUTES,
@@ -151,9 +177,12 @@ def fit(
         the dimensions in the order of the data, a time-like one last.
     kernel, sigma, ridge, period
         Settings of the levels: one value for all, or a mapping from dimension to value.
-        ``auto`` is the rule of :func:`dkrls_cli.settings.choose_levels`.
+        ``auto`` chooses by leaving slices out, see :mod:`dkrls_cli.tuning`; the period is that of
+        the circle the coordinates close, if they do.
     noise
         ``level``: a ridge per level, the paper's. ``joint``: one ridge over the whole grid.
+    mean
+        What answers fall back to far from data: a number, or ``auto``, the mean of the data.
     compact, dtype
         See :func:`dkrls_cli.cascade.fit`.
     origin
@@ -167,18 +196,64 @@ def fit(
     [1.0, 1.5]
     """
     grid = _grid(data, coordinates)
-    hierarchy, chosen, joint_ridge = choose_levels(
+    wishes = read_wishes(
         grid.axes, levels, kernel=kernel, sigma=sigma, ridge=ridge, period=period, noise=noise
     )
+    values = cascade.checked_values(grid.values)
+    centre = float(np.mean(values)) if mean == "auto" else float(mean)
+    chosen, joint_ridge, notes = _tuned(wishes, grid, values, centre)
     trained = cascade.fit(
-        grid.values,
+        values,
         [axis.numbers for axis in grid.axes],
         chosen,
         joint_ridge=joint_ridge,
+        mean=centre,
         compact=compact,
         dtype=_storage(dtype),
     )
-    return Model(trained, grid.axes, hierarchy, grid.name, grid.attrs, origin)
+    about = {**origin, "notes": notes} if notes else origin
+    return Model(
+        trained,
+        grid.axes,
+        wishes.hierarchy,
+        grid.name,
+        grid.attrs,
+        grid.style,
+        scales(trained, values),
+        about,
+    )
+
+
+def _tuned(
+    wishes: Wishes, grid: Grid, values: Array, mean: float
+) -> tuple[tuple[Level, ...], float | None, list[str]]:
+    """The levels as wished, what is open chosen; the joint ridge; and what to warn of."""
+    levels: list[Level] = []
+    notes: list[str] = []
+    for place, (axis, wish) in enumerate(zip(grid.axes, wishes.levels, strict=True)):
+        if isinstance(wish, Level):
+            levels.append(wish)
+            continue
+        if None not in (wish.family, wish.sigma, wish.ridge):
+            kernel = Kernel(str(wish.family), float(wish.sigma or 0.0), wish.period)
+            levels.append(Level(axis.name, kernel, float(wish.ridge or 0.0)))
+            continue
+        cascade.check_axis(axis.numbers, Level(axis.name, Kernel(period=wish.period)))
+        choice = tuning.choose(
+            axis.numbers,
+            tuning.slices(values, place, mean),
+            family=wish.family,
+            sigma=wish.sigma,
+            ridge=wish.ridge,
+            period=wish.period,
+        )
+        notes += [f"{axis.name}: {warning}" for warning in choice.warnings]
+        levels.append(level_of(wish, choice, wishes.joint))
+    if not wishes.joint or wishes.joint_ridge is not None:
+        return tuple(levels), wishes.joint_ridge, notes
+    kernels, coordinates = [lv.kernel for lv in levels], [axis.numbers for axis in grid.axes]
+    joint_ridge = tuning.choose_joint_ridge(values - mean, coordinates, kernels)
+    return tuple(levels), joint_ridge, notes
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
@@ -193,7 +268,9 @@ def load_model(path: str | os.PathLike[str]) -> Model:
             )
         )
         attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
-        return Model(trained, axes, tuple(header["hierarchy"]), header["name"], attrs, origin)
+        style, hierarchy = Style(**from_json(header["style"])), tuple(header["hierarchy"])
+        scale = tuple(header["scales"])
+        return Model(trained, axes, hierarchy, header["name"], attrs, style, scale, origin)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ModelFileError(f"'{path}' is damaged ({error}). Fit the model again.") from None
 

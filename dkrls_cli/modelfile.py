@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from dkrls_cli.errors import ModelFileError, OutputExistsError
+from dkrls_cli.errors import ModelFileError, OutputError
 
 FORMAT = "dkrls-model"
 VERSION = 1
@@ -45,27 +45,31 @@ def write(
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Path]:
+def replacing(
+    path: str | os.PathLike[str], *, overwrite: bool, folder: bool = False
+) -> Iterator[Path]:
     """A temporary path beside the target that takes its place if all goes well."""
     target = Path(path)
-    refuse_existing(target, overwrite=overwrite)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
+    refuse_unwritable(target, overwrite=overwrite)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         yield temporary
-        mode = target.stat().st_mode if target.exists() else 0o666 & ~_umask()
-        temporary.chmod(mode & 0o777)
+        if folder and target.exists():
+            shutil.rmtree(target)
         temporary.replace(target)
     finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary)
         with suppress(FileNotFoundError):
             temporary.unlink()
 
 
-def refuse_existing(target: Path, *, overwrite: bool) -> None:
-    """Say no to an output that is there, unless it may be overwritten."""
+def refuse_unwritable(target: Path, *, overwrite: bool) -> None:
+    """Say no to an output that is there and may not be overwritten, or that has no folder."""
     if target.exists() and not overwrite:
-        raise OutputExistsError(f"'{target}' exists already. Choose another name, or overwrite it.")
+        raise OutputError(f"'{target}' exists already. Choose another name, or give --overwrite.")
+    if not target.parent.is_dir():
+        raise OutputError(f"There is no folder '{target.parent}' to write '{target.name}' into.")
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -119,9 +123,3 @@ def _array(archive: zipfile.ZipFile, name: str, dtype: str, shape: list[int]) ->
         raise ValueError(f"array '{name}' holds numbers that are not finite")
     array.setflags(write=False)
     return np.ascontiguousarray(array)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -23,6 +23,7 @@ def record(cascade: Cascade) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     header = {
         "joint_ridge": cascade.joint_ridge,
         "dropped": cascade.dropped,
+        "mean": cascade.mean,
         "levels": [_level_record(level) for level in cascade.levels],
     }
     arrays: dict[str, NDArray[Any]] = {"core": cascade.core}
@@ -48,6 +49,7 @@ def cascade_from(header: Mapping[str, Any], arrays: Arrays) -> Cascade:
         arrays["core"],
         header["joint_ridge"],
         header["dropped"],
+        header["mean"],
     )
     if cascade.core.ndim != len(levels):
         raise ValueError(f"{len(levels)} levels for {cascade.core.ndim} axes")
@@ -75,12 +77,13 @@ def _level_record(level: Level) -> dict[str, Any]:
         "sigma": kernel.sigma,
         "period": kernel.period,
         "ridge": level.ridge,
+        "error": level.error,
     }
 
 
 def _level_from(record: Mapping[str, Any]) -> Level:
     kernel = Kernel(record["kernel"], record["sigma"], record["period"])
-    return Level(record["name"], kernel, record["ridge"])
+    return Level(record["name"], kernel, record["ridge"], record["error"])
 
 
 def axis_record(axis: Axis) -> dict[str, Any]:
@@ -91,6 +94,8 @@ def axis_record(axis: Axis) -> dict[str, Any]:
         "labels": axis.labels,
         "attrs": to_json(axis.attrs),
         "has_coordinate": axis.has_coordinate,
+        "turn": axis.turn,
+        "written": to_json(axis.written),
     }
 
 
@@ -105,6 +110,8 @@ def axis_from(record: Mapping[str, Any], name: str, numbers: Array) -> Axis:
         tuple(labels) if labels is not None else None,
         from_json(record["attrs"]),
         record["has_coordinate"],
+        record["turn"],
+        from_json(record["written"]),
     )
 
 

@@ -3,68 +3,127 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
 from dkrls_cli.axes import Axis
 from dkrls_cli.errors import SettingError
-from dkrls_cli.kernels import Kernel
+from dkrls_cli.kernels import FAMILIES
 from dkrls_cli.levels import Level
+
+if TYPE_CHECKING:
+    from dkrls_cli.tuning import Choice
 
 T = TypeVar("T")
 Setting: TypeAlias = T | Mapping[str, T]
 """One value for all levels, or a value per dimension (``auto`` where one is not named)."""
 
+_CIRCLES = {
+    **dict.fromkeys(("month", "months", "monthofyear"), 12.0),
+    **dict.fromkeys(("hour", "hours", "hourofday"), 24.0),
+    **dict.fromkeys(("doy", "dayofyear", "yearday"), 365.25),
+}
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _AUTO: float | str = "auto"
-AUTO_KERNEL = "matern52"
-AUTO_RIDGE = 1e-8
-AUTO_SPACINGS = 5.0
+_AUTO_PERIOD: float | str | None = "auto"
 
 
-def choose_levels(
+@dataclass(frozen=True)
+class Wish:
+    """What the user said about one level; None is to be chosen, but for the period: no circle."""
+
+    name: str
+    family: str | None = None
+    sigma: float | None = None
+    ridge: float | None = None
+    period: float | None = None
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user said about a model.
+
+    Attributes
+    ----------
+    hierarchy
+        Names of the dimensions from level 0 to the last.
+    levels
+        Per axis of the data: a level that was given whole, or what is wished of it.
+    joint
+        Whether one ridge is to serve the whole grid.
+    joint_ridge
+        That ridge, or None if it is to be chosen.
+    """
+
+    hierarchy: tuple[str, ...]
+    levels: tuple[Level | Wish, ...]
+    joint: bool = False
+    joint_ridge: float | None = None
+
+
+def read_wishes(
     axes: Sequence[Axis],
     levels: Sequence[Level] | Sequence[str] | None = None,
     *,
     kernel: Setting[str] = "auto",
     sigma: Setting[float | str] = "auto",
     ridge: Setting[float | str] = "auto",
-    period: Setting[float | None] = None,
+    period: Setting[float | str | None] = "auto",
     noise: str = "level",
-) -> tuple[tuple[str, ...], tuple[Level, ...], float | None]:
-    """The hierarchy (level 0 first), the levels in the order of the axes, and the joint ridge.
+) -> Wishes:
+    """Check what the user said against the axes of the data.
 
-    ``auto`` is a plain rule: kernel Matern 5/2, sigma five times the median spacing of the
-    coordinates, ridge 1e-8. Without `levels`, the dimensions stay in the order of the axes, a
-    time-like one last.
+    Without `levels`, the dimensions stay in the order of the axes, a time-like one last. A period
+    that is not given is that of the circle the coordinates close, if they do.
     """
     dims = [axis.name for axis in axes]
     whole = {level.name: level for level in levels or () if isinstance(level, Level)}
     settings = {"kernel": kernel, "sigma": sigma, "ridge": ridge, "period": period}
     for name, setting in settings.items():
         _check_setting(name, setting, dims, whole)
-    joint_ridge = _joint_ridge(ridge, noise)
+    if noise not in ("level", "joint"):
+        raise SettingError(f"Unknown kind of noise '{noise}'. Choose level or joint.")
+    joint = noise == "joint"
+    if joint and isinstance(ridge, Mapping):
+        raise SettingError("A joint ridge is one number for the whole grid: give no dimension.")
 
-    def level(axis: Axis) -> Level:
-        family, circle = _pick(kernel, axis.name, "auto"), _pick(period, axis.name, None)
-        width, own = _pick(sigma, axis.name, _AUTO), _pick(ridge, axis.name, _AUTO)
-        shape = Kernel(
-            AUTO_KERNEL if family == "auto" else family,
-            _number(width, AUTO_SPACINGS * spacing(axis), "sigma"),
-            circle,
-        )
-        return Level(
-            axis.name, shape, _number(own, AUTO_RIDGE, "ridge") if joint_ridge is None else 0.0
+    def wish(axis: Axis) -> Wish:
+        circle = _pick(period, axis.name, _AUTO_PERIOD)
+        return Wish(
+            axis.name,
+            _family(_pick(kernel, axis.name, "auto")),
+            _number(_pick(sigma, axis.name, _AUTO), "sigma"),
+            None if joint else _number(_pick(ridge, axis.name, _AUTO), "ridge"),
+            natural_period(axis) if circle == "auto" else _period(circle),
         )
 
-    chosen = tuple(whole[axis.name] if axis.name in whole else level(axis) for axis in axes)
-    return _hierarchy(axes, levels), chosen, joint_ridge
+    chosen = tuple(whole.get(axis.name) or wish(axis) for axis in axes)
+    joint_ridge = None if isinstance(ridge, Mapping) else _number(ridge, "ridge")
+    return Wishes(hierarchy_of(axes, levels), chosen, joint, joint_ridge if joint else None)
 
 
 def spacing(axis: Axis) -> float:
     """Median distance of neighbouring coordinates; 1 where there is but one."""
     gaps = np.diff(np.sort(axis.numbers))
     return float(np.median(gaps[gaps > 0])) if (gaps > 0).any() else 1.0
+
+
+def natural_period(axis: Axis) -> float | None:
+    """The circle that the coordinates close, if they do: the way round is an ordinary step.
+
+    Degrees of longitude, and by their name months, hours of the day and days of the year; twelve
+    names of months in order are months as well.
+    """
+    named = _CIRCLES.get(axis.name.lower().replace("_", "")) if axis.time is None else None
+    if axis.labels is not None:
+        named = 12.0 if tuple(label.lower()[:3] for label in axis.labels) == _MONTHS else None
+    circle = axis.turn or named
+    if circle is None or axis.size < 3:
+        return None
+    way_round = circle - float(np.ptp(axis.numbers))
+    return circle if 0 < way_round <= 1.5 * spacing(axis) else None
 
 
 def is_time(axis: Axis) -> bool:
@@ -74,7 +133,7 @@ def is_time(axis: Axis) -> bool:
     return axis.time is not None or marked or named
 
 
-def _hierarchy(
+def hierarchy_of(
     axes: Sequence[Axis], levels: Sequence[Level] | Sequence[str] | None
 ) -> tuple[str, ...]:
     """Names from level 0 to the last."""
@@ -90,14 +149,13 @@ def _hierarchy(
     return tuple(names)
 
 
-def _joint_ridge(ridge: Setting[float | str], noise: str) -> float | None:
-    if noise == "level":
-        return None
-    if noise != "joint":
-        raise SettingError(f"Unknown kind of noise '{noise}'. Choose level or joint.")
-    if isinstance(ridge, Mapping):
-        raise SettingError("A joint ridge is one number for the whole grid: give no dimension.")
-    return _number(ridge, AUTO_RIDGE, "ridge")
+def level_of(wish: Wish, choice: Choice, joint: bool) -> Level:
+    """The level that was chosen around a wish."""
+    if joint:
+        return Level(
+            wish.name, choice.under_joint_ridge.kernel, 0.0, choice.under_joint_ridge.error
+        )
+    return Level(wish.name, choice.taken.kernel, choice.taken.ridge, choice.taken.error)
 
 
 def _check_setting(
@@ -122,9 +180,21 @@ def _pick(setting: Setting[T], dim: str, default: T) -> T:
     return setting.get(dim, default) if isinstance(setting, Mapping) else setting
 
 
-def _number(value: float | str, automatic: float, what: str) -> float:
+def _family(name: str) -> str | None:
+    if name != "auto" and name not in FAMILIES:
+        raise SettingError(
+            f"Unknown kernel '{name}'. Choose one of {', '.join(FAMILIES)}, or auto."
+        )
+    return None if name == "auto" else name
+
+
+def _period(value: float | str | None) -> float | None:
+    return None if value is None or value == "none" else _number(value, "period")
+
+
+def _number(value: float | str, what: str) -> float | None:
     if value == "auto":
-        return automatic
+        return None
     try:
         return float(value)
     except ValueError:

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from dkrls_cli.kernels import Array
 
-_ROUND_OFF = 4 * float(np.finfo(np.float64).eps)
+ROUND_OFF = 4 * float(np.finfo(np.float64).eps)
 
 
 @cache
-def _thread_pools() -> ThreadpoolController:
+def _thread_pools() -> Any:
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController()
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
     """Hold BLAS to one thread: more of them slow small factorisations down."""
     limit: AbstractContextManager[object] = _thread_pools().limit(limits=1, user_api="blas")
+    return limit
+
+
+def blas_threads(count: int | None) -> AbstractContextManager[object]:
+    """Hold BLAS to so many threads; None leaves it as the environment says."""
+    if count is None:
+        return nullcontext()
+    limit: AbstractContextManager[object] = _thread_pools().limit(limits=count, user_api="blas")
     return limit
 
 
@@ -52,7 +62,7 @@ class Spectrum:
         noise. With a ridge above that every direction stays: even one with a tiny w carries an
         answer, as much as sqrt(w) / (w + ridge), and w need not be known better than the ridge.
         """
-        live = self.values + ridge > _ROUND_OFF * self.values[0]
+        live = self.values + ridge > ROUND_OFF * self.values[0]
         return self._first(int(np.count_nonzero(live)))
 
     def expressible(self) -> Spectrum:

@@ -6,7 +6,7 @@ Plain arrays only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,27 @@ from dkrls_cli.spectral import one_blas_thread
 
 Tensor = NDArray[np.float64] | NDArray[np.float32]
 Indices = NDArray[np.intp]
+Slices = tuple[slice, ...]
 Operator = NDArray[Any] | None
 """Along one axis: a matrix to apply (2-D), indices to take (1-D), or nothing to do."""
+
+
+def blocks(shape: Sequence[int], cells: int) -> Iterator[Slices]:
+    """Parts of a grid in C order, of about so many cells each: some of an axis, all after it."""
+    if math.prod(shape) == 0:
+        return
+    inner = len(shape)
+    while inner > 0 and math.prod(shape[inner - 1 :]) <= cells:
+        inner -= 1
+    whole = tuple(slice(0, size) for size in shape[inner:])
+    if inner == 0:
+        yield whole
+        return
+    step = max(1, cells // math.prod(shape[inner:]))
+    for outer in np.ndindex(*shape[: inner - 1]):
+        for start in range(0, shape[inner - 1], step):
+            part = slice(start, min(start + step, shape[inner - 1]))
+            yield (*(slice(i, i + 1) for i in outer), part, *whole)
 
 
 def along(tensor: Tensor, axis: int, matrix: Array) -> Array:

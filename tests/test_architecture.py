@@ -24,22 +24,31 @@ ROOMS = [
     "splits",
     "metrics",
     "levels",
+    "tuning",
     "cascade",
+    "errorbars",
     "calendars",
     "axes",
     "settings",
     "grid",
+    "text",
+    "points",
+    "rows",
+    "tables",
     "modelfile",
     "records",
     "model",
+    "reading",
+    "writing",
     "benchmark",
     "cli",
     "__main__",
 ]
 DOORS = {
-    "xarray": {"grid", "model"},  # model only names its types
+    "xarray": {"grid", "reading", "writing", "model"},  # model only names its types
     "cftime": {"calendars"},
-    "netCDF4": {"grid"},
+    "netCDF4": set(),  # through xarray
+    "csv": {"text"},
     "zipfile": {"modelfile"},
     "typer": {"cli"},
     "rich": {"cli"},

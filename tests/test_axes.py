@@ -22,7 +22,7 @@ KINDS = {
 def test_coordinates_come_back_in_their_own_terms(kind):
     values = KINDS[kind]
     axis = axis_of("d", values)
-    decoded = axis.decode(axis.numbers)
+    decoded = axis.values
     if kind == "bytes":
         assert decoded.tolist() == ["north", "south", "x"]
     else:
@@ -33,7 +33,7 @@ def test_coordinates_come_back_in_their_own_terms(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_are_read_back_as_the_same_coordinates(kind):
     axis = axis_of("d", KINDS[kind])
-    np.testing.assert_array_equal(axis.encode(axis.texts(axis.numbers)), axis.numbers)
+    np.testing.assert_array_equal(axis.encode(axis.texts), axis.numbers)
 
 
 def test_a_decimal_finds_the_float32_coordinate_it_means():
@@ -44,8 +44,8 @@ def test_a_decimal_finds_the_float32_coordinate_it_means():
 
 def test_new_coordinates_keep_the_stored_type_only_where_it_holds_them():
     axis = axis_of("level", KINDS["int16"])
-    assert axis.decode(np.array([7.0])).dtype == np.int16
-    assert axis.decode(np.array([7.5])).dtype == np.float64
+    assert axis.at([7.0]).values.dtype == np.int16
+    assert axis.at([7.5]).values.dtype == np.float64
 
 
 def test_python_dates_are_dates():
@@ -76,3 +76,37 @@ def test_a_dimension_without_coordinates_counts_from_zero():
     axis = index_axis("x", 3)
     assert axis.numbers.tolist() == [0, 1, 2]
     assert not axis.has_coordinate
+
+
+LON = {"units": "degrees_east"}
+
+
+@pytest.mark.parametrize(
+    ("plain", "numbers"),
+    [
+        ([350.0, 355.0, 0.0, 5.0], [-10.0, -5.0, 0.0, 5.0]),
+        ([0.5, 325.5, 340.5, 355.5], [0.5, -34.5, -19.5, -4.5]),
+        ([170.0, 175.0, 180.0, -175.0, -170.0], [170.0, 175.0, 180.0, 185.0, 190.0]),
+        ([-60.0, -30.0, 0.0, 20.0], [-60.0, -30.0, 0.0, 20.0]),
+        ([0.0, 90.0, 180.0, 270.0], [0.0, 90.0, 180.0, 270.0]),
+    ],
+)
+def test_longitude_is_laid_out_without_a_jump(plain, numbers):
+    axis = axis_of("x", plain, LON)
+    spread = np.subtract.outer(axis.numbers, axis.numbers)
+    np.testing.assert_array_equal(spread, np.subtract.outer(numbers, numbers))
+    np.testing.assert_array_equal(axis.values, plain)
+
+
+def test_longitude_is_asked_for_in_any_convention_and_written_as_asked():
+    axis = axis_of("lon", [350.0, 355.0, 0.0, 5.0], LON)
+    asked = axis.at([-7.5, 352.5, 2.0, 362.0])
+    assert asked.numbers.tolist() == pytest.approx(
+        [axis.numbers[0] + 2.5, axis.numbers[0] + 2.5, axis.numbers[2] + 2, axis.numbers[2] + 2]
+    )
+    assert asked.values.tolist() == [-7.5, 352.5, 2.0, 362.0]
+
+
+@pytest.mark.parametrize("units", ["m", "degrees_north", "radians"])
+def test_what_is_not_degrees_of_longitude_has_no_turn(units):
+    assert axis_of("lon", [350.0, 0.0, 10.0], {"units": units}).turn is None

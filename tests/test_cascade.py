@@ -285,3 +285,23 @@ def test_joint_ridge_has_one_layer_of_weights() -> None:
 def test_refusals_are_value_errors_of_this_package(error: type[Exception]) -> None:
     assert issubclass(error, ValueError)
     assert issubclass(error, DkrlsError)
+
+
+@each_kind
+@pytest.mark.parametrize("values", [NOISE, SMOOTH], ids=["noise", "smooth"])
+def test_a_mean_is_taken_out_before_and_added_after(
+    values: np.ndarray, joint: float | None
+) -> None:
+    ridge = {"joint_ridge": 1e-3} if joint else {}
+    chosen = levels(ridge=0.0 if joint else 1e-3)
+    about = fit(values + 280.0, [X, D], chosen, mean=280.0, **ridge)
+    plain = fit(values, [X, D], chosen, **ridge)
+    for smooth in (False, True):
+        for queries in (None, NEW, [X, NEW[1]]):
+            answers = about.predict(queries, smooth=smooth) - 280.0
+            np.testing.assert_allclose(answers, plain.predict(queries, smooth=smooth), atol=1e-9)
+    points = [RNG.uniform(1, 4, 2000), RNG.uniform(1, 4, 2000)]
+    np.testing.assert_allclose(
+        about.predict_points(points) - 280.0, plain.predict_points(points), atol=1e-9
+    )
+    np.testing.assert_allclose(about.predict([[1e6], [1e6]]), 280.0)

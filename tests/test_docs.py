@@ -4,11 +4,16 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shlex
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from shell import dkrls
 
 import dkrls_cli
+from dkrls_cli import fit, modelfile
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -31,3 +36,36 @@ def test_readme_opens_with_the_main_job_and_the_tests():
     first, second = re.findall(r"```bash\n(.*?)```", README, re.S)[:2]
     assert "sample_data/" in first
     assert "pytest" in second
+
+
+COMMANDS = [
+    line
+    for block in re.findall(r"```sh\n(.*?)```", README, re.S)
+    for line in block.splitlines()
+    if line.startswith("dkrls ")
+]
+
+
+def test_readme_commands_run_in_order(tmp_path, monkeypatch):
+    shutil.copytree(ROOT / "sample_data", tmp_path / "sample_data")
+    monkeypatch.chdir(tmp_path)
+    assert len(COMMANDS) > 5
+    for line in COMMANDS:
+        assert dkrls(*shlex.split(line)[1:]).exit_code == 0, line
+
+
+def test_readme_and_help_name_every_command():
+    help_text = dkrls("--help").stdout
+    for command in ("fit", "predict", "validate", "info"):
+        assert any(line.startswith(f"dkrls {command} ") for line in COMMANDS)
+        assert command in help_text
+        assert "Examples" in dkrls(command, "--help").stdout
+
+
+def test_readme_documents_every_key_of_the_model_file(tmp_path):
+    fit(np.arange(12.0).reshape(3, 4)).save(tmp_path / "m.npz")
+    header, arrays = modelfile.read(tmp_path / "m.npz")
+    for key in header:
+        assert f"`header.{key}`" in README, key
+    for name in arrays:
+        assert re.sub(r"_\d$", "_i", name) in README, name

@@ -227,7 +227,7 @@ def test_answers_on_a_circle_are_finite(
 ) -> None:
     """With samples that are apart on the circle as well."""
     kernel = Kernel(*settings)
-    _, first = np.unique(np.round(turns, 9) % 1.0, return_index=True)
+    _, first = np.unique(np.round(np.mod(turns, 1.0), 9) % 1.0, return_index=True)
     assert_finite(np.array(turns)[first] * kernel.period, query, kernel, ridge)
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from dkrls_cli import __version__
+from dkrls_cli.cli.fit import fit
+from dkrls_cli.cli.info import info
+from dkrls_cli.cli.predict import predict
+from dkrls_cli.cli.validate import validate
 
 app = typer.Typer(
     name="dkrls",
@@ -15,6 +20,12 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+app.command()(fit)
+app.command()(predict)
+app.command()(validate)
+app.command()(info)
 
 
 def _print_version(asked: bool) -> None:
@@ -34,5 +45,15 @@ def root(
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; a wrong command line is one line on stderr and exit code 2."""
+    try:
+        code = app(prog_name="dkrls", standalone_mode=False)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        message = " ".join(error.format_message().split())
+        where = getattr(getattr(error, "ctx", None), "command_path", "dkrls")
+        if message:  # without any arguments the help was printed, and says it all
+            typer.echo(f"Error: {message} Try '{where} --help'.", err=True)
+        sys.exit(getattr(error, "exit_code", 2))
+    sys.exit(code or 0)

@@ -1,0 +1,89 @@
+"""Error bars against dense algebra, and against data drawn from the model."""
+
+import numpy as np
+import pytest
+
+from dkrls_cli import fit as fit_model
+from dkrls_cli.cascade import fit
+from dkrls_cli.errorbars import scales, variance, variance_at_points
+from dkrls_cli.kernels import Kernel, gram
+from dkrls_cli.levels import Level
+from dkrls_cli.metrics import coverage90
+
+RNG = np.random.default_rng(3)
+X, D = np.sort(RNG.uniform(0, 9, 11)), np.linspace(0, 5, 8)
+KERNELS = Kernel("matern32", 1.7), Kernel("gaussian", 0.9)
+VALUES = RNG.standard_normal((11, 8))
+NEW = [np.array([0.7, X[3], 4.4]), np.array([0.1, 2.05, D[2], 4.9])]
+
+
+def fitted(joint):
+    ridges = (0.0, 0.0) if joint else (1e-3, 1e-2)
+    levels = [Level(n, k, r) for n, k, r in zip("xd", KERNELS, ridges, strict=True)]
+    return fit(VALUES, [X, D], levels, joint_ridge=1e-2 if joint else None)
+
+
+def covariance_left(kernel, ridge, query, nodes):
+    system = gram(kernel, nodes, nodes) + ridge * np.eye(nodes.size)
+    cross = gram(kernel, query, nodes)
+    return 1 + ridge - np.einsum("ij,ij->i", cross, np.linalg.solve(system, cross.T).T)
+
+
+def test_levels_add_what_their_covariance_leaves_open():
+    model = fitted(joint=False)
+    scale = scales(model, VALUES)
+    expected = 0.0
+    for axis, (kernel, nodes) in enumerate(zip(KERNELS, (X, D), strict=True)):
+        ridge = model.levels[axis].ridge
+        inverse = np.linalg.inv(gram(kernel, nodes, nodes) + ridge * np.eye(nodes.size))
+        weights = inverse @ (VALUES if axis == 0 else VALUES.T)
+        own = np.mean(weights[1:-1] ** 2 / np.diag(inverse)[1:-1, None])
+        assert scale[axis] == pytest.approx(own, rel=1e-9)
+        part = own * covariance_left(kernel, ridge, NEW[axis], nodes)
+        part[np.isin(NEW[axis], nodes)] = 0.0
+        expected = np.add.outer(part, np.zeros(4)) if axis == 0 else expected + part
+    np.testing.assert_allclose(variance(model, scale, NEW), expected, rtol=1e-8)
+
+
+def test_a_joint_ridge_leaves_open_what_one_dense_system_does():
+    model = fitted(joint=True)
+    scale = scales(model, VALUES)
+    system = np.kron(*(gram(k, c, c) for k, c in zip(KERNELS, (X, D), strict=True)))
+    inverse = np.linalg.inv(system + 1e-2 * np.eye(88))
+    own = np.mean((inverse @ VALUES.ravel()) ** 2 / np.diag(inverse))
+    assert scale == pytest.approx((own,), rel=1e-8)
+    cross = np.kron(*(gram(k, q, c) for k, q, c in zip(KERNELS, NEW, (X, D), strict=True)))
+    expected = own * (1 + 1e-2 - np.einsum("ij,jk,ik->i", cross, inverse, cross)).reshape(3, 4)
+    expected[1, 2] = 0.0  # a training cell
+    np.testing.assert_allclose(variance(model, scale, NEW), expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("smooth", [False, True])
+def test_points_have_the_variance_of_their_cells(joint, smooth):
+    model = fitted(joint)
+    scale = scales(model, VALUES)
+    cells = [axis.ravel() for axis in np.meshgrid(*NEW, indexing="ij")]
+    on_grid = variance(model, scale, NEW, smooth=smooth).ravel()
+    np.testing.assert_allclose(variance_at_points(model, scale, cells, smooth=smooth), on_grid)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_training_cells_are_certain_and_nothing_is_negative(joint):
+    model = fitted(joint)
+    scale = scales(model, VALUES)
+    assert not variance(model, scale, [X, D]).any()
+    anywhere = [np.linspace(-20, 30, 101), np.linspace(-9, 20, 57)]
+    assert (variance(model, scale, anywhere) >= 0).all()
+    assert np.isfinite(variance(model, scale, anywhere)).all()
+
+
+def test_a_ninety_percent_band_holds_ninety_percent_of_what_the_model_draws():
+    x = np.arange(60.0)
+    held = np.arange(2, 58, 4)
+    train = np.setdiff1d(np.arange(60), held)
+    root = np.linalg.cholesky(gram(Kernel("matern32", 4.0), x, x) + 1e-2 * np.eye(60))
+    data = root @ RNG.standard_normal((60, 400))
+    model = fit_model(data[train], {"x": x[train], "run": np.arange(400.0)})
+    answers, spread = model.predict(x=x[held]), model.std(x=x[held]) ** 2
+    assert 0.85 < coverage90(data[held], answers, spread) < 0.95
