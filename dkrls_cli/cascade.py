@@ -37,7 +37,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from dkrls_cli.chebyshev import resolve
-from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.checks import check_ridges, checked_coordinates, checked_values, vector_of
+from dkrls_cli.errors import SettingError
 from dkrls_cli.kernels import Array, gram
 from dkrls_cli.levels import Level
 from dkrls_cli.spectral import Spectrum, decompose
@@ -253,7 +254,7 @@ class Cascade:
         if len(queries) != self.ndim:
             raise SettingError(f"Expected one query per level ({self.ndim}), got {len(queries)}.")
         return [
-            c if q is None else _vector(q, f"query of level '{level.name}'", SettingError)
+            c if q is None else vector_of(q, f"query of level '{level.name}'", SettingError)
             for q, c, level in zip(queries, self.coordinates, self.levels, strict=True)
         ]
 
@@ -356,8 +357,8 @@ def fit(
     True
     """
     data = checked_values(values)
-    axes = _checked_coordinates(coordinates, levels, data.shape)
-    _check_ridges(levels, joint_ridge)
+    axes = checked_coordinates(coordinates, levels, data.shape)
+    check_ridges(levels, joint_ridge)
     spectra = _spectra(axes, levels, joint_ridge)
     if compact:
         spectra = tuple(spectrum.expressible() for spectrum in spectra)
@@ -430,81 +431,3 @@ def _lost_energy(data: Array, core: Array) -> float:
         return 0.0
     whole, held = np.linalg.norm(data / largest), np.linalg.norm(core / largest)
     return max(0.0, 1.0 - float(held / whole) ** 2)
-
-
-def checked_values(values: ArrayLike) -> Array:
-    """Values as float64, refused if they are no grid or not all finite."""
-    data = _real(values, "values")
-    if data.ndim == 0 or data.size == 0:
-        raise InputError(f"Values of shape {data.shape} hold no grid. Expected at least one cell.")
-    if not (np.isfinite(data.min()) and np.isfinite(data.max())):  # NaN if any cell is
-        missing = data.size - int(np.count_nonzero(np.isfinite(data)))
-        raise InputError(f"{missing} of {data.size} values are missing or infinite.")
-    return data
-
-
-def _checked_coordinates(
-    coordinates: Sequence[ArrayLike], levels: Sequence[Level], shape: tuple[int, ...]
-) -> tuple[Array, ...]:
-    if not len(coordinates) == len(levels) == len(shape):
-        raise SettingError(
-            f"Values with {len(shape)} axes need as many coordinates and levels, "
-            f"got {len(coordinates)} and {len(levels)}."
-        )
-    axes = []
-    for size, given, level in zip(shape, coordinates, levels, strict=True):
-        axis = _vector(given, f"coordinates of level '{level.name}'").copy()
-        if axis.size != size:
-            raise InputError(
-                f"Level '{level.name}' has {axis.size} coordinates for {size} samples."
-            )
-        check_axis(axis, level)
-        axis.setflags(write=False)
-        axes.append(axis)
-    return tuple(axes)
-
-
-def check_axis(axis: Array, level: Level) -> None:
-    """Refuse coordinates of which two are the same place."""
-    repeated = level.kernel.repeated(axis)
-    if repeated:
-        one, other = repeated
-        what = "the same" if level.kernel.period is None else "the same place on the circle"
-        raise InputError(
-            f"Coordinates {one} and {other} of level '{level.name}' are {what}: "
-            f"{axis[one]:g} and {axis[other]:g}. Keep one of them, or their mean."
-        )
-
-
-def _check_ridges(levels: Sequence[Level], joint_ridge: float | None) -> None:
-    if joint_ridge is None:
-        return
-    if not (math.isfinite(joint_ridge) and joint_ridge >= 0):
-        raise SettingError(f"Invalid joint ridge {joint_ridge}. It must be finite, 0 or above.")
-    for level in levels:
-        if level.ridge:
-            raise SettingError(
-                f"Level '{level.name}' has ridge {level.ridge} beside a joint ridge. Give one kind."
-            )
-
-
-def _vector(values: ArrayLike, what: str, error: type[Exception] = InputError) -> Array:
-    vector = np.atleast_1d(_real(values, what, error))
-    if vector.ndim != 1:
-        raise error(f"The {what} must be a vector, got shape {vector.shape}.")
-    if not np.isfinite(vector).all():
-        bad = vector[~np.isfinite(vector)]
-        raise error(f"The {what} hold {bad.size} values that are not finite, the first {bad[0]}.")
-    return vector
-
-
-def _real(values: ArrayLike, what: str, error: type[Exception] = InputError) -> Array:
-    if isinstance(values, np.ma.MaskedArray):
-        values = np.ma.filled(values.astype(np.float64), np.nan)
-    given = np.asarray(values)
-    try:
-        if given.dtype.kind == "c":
-            raise TypeError("they are complex")
-        return given.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as cause:
-        raise error(f"The {what} must be real numbers: {cause}.") from None

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from dkrls_cli import __version__, cascade, modelfile, tuning
 from dkrls_cli.axes import NO_ATTRIBUTES, Attributes, Axis, axis_of, index_axis
 from dkrls_cli.cascade import Cascade
+from dkrls_cli.checks import check_axis, checked_values
 from dkrls_cli.errorbars import scales, variance
 from dkrls_cli.errors import InputError, ModelFileError, SettingError
 from dkrls_cli.grid import Grid, Style, from_data_array, is_labelled, to_data_array
@@ -199,7 +200,7 @@ def fit(
     wishes = read_wishes(
         grid.axes, levels, kernel=kernel, sigma=sigma, ridge=ridge, period=period, noise=noise
     )
-    values = cascade.checked_values(grid.values)
+    values = checked_values(grid.values)
     centre = float(np.mean(values)) if mean == "auto" else float(mean)
     chosen, joint_ridge, notes = _tuned(wishes, grid, values, centre)
     trained = cascade.fit(
@@ -238,7 +239,7 @@ def _tuned(
             kernel = Kernel(str(wish.family), float(wish.sigma or 0.0), wish.period)
             levels.append(Level(axis.name, kernel, float(wish.ridge or 0.0)))
             continue
-        cascade.check_axis(axis.numbers, Level(axis.name, Kernel(period=wish.period)))
+        check_axis(axis.numbers, Level(axis.name, Kernel(period=wish.period)))
         choice = tuning.choose(
             axis.numbers,
             tuning.slices(values, place, mean),

@@ -24,6 +24,7 @@ ROOMS = [
     "splits",
     "metrics",
     "levels",
+    "checks",
     "tuning",
     "cascade",
     "errorbars",
@@ -38,6 +39,8 @@ ROOMS = [
     "modelfile",
     "records",
     "model",
+    "sources",
+    "datasets",
     "reading",
     "writing",
     "benchmark",
@@ -45,7 +48,7 @@ ROOMS = [
     "__main__",
 ]
 DOORS = {
-    "xarray": {"grid", "reading", "writing", "model"},  # model only names its types
+    "xarray": {"grid", "datasets", "writing", "model"},  # model only names its types
     "cftime": {"calendars"},
     "netCDF4": set(),  # through xarray
     "csv": {"text"},

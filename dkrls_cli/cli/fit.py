@@ -17,7 +17,7 @@ from dkrls_cli.errors import SettingError
 if TYPE_CHECKING:
     from dkrls_cli.grid import Grid
     from dkrls_cli.model import Model
-    from dkrls_cli.reading import Source
+    from dkrls_cli.sources import Source
 
 
 def fit(
