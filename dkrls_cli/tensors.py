@@ -99,27 +99,35 @@ def contract(
 
 
 def span(tensor: Tensor, axis: int) -> Array | None:
-    """Orthonormal basis (m, r) of all fibres along an axis, if they span less than a quarter of it.
+    """Orthonormal basis (m, r) of all fibres along an axis, if they span under a quarter of it.
 
     None when they span more: the data has detail in more directions than is worth a change of
-    basis. A few fibres tell most often. If they leave it open, all fibres are seen, through m / 4
-    randomly weighted sums of them (fixed seed), which span what the fibres span. Directions below
-    1e-14 of the largest are round-off of the data.
+    basis. A few fibres tell most often. If they leave it open, all fibres are seen, through
+    randomly weighted sums of them (fixed seed), which span what the fibres span as long as there
+    are more sums than directions. Directions below 1e-14 of the largest are round-off of the data.
     """
     before, m, after = _fold(tensor.shape, axis)
-    width = m // 4
+    widest = m // 4
     fibres = tensor.reshape(before, m, after)
-    some = np.linspace(0, before * after - 1, width + 8).astype(np.intp)
-    if width < 3 or _range(fibres[some // after, :, some % after].T).shape[1] > width - 2:
+    some = np.linspace(0, before * after - 1, widest + 8).astype(np.intp)
+    seen = _range(fibres[some // after, :, some % after].T).shape[1] if widest > 2 else m
+    if seen > widest - 2:
         return None
+    for width in (min(seen + 8, widest), widest):
+        basis = _range(_sums(fibres, width))
+        if basis.shape[1] <= width - 2:
+            return basis
+    return None
+
+
+def _sums(fibres: Tensor, width: int) -> Array:
+    """Randomly weighted sums (m, width) of all fibres (before, m, after)."""
     rng = np.random.default_rng(0)
+    before, _, after = fibres.shape
     rows, columns = rng.random((before, width)) - 0.5, rng.random((after, width)) - 0.5
     if after == 1:
-        sums = fibres[:, :, 0].T @ rows
-    else:
-        sums = np.einsum("ams,as->ms", np.matmul(fibres, columns), rows)
-    basis = _range(sums)
-    return basis if basis.shape[1] <= width - 2 else None
+        return np.asarray(fibres[:, :, 0].T @ rows)
+    return np.asarray(np.einsum("ams,as->ms", np.matmul(fibres, columns), rows))
 
 
 def _range(matrix: Tensor) -> Array:
