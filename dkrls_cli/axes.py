@@ -149,10 +149,16 @@ class Axis:
 
     def _settle(self, numbers: Array) -> Array:
         """Numbers that are training coordinates in the stored precision, made exactly those."""
-        if self.dtype != "float32":
+        if self.dtype != "float32" or self.size < 2:
             return numbers
-        stored = numbers.astype(np.float32).astype(np.float64)
-        return np.where(np.isin(stored, self.plain), stored, numbers)
+        known = np.sort(self.plain)
+        place = np.clip(np.searchsorted(known, numbers), 1, known.size - 1)
+        near = np.where(
+            numbers - known[place - 1] < known[place] - numbers, known[place - 1], known[place]
+        )
+        precision = 4 * float(np.finfo(np.float32).eps) * float(np.abs(known[[0, -1]]).max())
+        slack = min(precision, 1e-3 * float(np.min(np.diff(known))))
+        return np.where(np.abs(numbers - near) <= slack, near, numbers)
 
 
 def index_axis(name: str, size: int) -> Axis:

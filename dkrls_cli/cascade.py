@@ -384,7 +384,7 @@ def footprint(shape: Sequence[int], dtype: DTypeLike = np.float64) -> Footprint:
     cells = math.prod(shape)
     stored = np.dtype(dtype).itemsize
     arrays = stored + 8 if stored == 8 else stored + 16  # the data, as float64, and the core
-    factors = sum(4 * 8 * m * m for m in shape)
+    factors = sum(6 * 8 * m * m for m in shape)
     operations = 0.5 * cells * max(shape) + 12.0 * sum(m**3 for m in shape)
     return Footprint(cells, cells * arrays + factors, operations)
 

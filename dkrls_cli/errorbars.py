@@ -78,9 +78,15 @@ def _level_parts(
     for axis, query in enumerate(queries):
         spectrum, ridge = cascade.spectra[axis], cascade.levels[axis].ridge
         asked = np.flatnonzero(nodes[axis] < 0)
-        rows = cascade.kernel_rows(axis, query[asked])
+        distinct, which = np.unique(query[asked], return_inverse=True)
+        inverse = 1.0 / (spectrum.values + ridge)
+        explained = np.empty(distinct.size)
+        block = max(1, 2**22 // spectrum.rank)
+        for start in range(0, distinct.size, block):
+            rows = cascade.kernel_rows(axis, distinct[start : start + block])
+            explained[start : start + block] = rows**2 @ inverse
         part = np.zeros(query.size)
-        part[asked] = scale[axis] * _left(rows**2 @ (1.0 / (spectrum.values + ridge)), ridge)
+        part[asked] = scale[axis] * _left(explained, ridge)[which]
         parts.append(part)
     return parts
 

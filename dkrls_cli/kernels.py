@@ -97,8 +97,8 @@ class Kernel:
     def nearest(self, z: Array, nodes: Array) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Index of the node nearest to each coordinate, and whether it is the same place.
 
-        On a line the same place is the same number. On a circle the numbers may lie turns apart,
-        and adding a turn rounds: places closer than that rounding are one.
+        The same place is the same number but for rounding: 0.1 + 0.2 is the node 0.3. On a circle
+        the numbers may lie turns apart, and adding a turn rounds.
         """
         there, here = self.wrap(nodes), self.wrap(z)
         order = np.argsort(there, kind="stable")
@@ -110,7 +110,8 @@ class Kernel:
             distance = np.minimum(distance, self.period - distance)
         closer = np.argmin(distance, axis=0)
         columns = np.arange(z.size)
-        return sides[closer, columns], distance[closer, columns] <= self._slack(z)
+        slack = self._slack(z) if self.period is not None else _rounding(nodes)
+        return sides[closer, columns], distance[closer, columns] <= slack
 
     def repeated(self, z: Array) -> tuple[int, int] | None:
         """Indices of two coordinates that are the same place, if there are any."""
@@ -127,11 +128,23 @@ class Kernel:
         return first, second
 
     def _slack(self, z: Array) -> Array:
-        """How far apart two numbers of one place may lie."""
+        """How far apart on the circle two coordinates may lie that are one place."""
         if self.period is None:
             return np.zeros(z.shape)
         rounding = 4 * float(np.finfo(np.float64).eps) * np.maximum(np.abs(z), self.period)
         return np.minimum(rounding, 1e-9 * self.period)
+
+
+def _rounding(nodes: Array) -> float:
+    """How far from a node a number may lie that means it: some rounding, far within a step."""
+    if nodes.size < 2:
+        return 0.0
+    ordered = np.sort(nodes)
+    with np.errstate(over="ignore"):
+        step = float(np.min(np.diff(ordered)))
+    return min(
+        8 * float(np.finfo(np.float64).eps) * float(np.abs(ordered[[0, -1]]).max()), 1e-6 * step
+    )
 
 
 def gram(kernel: Kernel, a: Array, b: Array) -> Array:

@@ -8,15 +8,22 @@ from numpy.typing import ArrayLike
 NAMES = ("n", "rmse", "mae", "max_error", "normalized_max_error", "bias", "r2")
 
 
+ERRORS = ("rmse", "mae", "max_error", "normalized_max_error", "bias")
+"""Those of which less is better; bias by its size."""
+
 Z90 = 1.6448536269514722
 """Half width of the band that holds 90 % of a normal distribution, in standard deviations."""
 
 
 def coverage90(truth: ArrayLike, answers: ArrayLike, variance: ArrayLike) -> float:
-    """Share of the cells whose truth lies in the 90 % band of their answer."""
+    """Share of the cells whose truth lies in the 90 % band of their answer.
+
+    Cells that are passed through have no band and do not count.
+    """
     t, a = np.asarray(truth, np.float64), np.asarray(answers, np.float64)
-    known = np.isfinite(t)
-    band = Z90 * np.sqrt(np.asarray(variance, np.float64)[known])
+    v = np.asarray(variance, np.float64)
+    known = np.isfinite(t) & (v > 0)
+    band = Z90 * np.sqrt(v[known])
     inside = np.abs(a[known] - t[known]) <= band
     return float(inside.mean()) if inside.size else float("nan")
 

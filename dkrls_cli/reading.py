@@ -30,7 +30,10 @@ def open_source(
     """One variable of one file, or of several joined along the last level."""
     paths = [path for given in inputs for path in expand(given)]
     if len(paths) == 1:
-        return _without_repeats(_open(paths[0], var, levels, lambda _: False))
+        source = _without_repeats(_open(paths[0], var, levels, lambda _: False))
+        if max(source.shape) < 2:
+            raise InputError(f"'{source.name}' in '{paths[0]}' is one cell. Expected a grid.")
+        return source
     grows = is_time if levels is None else lambda axis: axis.name == levels[-1]
     sources = [_open(path, var, levels, grows) for path in paths]
     return _without_repeats(_joined(sources, paths, levels))

@@ -110,3 +110,9 @@ def test_longitude_is_asked_for_in_any_convention_and_written_as_asked():
 @pytest.mark.parametrize("units", ["m", "degrees_north", "radians"])
 def test_what_is_not_degrees_of_longitude_has_no_turn(units):
     assert axis_of("lon", [350.0, 0.0, 10.0], {"units": units}).turn is None
+
+
+def test_decimals_find_float32_coordinates_that_were_added_up():
+    axis = axis_of("lat", np.arange(0, 2, 0.1, dtype=np.float32))
+    np.testing.assert_array_equal(axis.encode(np.round(axis.numbers, 1)), axis.numbers)
+    assert axis.encode(0.1001) == 0.1001

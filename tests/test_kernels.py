@@ -130,3 +130,14 @@ def test_bad_settings_are_refused(settings: dict, message: str) -> None:
 def test_kernel_is_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Kernel().sigma = 2.0
+
+
+@pytest.mark.parametrize(
+    "nodes", [np.linspace(0, 1.9, 20), np.arange(0, 2, 0.1), 1e6 + np.arange(0, 2, 0.1)]
+)
+def test_decimals_mean_the_nodes_they_round_to(nodes: np.ndarray) -> None:
+    kernel = Kernel()
+    typed = np.round(nodes, 1)
+    assert kernel.nearest(typed, nodes)[1].all()
+    assert (kernel.nearest(typed, nodes)[0] == np.arange(nodes.size)).all()
+    assert not kernel.nearest(nodes[:-1] + 1e-6, nodes)[1].any()

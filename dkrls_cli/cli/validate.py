@@ -104,7 +104,7 @@ def validate(
                 outcome = held_out(
                     grid, settings, shares, repeats or 5, seed or 0, keep_edges, smooth, report
                 )
-        missed = [n for n, limit in limits.items() if not outcome["metrics"][n] <= limit]
+        missed = [n for n, limit in limits.items() if not abs(outcome["metrics"][n]) <= limit]
         tell(outcome, missed, limits, report)
         if missed:
             raise typer.Exit(_MISSED)
@@ -112,14 +112,14 @@ def validate(
 
 def thresholds(texts: list[str] | None) -> dict[str, float]:
     """Largest values allowed, by metric."""
-    from dkrls_cli.metrics import NAMES
+    from dkrls_cli.metrics import ERRORS
 
     limits = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
-        if not equals or name not in NAMES:
+        if not equals or name not in ERRORS:
             raise SettingError(
-                f"--fail-above {text} is not METRIC=VALUE with one of {', '.join(NAMES)}."
+                f"--fail-above {text} is not METRIC=VALUE with one of {', '.join(ERRORS)}."
             )
         try:
             limits[name] = float(value)
@@ -133,7 +133,8 @@ def refuse_fit_options(settings: dict[str, Any]) -> None:
     plain = fit_settings(None, None, None, None, None, "level", False, False)
     given = [name for name, value in settings.items() if value not in (plain.get(name), False)]
     if given:
-        raise SettingError(f"--{given[0]} goes with --holdout; a model has its own settings.")
+        option = "float32" if given[0] == "dtype" else given[0]
+        raise SettingError(f"--{option} goes with --holdout; a model has its own settings.")
 
 
 def fractions(texts: list[str], grid: Grid) -> dict[str, float]:
@@ -144,6 +145,11 @@ def fractions(texts: list[str], grid: Grid) -> dict[str, float]:
         if unknown:
             raise SettingError(
                 f"There is no dimension '{unknown[0]}'. The data has {', '.join(grid.dims)}."
+            )
+        labelled = [axis.name for axis in grid.axes if axis.labels is not None]
+        if set(setting) & set(labelled):
+            raise SettingError(
+                f"'{labelled[0]}' holds text labels: between them there is nothing to answer."
             )
         wanted = setting
     else:
