@@ -110,10 +110,16 @@ def span(tensor: Tensor, axis: int) -> Array | None:
     widest = m // 4
     fibres = tensor.reshape(before, m, after)
     some = np.linspace(0, before * after - 1, widest + 8).astype(np.intp)
-    seen = _range(fibres[some // after, :, some % after].T).shape[1] if widest > 2 else m
+    if widest < 3:
+        return None
+    with one_blas_thread():
+        sizes = np.linalg.svd(
+            fibres[some // after, :, some % after].astype(np.float64), compute_uv=False
+        )
+    seen = _rank(sizes)
     if seen > widest - 2:
         return None
-    for width in (min(seen + 8, widest), widest):
+    for width in (min(seen + 7, widest), widest):
         basis = _range(_sums(fibres, width))
         if basis.shape[1] <= width - 2:
             return basis
@@ -134,8 +140,12 @@ def _range(matrix: Tensor) -> Array:
     """Orthonormal basis of the columns, directions of round-off left out; one at least."""
     with one_blas_thread():
         vectors, sizes, _ = np.linalg.svd(matrix.astype(np.float64), full_matrices=False)
-    rank = max(1, int(np.count_nonzero(sizes > 1e-14 * sizes[0])))
-    return np.ascontiguousarray(vectors[:, :rank])
+    return np.ascontiguousarray(vectors[:, : _rank(sizes)])
+
+
+def _rank(sizes: Array) -> int:
+    """How many singular values are above round-off of the data; one at least."""
+    return max(1, int(np.count_nonzero(sizes > 1e-14 * sizes[0])))
 
 
 def _fold(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
