@@ -17,7 +17,7 @@ import numpy as np
 from dkrls_cli.cascade import Cascade
 from dkrls_cli.kernels import Array
 from dkrls_cli.spectral import one_blas_thread
-from dkrls_cli.tensors import Indices, apply
+from dkrls_cli.tensors import Indices, apply, contract
 from dkrls_cli.tuning import slices
 
 _FIBRES = 512
@@ -57,15 +57,12 @@ def variance_at_points(
     nodes = [cascade.nodes(axis, query, smooth) for axis, query in enumerate(points)]
     if cascade.joint_ridge is None:
         return np.asarray(np.sum(_level_parts(cascade, scale, points, nodes), axis=0))
-    explained = np.empty(points[0].size)
-    inverse = _joint_inverse(cascade)
-    for start in range(0, explained.size, 1024):
-        part = slice(start, start + 1024)
-        rows = [cascade.kernel_rows(axis, q[part]) ** 2 for axis, q in enumerate(points)]
-        left = rows[0] @ inverse.reshape(len(inverse), -1)
-        for row in rows[1:]:
-            left = np.matmul(row[:, None, :], left.reshape(*row.shape, -1))[:, 0, :]
-        explained[part] = left[:, 0]
+
+    def rows(axis: int, part: slice) -> Array:
+        return np.asarray(cascade.kernel_rows(axis, points[axis][part]) ** 2)
+
+    inverse, count = _joint_inverse(cascade), points[0].size
+    explained = contract(inverse, count, rows, {}, widest=max(cascade.shape))
     result = scale[0] * _left(explained, cascade.joint_ridge)
     return np.where(np.all([n >= 0 for n in nodes], axis=0), 0.0, result)
 

@@ -1,7 +1,12 @@
 """Error bars against dense algebra, and against data drawn from the model."""
 
+import csv
+import json
+
 import numpy as np
 import pytest
+import xarray as xr
+from shell import ROOT, dkrls
 
 from dkrls_cli import fit as fit_model
 from dkrls_cli.cascade import fit
@@ -87,3 +92,37 @@ def test_a_ninety_percent_band_holds_ninety_percent_of_what_the_model_draws():
     model = fit_model(data[train], {"x": x[train], "run": np.arange(400.0)})
     answers, spread = model.predict(x=x[held]), model.std(x=x[held]) ** 2
     assert 0.85 < coverage90(data[held], answers, spread) < 0.95
+
+
+@pytest.fixture(scope="module", params=["level", "joint"])
+def saved(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "ocean.npz"
+    dkrls("fit", ROOT / "sample_data" / "ocean.nc", "--noise", request.param, "-o", path)
+    return path
+
+
+AT = ("--at", "lat=10,12.5", "--at", "lon=200,203", "--at", "time=2020-03-03")
+BARS = ["sst", "sst_std"]
+
+
+def test_error_bars_are_the_same_in_every_form_of_output(saved, tmp_path):
+    folder = tmp_path
+    for name in ("a.nc", "a.zarr", "a.csv", "a.jsonl"):
+        dkrls("predict", saved, *AT, "--std", "-o", folder / name)
+    grids = [xr.open_dataset(folder / "a.nc"), xr.open_zarr(folder / "a.zarr").load()]
+    rows = list(csv.DictReader((folder / "a.csv").read_text().splitlines()))
+    lines = [json.loads(line) for line in (folder / "a.jsonl").read_text().splitlines()]
+    points = "time,lat,lon\n" + "".join(f"{r['time']},{r['lat']},{r['lon']}\n" for r in rows)
+    scattered = dkrls("predict", saved, "--points", "-", "--std", stdin=points).stdout
+    for name in BARS:
+        found = [grid[name].values.ravel() for grid in grids]
+        found += [np.array([float(row[name]) for row in table]) for table in (rows, lines)]
+        found.append(np.array([float(r[name]) for r in csv.DictReader(scattered.splitlines())]))
+        for other in found[1:]:
+            np.testing.assert_allclose(other, found[0], rtol=1e-4, atol=1e-6)
+    assert grids[0].sst.attrs["ancillary_variables"] == "sst_std"
+    assert grids[0].sst_std.attrs["standard_name"] == "sea_surface_temperature standard_error"
+    grids[0].close()
+    std = found[0].reshape(2, 2)
+    assert std[0, 0] == 0  # a training cell
+    assert (std.ravel()[1:] > 0).all()

@@ -42,7 +42,7 @@ Ridge = Annotated[
 Period = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="[DIM=]VALUE", help="Length of the circle, none, or auto (longitude). Repeatable."
+        metavar="[DIM=]VALUE", help="Length of the circle, none, or auto: as found. Repeatable."
     ),
 ]
 Noise = Annotated[
@@ -56,7 +56,7 @@ Float32 = Annotated[
 ]
 MaxMemory = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="Refuse before more memory than this is used, like 4GB."),
+    typer.Option(metavar="SIZE", help="Refuse a fit that is estimated to need more, like 4GB."),
 ]
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads for matrix products. Default: OMP_NUM_THREADS.")
