@@ -21,6 +21,7 @@ from dkrls_cli.kernels import Array
 Attributes = Mapping[str, Any]
 _CIRCLE = 360.0
 _EAST = ("degrees_east", "degree_east", "degrees_e", "degree_e", "degreese", "degreee")
+_NORTH = ("degrees_north", "degree_north", "degrees_n", "degree_n", "degreesn", "degreen")
 NO_ATTRIBUTES: Attributes = MappingProxyType({})
 
 
@@ -215,6 +216,15 @@ def is_longitude(axis: Axis) -> bool:
         return True
     named = axis.name.lower() in ("lon", "longitude", "long", "lons", "longitudes")
     return named and (units in ("", "degrees", "degree", "deg")) and axis.size > 1
+
+
+def is_latitude(axis: Axis) -> bool:
+    """Whether a dimension is latitude, by its attributes or, without them, its name."""
+    units = str(axis.attrs.get("units", "")).lower().replace(" ", "_")
+    standard = str(axis.attrs.get("standard_name", "")).lower()
+    named = axis.name.lower() in ("lat", "latitude", "lats", "latitudes")
+    marked = units in _NORTH or standard == "latitude"
+    return marked or (named and units in ("", "degrees", "degree", "deg"))
 
 
 def text_axis(name: str, labels: Sequence[str], attrs: Attributes = NO_ATTRIBUTES) -> Axis:

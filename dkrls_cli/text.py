@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
 import re
 import sys
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from typing import IO, Any, TextIO, cast
@@ -163,3 +164,17 @@ def first_trouble(encode: Callable[[list[str]], Array], texts: Iterable[str]) ->
         except DkrlsError as error:
             return text, str(error)
     raise AssertionError("every text is a coordinate, but all together they are none")
+
+
+def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
+    """Rows of equal keys as a CSV table; a cell without a value (None or NaN) is empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({key: "" if _is_nan(value) else value for key, value in row.items()})
+    return text.getvalue()
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)

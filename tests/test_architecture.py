@@ -47,8 +47,9 @@ ROOMS = [
     "cli",
     "__main__",
 ]
+FOLDERS = {"benchmark", "cli"}  # rooms of several files, which see each other
 DOORS = {
-    "xarray": {"grid", "datasets", "writing", "model"},  # model only names its types
+    "xarray": {"grid", "datasets", "writing", "model", "benchmark"},  # model only names its types
     "cftime": {"calendars"},
     "netCDF4": set(),  # through xarray
     "csv": {"text"},
@@ -86,8 +87,21 @@ def test_a_room_imports_only_rooms_above_it(path, room):
     assert room in ROOMS, f"'{room}' has no place in the list"
     if room == "":
         return  # the package's front names the rooms it opens lazily
-    above = ROOMS[: ROOMS.index(room) + (room == "cli")]
+    above = ROOMS[: ROOMS.index(room) + (room in FOLDERS)]
     assert rooms_of(path) <= set(above)
+
+
+def test_rivals_are_met_where_they_race():
+    for path in sorted((PACKAGE / "benchmark").glob("*.py")):
+        met = {name.split(".")[0] for name in imported(path)} & {"scipy", "xarray"}
+        assert not met or path.name in ("rivals.py", "speed.py"), path.name
+
+
+def test_help_needs_nothing_heavy():
+    code = "import sys; from dkrls_cli.cli import app; print(sorted(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"'numpy'", "'scipy'", "'xarray'", "'multiprocessing'", "'threadpoolctl'"}
+    assert not heavy & set(re.findall(r"'\w+'", out.stdout))
 
 
 @pytest.mark.parametrize(("path", "room"), list(modules()))

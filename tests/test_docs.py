@@ -56,7 +56,7 @@ def test_readme_commands_run_in_order(tmp_path, monkeypatch):
 
 def test_readme_and_help_name_every_command():
     help_text = dkrls("--help").stdout
-    for command in ("fit", "predict", "validate", "info"):
+    for command in ("fit", "predict", "validate", "info", "bench"):
         assert any(line.startswith(f"dkrls {command} ") for line in COMMANDS)
         assert command in help_text
         assert "Examples" in dkrls(command, "--help").stdout

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dkrls_cli import __version__
+from dkrls_cli.cli.bench import bench
 from dkrls_cli.cli.fit import fit
 from dkrls_cli.cli.info import info
 from dkrls_cli.cli.predict import predict
@@ -26,6 +27,7 @@ app.command()(fit)
 app.command()(predict)
 app.command()(validate)
 app.command()(info)
+app.add_typer(bench)
 
 
 def _print_version(asked: bool) -> None:

@@ -44,6 +44,11 @@ class Report:
         """The result of a command: an object, or the same in words."""
         typer.echo(json.dumps(_plain(data)) if self.json else text)
 
+    def part(self, text: str) -> None:
+        """A part of a long result as soon as it is known; an object comes whole at the end."""
+        if not self.json:
+            typer.echo(text)
+
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
         """Say that work goes on, once it has taken two seconds and now and then after."""
@@ -147,9 +152,9 @@ def _is_number(value: object) -> bool:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return "-" if value is None else str(value)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _plain(value: Any) -> Any:
