@@ -40,6 +40,10 @@ _CALENDARS = (
     "366_day",
     "360_day",
 )
+_YEAR_DAYS = {"360_day": 360.0, "julian": 365.25}
+_YEAR_DAYS |= dict.fromkeys(("noleap", "365_day"), 365.0)
+_YEAR_DAYS |= dict.fromkeys(("all_leap", "366_day"), 366.0)
+_MEAN_YEAR_DAYS = 365.2425
 _REFORM = np.datetime64("1582-10-15")
 _UNITS = re.compile(r"^\s*(\w+)\s+since\s+(.+?)\s*$", re.IGNORECASE)
 _DATE = re.compile(
@@ -84,6 +88,16 @@ class TimeScale:
     def _microseconds(self) -> int:
         """Length of the unit."""
         return _MICROSECONDS[self._parts[0].lower()]
+
+    @property
+    def day(self) -> float:
+        """A day in units of this scale."""
+        return 86400e6 / self._microseconds
+
+    @property
+    def year(self) -> float:
+        """A mean year of the calendar in units of this scale."""
+        return _YEAR_DAYS.get(self.calendar, _MEAN_YEAR_DAYS) * self.day
 
     @cached_property
     def _parts(self) -> tuple[str, str]:

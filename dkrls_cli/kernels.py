@@ -13,6 +13,9 @@ from dkrls_cli.errors import SettingError
 
 Array = NDArray[np.float64]
 
+_CYCLE_SIGMA = 0.25
+"""Length scale of what repeats, in cycles: a wave and its first overtones."""
+
 # Beyond this many length scales every kernel is zero in float64; the cap keeps inf * 0 away.
 _FAR = 1e3
 
@@ -61,7 +64,7 @@ FAMILIES: dict[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True)
 class Kernel:
-    """A stationary kernel of one dimension with k(z, z) = 1.
+    """A stationary kernel of one dimension.
 
     Parameters
     ----------
@@ -74,11 +77,20 @@ class Kernel:
         Length of the circle the coordinate lies on, or None for a line. Distances on the circle
         are chords, (period / pi) |sin(pi (z - z') / period)|, so every family stays positive
         definite and, for a short sigma, is the kernel on the line.
+    constant
+        Variance of a constant that is added, in units of the family's own: with it answers far
+        from data fall back to the mean along this dimension, without it to that of the grid.
+    cycle, swing
+        Length of a cycle that the data repeats along the line (a year, a day), and variance of
+        the smooth part that repeats. None: there is no such part.
     """
 
     family: str = "gaussian"
     sigma: float = 1.0
     period: float | None = None
+    constant: float = 0.0
+    cycle: float | None = None
+    swing: float = 1.0
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
@@ -89,6 +101,11 @@ class Kernel:
             raise SettingError(f"Invalid sigma {self.sigma}. It must be a finite number above 0.")
         if self.period is not None and not (math.isfinite(self.period) and self.period > 0):
             raise SettingError(f"Invalid period {self.period}. It must be a finite number above 0.")
+
+    @property
+    def variance(self) -> float:
+        """k(z, z)."""
+        return 1.0 + self.constant + (self.swing if self.cycle is not None else 0.0)
 
     def wrap(self, z: Array) -> Array:
         """Coordinates on one turn of the circle; on a line, as they are."""
@@ -148,22 +165,37 @@ def _rounding(nodes: Array) -> float:
 
 
 def gram(kernel: Kernel, a: Array, b: Array) -> Array:
-    """Kernel between all pairs of coordinates, (len(a), len(b)).
+    """Kernel between all pairs of coordinates, (len(a), len(b))."""
+    with np.errstate(over="ignore", under="ignore"):
+        if kernel.period is not None:
+            scaled = _chords(kernel.wrap(a), kernel.wrap(b), kernel.period, kernel.sigma)
+        else:
+            scaled = _differences(a, b, kernel.sigma)
+        result = FAMILIES[kernel.family](scaled)
+        if kernel.cycle is not None:
+            chords = _chords(a, b, kernel.cycle, _CYCLE_SIGMA * kernel.cycle)
+            result += kernel.swing * _gaussian(chords)
+        if kernel.constant:
+            result += kernel.constant
+    return result
+
+
+def _differences(a: Array, b: Array, sigma: float) -> Array:
+    """Distances on a line in length scales.
 
     Coordinates are counted from the middle of b and in length scales before they are paired, which
     moves each by a rounding at most and saves a pass over the matrix.
     """
-    with np.errstate(over="ignore", under="ignore"):
-        if kernel.period is not None:
-            turns_a, turns_b = kernel.wrap(a) / kernel.period, kernel.wrap(b) / kernel.period
-            scaled = np.sin(math.pi * np.subtract.outer(turns_a, turns_b))
-            scaled *= kernel.period / math.pi
-            scaled /= kernel.sigma
-        else:
-            middle = np.sort(b)[b.size // 2]
-            scaled_a, scaled_b = (a - middle) / kernel.sigma, (b - middle) / kernel.sigma
-            if np.isfinite(scaled_a).all() and np.isfinite(scaled_b).all():
-                scaled = np.subtract.outer(scaled_a, scaled_b)
-            else:
-                scaled = np.subtract.outer(a, b) / kernel.sigma
-        return FAMILIES[kernel.family](scaled)
+    middle = np.sort(b)[b.size // 2]
+    scaled_a, scaled_b = (a - middle) / sigma, (b - middle) / sigma
+    if np.isfinite(scaled_a).all() and np.isfinite(scaled_b).all():
+        return np.asarray(np.subtract.outer(scaled_a, scaled_b))
+    return np.asarray(np.subtract.outer(a, b) / sigma)
+
+
+def _chords(a: Array, b: Array, period: float, sigma: float) -> Array:
+    """Distances through a circle in length scales."""
+    chords = np.sin(math.pi * np.subtract.outer(a / period, b / period))
+    chords *= period / math.pi
+    chords /= sigma
+    return np.asarray(chords)

@@ -15,8 +15,7 @@ class Level:
 
     Level 0 of a hierarchy is the paper's Initial Modeling, the others its Hierarchic Weight
     Modeling. The ridge is added to the diagonal of the level's Gram matrix; with a joint ridge
-    it stays 0. The error is the root mean square error on slices left out, where kernel and ridge
-    were chosen by it.
+    it stays 0.
 
     Examples
     --------
@@ -27,7 +26,6 @@ class Level:
     name: str
     kernel: Kernel = field(default_factory=Kernel)
     ridge: float = 0.0
-    error: float | None = None
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.ridge) and self.ridge >= 0):

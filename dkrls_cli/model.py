@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dkrls_cli import __version__, cascade, modelfile, tuning
+from dkrls_cli import __version__, cascade, modelfile
 from dkrls_cli.axes import NO_ATTRIBUTES, Attributes, Axis, axis_of, index_axis
 from dkrls_cli.cascade import Cascade
-from dkrls_cli.checks import check_axis, checked_values
-from dkrls_cli.errorbars import scales, variance
+from dkrls_cli.checks import checked_values
+from dkrls_cli.choosing import Watch, choose_levels
+from dkrls_cli.errorbars import Calibration, calibrate, variance, variance_at_points
 from dkrls_cli.errors import InputError, ModelFileError, SettingError
 from dkrls_cli.grid import Grid, Style, from_data_array, is_labelled, to_data_array
-from dkrls_cli.kernels import Array, Kernel
+from dkrls_cli.kernels import Array
 from dkrls_cli.levels import Level
 from dkrls_cli.records import axis_from, axis_record, cascade_from, from_json, record, to_json
-from dkrls_cli.settings import Setting, Wishes, level_of, read_wishes
+from dkrls_cli.settings import Setting, read_wishes
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,7 +41,7 @@ class Model:
         Names of the dimensions from level 0 to the last level.
     name, attrs, style
         Of the variable, and how its file keeps it.
-    scales
+    calibration
         What the covariances are scaled by for error bars, see :mod:`dkrls_cli.errorbars`.
     origin
         Where the model comes from: inputs, options, versions.
@@ -49,10 +50,10 @@ class Model:
     cascade: Cascade
     axes: tuple[Axis, ...]
     hierarchy: tuple[str, ...]
+    calibration: Calibration
     name: str = "values"
     attrs: Attributes = field(default_factory=dict)
     style: Style = field(default_factory=Style)
-    scales: tuple[float, ...] = ()
     origin: Attributes = field(default_factory=dict)
 
     @property
@@ -87,7 +88,7 @@ class Model:
     def std(self, *, smooth: bool = False, **at: Any) -> xr.DataArray:
         """Standard errors of the answers of :meth:`predict`; 0 where all is passed through."""
         axes = self.axes_at(at)
-        spread = variance(self.cascade, self.scales, self.queries(axes), smooth=smooth)
+        spread = variance(self.cascade, self.calibration, self.queries(axes), smooth=smooth)
         name, attrs = self.std_variable()
         errors = to_data_array(np.sqrt(spread), axes, name, attrs)
         return errors.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
@@ -103,10 +104,18 @@ class Model:
 
     def predict_points(self, *, smooth: bool = False, **at: Any) -> Array:
         """Answers at scattered points: equally long coordinates for every dimension."""
+        return self.cascade.predict_points(self._points(at), smooth=smooth)
+
+    def std_points(self, *, smooth: bool = False, **at: Any) -> Array:
+        """Standard errors of the answers of :meth:`predict_points`."""
+        points = self._points(at)
+        return np.sqrt(variance_at_points(self.cascade, self.calibration, points, smooth=smooth))
+
+    def _points(self, at: Mapping[str, Any]) -> list[Array]:
         missing = [dim for dim in self.dims if dim not in at]
         if missing:
             raise SettingError(f"Points need a coordinate for '{missing[0]}' as well.")
-        return self.cascade.predict_points(self.queries(self.axes_at(at)), smooth=smooth)
+        return self.queries(self.axes_at(at))
 
     def weights(self, depth: int) -> xr.DataArray:
         """The paper's weights after levels 0 to `depth` - 1 were trained (1: Initial Modeling)."""
@@ -143,7 +152,9 @@ class Model:
             "style": to_json(asdict(self.style)),
             "origin": to_json(self.origin),
             "hierarchy": list(self.hierarchy),
-            "scales": list(self.scales),
+            "errors": self.calibration.errors.tolist(),
+            "scales": self.calibration.scales.tolist(),
+            "factors": self.calibration.factors.tolist(),
             "axes": [axis_record(axis) for axis in self.axes],
         }
         modelfile.write(path, header, arrays, overwrite=overwrite)
@@ -162,7 +173,9 @@ def fit(
     mean: float | str = "auto",
     compact: bool = False,
     dtype: str = "float64",
+    folds: int | None = None,
     origin: Attributes = NO_ATTRIBUTES,
+    watch: Watch | None = None,
 ) -> Model:
     """Train a model of a grid.
 
@@ -186,8 +199,13 @@ def fit(
         What answers fall back to far from data: a number, or ``auto``, the mean of the data.
     compact, dtype
         See :func:`dkrls_cli.cascade.fit`.
+    folds
+        Choose by leaving so many blocks of neighbours out instead of single slices: for answers
+        in gaps much wider than the steps of the data.
     origin
         Anything worth remembering about where the data came from.
+    watch
+        Called with the name of a dimension and all that was tried for it.
 
     Examples
     --------
@@ -202,59 +220,27 @@ def fit(
     )
     values = checked_values(grid.values)
     centre = float(np.mean(values)) if mean == "auto" else float(mean)
-    chosen, joint_ridge, notes = _tuned(wishes, grid, values, centre)
+    chosen = choose_levels(wishes, grid.axes, values, centre, folds=folds, watch=watch)
     trained = cascade.fit(
         values,
         [axis.numbers for axis in grid.axes],
-        chosen,
-        joint_ridge=joint_ridge,
+        chosen.levels,
+        joint_ridge=chosen.joint_ridge,
         mean=centre,
         compact=compact,
         dtype=_storage(dtype),
     )
-    about = {**origin, "notes": notes} if notes else origin
+    about = {**origin, "notes": list(chosen.warnings)} if chosen.warnings else origin
     return Model(
         trained,
         grid.axes,
         wishes.hierarchy,
+        calibrate(trained),
         grid.name,
         grid.attrs,
         grid.style,
-        scales(trained, values),
         about,
     )
-
-
-def _tuned(
-    wishes: Wishes, grid: Grid, values: Array, mean: float
-) -> tuple[tuple[Level, ...], float | None, list[str]]:
-    """The levels as wished, what is open chosen; the joint ridge; and what to warn of."""
-    levels: list[Level] = []
-    notes: list[str] = []
-    for place, (axis, wish) in enumerate(zip(grid.axes, wishes.levels, strict=True)):
-        if isinstance(wish, Level):
-            levels.append(wish)
-            continue
-        if None not in (wish.family, wish.sigma, wish.ridge):
-            kernel = Kernel(str(wish.family), float(wish.sigma or 0.0), wish.period)
-            levels.append(Level(axis.name, kernel, float(wish.ridge or 0.0)))
-            continue
-        check_axis(axis.numbers, Level(axis.name, Kernel(period=wish.period)))
-        choice = tuning.choose(
-            axis.numbers,
-            tuning.slices(values, place, mean),
-            family=wish.family,
-            sigma=wish.sigma,
-            ridge=wish.ridge,
-            period=wish.period,
-        )
-        notes += [f"{axis.name}: {warning}" for warning in choice.warnings]
-        levels.append(level_of(wish, choice, wishes.joint))
-    if not wishes.joint or wishes.joint_ridge is not None:
-        return tuple(levels), wishes.joint_ridge, notes
-    kernels, coordinates = [lv.kernel for lv in levels], [axis.numbers for axis in grid.axes]
-    joint_ridge = tuning.choose_joint_ridge(values - mean, coordinates, kernels)
-    return tuple(levels), joint_ridge, notes
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
@@ -270,8 +256,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         )
         attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
         style, hierarchy = Style(**from_json(header["style"])), tuple(header["hierarchy"])
-        scale = tuple(header["scales"])
-        return Model(trained, axes, hierarchy, header["name"], attrs, style, scale, origin)
+        known = Calibration(*(np.array(header[key]) for key in ("errors", "scales", "factors")))
+        return Model(trained, axes, hierarchy, known, header["name"], attrs, style, origin)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ModelFileError(f"'{path}' is damaged ({error}). Fit the model again.") from None
 

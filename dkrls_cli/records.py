@@ -76,14 +76,17 @@ def _level_record(level: Level) -> dict[str, Any]:
         "kernel": kernel.family,
         "sigma": kernel.sigma,
         "period": kernel.period,
+        "constant": kernel.constant,
+        "cycle": kernel.cycle,
+        "swing": kernel.swing,
         "ridge": level.ridge,
-        "error": level.error,
     }
 
 
 def _level_from(record: Mapping[str, Any]) -> Level:
-    kernel = Kernel(record["kernel"], record["sigma"], record["period"])
-    return Level(record["name"], kernel, record["ridge"], record["error"])
+    fields = ("kernel", "sigma", "period", "constant", "cycle", "swing")
+    kernel = Kernel(*(record[field] for field in fields))
+    return Level(record["name"], kernel, record["ridge"])
 
 
 def axis_record(axis: Axis) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from dkrls_cli.axes import Axis
 from dkrls_cli.errors import SettingError
 from dkrls_cli.kernels import FAMILIES
 from dkrls_cli.levels import Level
-
-if TYPE_CHECKING:
-    from dkrls_cli.tuning import Choice
 
 T = TypeVar("T")
 Setting: TypeAlias = T | Mapping[str, T]
@@ -32,13 +29,17 @@ _AUTO_PERIOD: float | str | None = "auto"
 
 @dataclass(frozen=True)
 class Wish:
-    """What the user said about one level; None is to be chosen, but for the period: no circle."""
+    """What the user said about one level; None is to be chosen, but for the period: no circle.
+
+    The cycles are those that the data may repeat with, and that may be chosen.
+    """
 
     name: str
     family: str | None = None
     sigma: float | None = None
     ridge: float | None = None
     period: float | None = None
+    cycles: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ def read_wishes(
             _number(_pick(sigma, axis.name, _AUTO), "sigma"),
             None if joint else _number(_pick(ridge, axis.name, _AUTO), "ridge"),
             natural_period(axis) if circle == "auto" else _period(circle),
+            natural_cycles(axis) if circle == "auto" else (),
         )
 
     chosen = tuple(whole.get(axis.name) or wish(axis) for axis in axes)
@@ -126,6 +128,16 @@ def natural_period(axis: Axis) -> float | None:
     return circle if 0 < way_round <= 1.5 * spacing(axis) else None
 
 
+def natural_cycles(axis: Axis) -> tuple[float, ...]:
+    """The day and the year, for times that see four times of them and come round twice."""
+    if axis.time is None or axis.size < 3:
+        return ()
+    longest = float(np.ptp(axis.numbers)) / 2
+    return tuple(
+        cycle for cycle in (axis.time.day, axis.time.year) if 4 * spacing(axis) <= cycle <= longest
+    )
+
+
 def is_time(axis: Axis) -> bool:
     """Whether a dimension is time, by its units, attributes or name."""
     marked = str(axis.attrs.get("axis", "")).upper() == "T"
@@ -147,15 +159,6 @@ def hierarchy_of(
             "Name each of them once."
         )
     return tuple(names)
-
-
-def level_of(wish: Wish, choice: Choice, joint: bool) -> Level:
-    """The level that was chosen around a wish."""
-    if joint:
-        return Level(
-            wish.name, choice.under_joint_ridge.kernel, 0.0, choice.under_joint_ridge.error
-        )
-    return Level(wish.name, choice.taken.kernel, choice.taken.ridge, choice.taken.error)
 
 
 def _check_setting(

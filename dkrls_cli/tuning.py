@@ -1,37 +1,54 @@
 """Kernel, sigma and ridge of a level, chosen by leaving slices out in closed form.
 
 With C = K + lambda I the residual of a slice that is left out is (C^-1 Y)_j / (C^-1)_jj, so a
-whole leave-one-out costs no more than a solve. The data enters through the R factor of its
-unfolding, at most m x m however large the grid; the residuals of one level do not depend on the
-settings of the others, so levels are chosen one by one.
+whole leave-one-out costs no more than a solve; that of a block B is (C^-1)_BB^-1 (C^-1 Y)_B. The
+data enters through the R factor of its unfolding, at most m x m however large the grid; the
+residuals of one level do not depend on the settings of the others, so levels are chosen one by one.
 
 Which one is taken
 ------------------
-Not the least error, but the smallest ridge among settings whose mean square error is within
-3 % + 1/m of it: leaving a slice out tests a gap of two steps, while answers lie within one, so the
-least error smooths too much, and the fewer slices there are, the less it means. The two end
-slices count a tenth: leaving them out tests extrapolation.
+Not the one of least error: with few slices that is luck. Every setting gets the weight
+(mean square error)^(-n/2), as in a likelihood of n slices, times the share of the range of sigma
+that it stands for, and the answers of all settings half-way between the slices are averaged with
+these weights. The setting that answers most like the
+average is taken: the middle of what the data leaves open. The ends count a tenth, because leaving
+them out tests extrapolation.
+
+Answers are asked for between the coordinates of several levels at once, and what one level
+smooths, the next need not: so the shortest level is chosen first, and every other one on data that
+the levels before it have answered half-way between their coordinates.
+
+Chosen kernels hold a constant of their own variance, so that answers far from the data fall back
+to the mean along the dimension and not to that of the grid.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, reduce
+from itertools import product
 
 import numpy as np
 
 from dkrls_cli.kernels import FAMILIES, Array, Kernel, gram
-from dkrls_cli.spectral import ROUND_OFF, decompose, one_blas_thread
-from dkrls_cli.tensors import Tensor, apply
+from dkrls_cli.spectral import ROUND_OFF, Spectrum, decompose, one_blas_thread
+from dkrls_cli.tensors import Tensor, along, apply
 
 RIDGES = np.concatenate([[1e-14, 3e-14, 1e-13, 3e-13], 10.0 ** np.arange(-12, 2)])
+CONSTANT = 1.0
 _FIBRES = 2048
 _WHOLE, _WINDOW, _WINDOWS = 160, 64, 3
 _END_WEIGHT = 0.1
-_COARSE = 5
+_COARSE = 11
+_SWINGS = (1.0, 10.0)
 _REAL_RIDGE = 1e-4
+_COUNTS, _MAY_BE_TAKEN = 0.01, 0.3  # weights, as shares of the largest
+_COLUMNS = 32
+_TINY = float(np.finfo(np.float64).tiny)
+_BETWEEN = 24
+_MOVING_CELLS, _MOVES = 2**21, 4
 
 
 @dataclass(frozen=True)
@@ -71,6 +88,20 @@ class Choice:
             said.append(f"ridge {self.taken.ridge:g} is the largest tried")
         return said
 
+    @property
+    def curve(self) -> list[Trial]:
+        """The least error of every kernel tried, families in turn and sigma rising."""
+        best: dict[Kernel, Trial] = {}
+        for trial in self.tried:
+            known = best.get(trial.kernel)
+            if known is None or trial.error < known.error:
+                best[trial.kernel] = trial
+        order = list(FAMILIES)
+        return sorted(
+            best.values(),
+            key=lambda t: (t.kernel.cycle or 0.0, order.index(t.kernel.family), t.kernel.sigma),
+        )
+
 
 def slices(values: Tensor, axis: int, mean: float, most: int = _FIBRES) -> Array:
     """The data along one axis (m, at most so many): every fibre, or fibres spread over the grid."""
@@ -83,6 +114,26 @@ def slices(values: Tensor, axis: int, mean: float, most: int = _FIBRES) -> Array
     return np.asarray(fibres[taken // after, :, taken % after], np.float64).T - mean
 
 
+def between(
+    values: Tensor, axis: int, mean: float, coordinates: Array, kernel: Kernel, ridge: float
+) -> Array:
+    """The data less its mean, answered half-way between neighbours along one axis.
+
+    At 24 places at most, spread evenly.
+    """
+    order = np.sort(coordinates)
+    places = np.arange(order.size - 1)
+    if places.size > _BETWEEN:
+        places = np.linspace(0, places[-1], _BETWEEN).astype(np.intp)
+    with one_blas_thread():
+        spectrum = decompose(gram(kernel, coordinates, coordinates)).solvable(ridge)
+        asked = gram(kernel, (order[places] + order[places + 1]) / 2, coordinates)
+        rows = asked @ spectrum.vectors / (spectrum.values + ridge) @ spectrum.vectors.T
+    answers = along(values, axis, rows)
+    answers -= mean * rows.sum(axis=1).reshape(-1, *[1] * (values.ndim - axis - 1))
+    return answers
+
+
 def choose(
     coordinates: Array,
     data: Array,
@@ -91,84 +142,151 @@ def choose(
     sigma: float | None = None,
     ridge: float | None = None,
     period: float | None = None,
+    cycles: Sequence[float] = (),
+    folds: int | None = None,
 ) -> Choice:
     """The setting of a level with these coordinates (m,) and data (m, fibres).
 
     What is given is kept, the rest is chosen around it. A level of more than 160 samples is seen
-    through three windows of 64 neighbours, at its ends and in its middle.
+    through three windows of 64 neighbours, at its ends and in its middle. Of the `cycles` that
+    the data may repeat with, those are tried that a window holds twice. With `folds`, so many
+    blocks of neighbours are left out of every window instead of single slices.
     """
     with one_blas_thread():
-        return _choose(coordinates, data, family, sigma, ridge, period)
-
-
-def _choose(
-    coordinates: Array,
-    data: Array,
-    family: str | None,
-    sigma: float | None,
-    ridge: float | None,
-    period: float | None,
-) -> Choice:
-    windows = [_Window(c, _compressed(y)) for c, y in _windows(coordinates, data)]
-    # No ridge so small that directions would drop out of the solve: noise in them would count for
-    # nothing. An eigenvalue is at most m.
-    ridges = RIDGES[ROUND_OFF * coordinates.size < RIDGES] if ridge is None else np.array([ridge])
-    families = list(FAMILIES) if family is None else [family]
-    span = _sigma_range(coordinates, period)
-
-    def tried(kernel: Kernel) -> list[Trial]:
-        squares = sum(window.errors(kernel, ridges) for window in windows) / len(windows)
-        errors = np.sqrt(squares)
-        return [Trial(kernel, float(r), float(e)) for r, e in zip(ridges, errors, strict=True)]
-
-    widths = np.geomspace(*span, _COARSE) if sigma is None else np.array([sigma])
-    trials = [t for name in families for s in widths for t in tried(Kernel(name, float(s), period))]
-    if sigma is None:
-        step = (span[1] / span[0]) ** (1 / (_COARSE - 1))
-        for name, halvings in zip(_best_families(trials), (3, 1), strict=False):
-            for halving in range(halvings):
-                kernel = _best(trials, name).kernel
-                factor = step**0.5 ** (halving + 1)
-                for width in (kernel.sigma / factor, kernel.sigma * factor):
-                    trials += tried(Kernel(name, width, period))
-    return Choice(_taken(trials, coordinates.size), tuple(trials))
+        windows = [_Window(c, ys, period, folds) for c, ys in _windows(coordinates, data)]
+        held = min(float(np.ptp(window.coordinates)) for window in windows)
+        seen = [length for length in cycles if 2 * length <= held]
+        search = _Search(windows, coordinates.size, ridge, period, seen)
+        families = list(FAMILIES) if family is None else [family]
+        trials = search.trials(families, sigma, _sigma_range(coordinates, period))
+        return Choice(_nearest_to_average(windows, trials), tuple(trials))
 
 
 class _Window:
-    """Samples that lie side by side, and the R factor of their data."""
+    """Samples that lie side by side, and the R factor of their data.
 
-    def __init__(self, coordinates: Array, data: Array) -> None:
-        self.coordinates, self.data = coordinates, data
-        self.weights = np.ones(coordinates.size)
-        if coordinates.size > 3:
-            self.weights[[coordinates.argmin(), coordinates.argmax()]] = _END_WEIGHT
+    Runs of samples with the same steps between them have the same Gram matrix, and are one window.
+    """
+
+    def __init__(
+        self,
+        coordinates: Array,
+        runs: Sequence[Array],
+        period: float | None,
+        folds: int | None,
+    ) -> None:
+        self.coordinates, self.data = coordinates, _compressed(np.concatenate(runs, axis=1))
+        count = coordinates.size
+        self.slices = count * len(runs)
+        blocks = min(folds or count, count)
+        self.blocks = None if blocks == count else np.array_split(np.arange(count), blocks)
+        self.weights = np.ones(count)
+        if period is None and blocks > 3:
+            ends = [0, -1] if self.blocks is None else np.r_[self.blocks[0], self.blocks[-1]]
+            self.weights[ends] = _END_WEIGHT
         self.weights /= self.weights.sum()
+        self.spectrum = cache(self._spectrum)
+
+    def _spectrum(self, kernel: Kernel) -> Spectrum:
+        return decompose(gram(kernel, self.coordinates, self.coordinates))
 
     def errors(self, kernel: Kernel, ridges: Array) -> Array:
-        """Mean square error of the slices left out one by one, for every ridge."""
-        spectrum = decompose(gram(kernel, self.coordinates, self.coordinates))
+        """Mean square error of what is left out, for every ridge."""
+        spectrum = self.spectrum(kernel)
         v, w = spectrum.vectors, spectrum.values
-        z, squares = v.T @ self.data, v * v
-        weights = self.weights if kernel.period is None else np.full(w.size, 1 / w.size)
-        result = np.empty(ridges.size)
-        for i, ridge in enumerate(ridges):
-            rank = spectrum.solvable(ridge).rank
-            inverse = 1.0 / (w[:rank] + ridge)
-            residuals = (v[:, :rank] * inverse) @ z[:rank]
-            residuals /= (squares[:, :rank] @ inverse)[:, None]
-            result[i] = weights @ np.einsum("ij,ij->i", residuals, residuals)
-        return np.asarray(result / self.data.shape[1])
+        lifted = w + ridges[:, None]  # (ridges, m)
+        inverse = np.where(lifted > ROUND_OFF * w[0], 1.0 / np.maximum(lifted, _TINY), 0.0)
+        missed = np.matmul(v, inverse[:, :, None] * (v.T @ self.data))  # C^-1 Y of every ridge
+        if self.blocks is None:
+            missed /= (inverse @ (v * v).T)[:, :, None]
+        for block in self.blocks or ():
+            own = np.matmul(v[block] * inverse[:, None, :], v[block].T)
+            missed[:, block] = np.linalg.pinv(own, hermitian=True) @ missed[:, block]
+        squares = np.einsum("rij,rij,i->r", missed, missed, self.weights)
+        return np.asarray(squares / self.data.shape[1])
+
+    def half_way(self, trial: Trial) -> Array:
+        """Answers half-way between the slices (m - 1, columns), of the columns of most energy."""
+        spectrum = self.spectrum(trial.kernel).solvable(trial.ridge)
+        solved = spectrum.vectors.T @ self.data[:, :_COLUMNS]
+        solved /= (spectrum.values + trial.ridge)[:, None]
+        middles = (self.coordinates[:-1] + self.coordinates[1:]) / 2
+        rows = gram(trial.kernel, middles, self.coordinates) @ spectrum.vectors
+        return np.asarray(rows @ solved)
 
 
-def _windows(coordinates: Array, data: Array) -> Iterator[tuple[Array, Array]]:
+@dataclass(frozen=True)
+class _Search:
+    """The settings that are tried: a coarse grid, then finer around the best."""
+
+    windows: Sequence[_Window]
+    size: int
+    ridge: float | None
+    period: float | None
+    cycles: Sequence[float]
+
+    def trials(
+        self, families: Sequence[str], sigma: float | None, span: tuple[float, float]
+    ) -> list[Trial]:
+        """All trials, of one sigma or of those in a range."""
+        widths = np.geomspace(*span, _COARSE) if sigma is None else np.array([sigma])
+        trials: list[Trial] = []
+        for cycle, swing in [(None, 1.0), *product(self.cycles, _SWINGS)]:
+            own = [
+                trial
+                for family, width in product(families, widths)
+                for trial in self._tried(self._kernel(family, float(width), cycle, swing))
+            ]
+            if sigma is None:
+                own += self._finer(own, (span[1] / span[0]) ** (1 / (_COARSE - 1)))
+            trials += own
+        return trials
+
+    def _kernel(self, family: str, sigma: float, cycle: float | None, swing: float) -> Kernel:
+        return Kernel(family, sigma, self.period, CONSTANT, cycle, swing)
+
+    def _tried(self, kernel: Kernel) -> list[Trial]:
+        ridges = self._ridges(kernel)
+        squares = [window.errors(kernel, ridges) for window in self.windows]
+        seen = [window.slices for window in self.windows]
+        errors = np.sqrt(np.average(squares, axis=0, weights=seen)).tolist()
+        return [Trial(kernel, r, e) for r, e in zip(ridges.tolist(), errors, strict=True)]
+
+    def _ridges(self, kernel: Kernel) -> Array:
+        """None so small that directions drop out of the solve: noise in them would not count.
+
+        An eigenvalue is at most m times the variance of the kernel.
+        """
+        if self.ridge is not None:
+            return np.array([self.ridge])
+        return RIDGES[ROUND_OFF * self.size * kernel.variance < RIDGES]
+
+    def _finer(self, trials: Sequence[Trial], step: float) -> list[Trial]:
+        """Steps of sigma halved and halved again around the best of the two best families."""
+        found: list[Trial] = []
+        for family, halvings in zip(_best_families(trials), (5, 2), strict=False):
+            for halving in range(halvings):
+                best = _best([*trials, *found], family).kernel
+                factor = step**0.5 ** (halving + 1)
+                for width in (best.sigma / factor, best.sigma * factor):
+                    kernel = self._kernel(family, width, best.cycle, best.swing)
+                    found += self._tried(kernel)
+        return found
+
+
+def _windows(coordinates: Array, data: Array) -> Iterator[tuple[Array, list[Array]]]:
+    """Coordinates in order, and the data of all runs of samples that have their steps."""
     order = np.argsort(coordinates)
-    size = coordinates.size
-    if size <= _WHOLE:
-        yield coordinates[order], data[order]
+    if coordinates.size <= _WHOLE:
+        yield coordinates[order], [data[order]]
         return
-    for start in np.linspace(0, size - _WINDOW, _WINDOWS).astype(int):
-        here = order[start : start + _WINDOW]
-        yield coordinates[here], data[here]
+    starts = np.linspace(0, coordinates.size - _WINDOW, _WINDOWS).astype(int)
+    runs = [order[start : start + _WINDOW] for start in starts]
+    while runs:
+        steps = np.diff(coordinates[runs[0]])
+        alike = [np.allclose(np.diff(coordinates[run]), steps, rtol=1e-9, atol=0) for run in runs]
+        yield coordinates[runs[0]], [data[r] for r, same in zip(runs, alike, strict=True) if same]
+        runs = [run for run, same in zip(runs, alike, strict=True) if not same]
 
 
 def _compressed(data: Array) -> Array:
@@ -201,31 +319,82 @@ def _best(trials: Sequence[Trial], name: str) -> Trial:
     return min(own, key=lambda trial: trial.error)
 
 
-def _taken(trials: Sequence[Trial], size: int) -> Trial:
-    least = min(trial.error for trial in trials)
-    allowed = least * math.sqrt(1.03 + 1.0 / size)
-    good = [trial for trial in trials if trial.error <= allowed]
-    ridge = min(trial.ridge for trial in good)
-    return min((t for t in good if t.ridge == ridge), key=lambda trial: trial.error)
+def _nearest_to_average(windows: Sequence[_Window], trials: Sequence[Trial]) -> Trial:
+    """The trial that answers most like the average of all, weighted by how well they did."""
+    errors = np.array([trial.error for trial in trials])
+    ratios = np.maximum(errors, _TINY) / max(float(errors.min()), _TINY)
+    share = _shares({trial.kernel for trial in trials})
+    weights = ratios ** -float(sum(window.slices for window in windows))
+    weights *= [share[trial.kernel] for trial in trials]
+    weights /= weights.max()
+    counted = np.flatnonzero(weights >= _COUNTS).tolist()
+    answers = {i: np.concatenate([w.half_way(trials[i]) for w in windows]) for i in counted}
+    average = np.tensordot(weights[counted], list(answers.values()), 1) / weights[counted].sum()
+    close = [i for i in counted if weights[i] >= _MAY_BE_TAKEN]
+    return trials[min(close, key=lambda i: float(np.linalg.norm(answers[i] - average)))]
 
 
-def choose_joint_ridge(
-    values: Tensor, coordinates: Sequence[Array], kernels: Sequence[Kernel]
-) -> float:
-    """The one ridge of a whole grid by generalised cross-validation over its spectrum.
+def _shares(kernels: Iterable[Kernel]) -> dict[Kernel, float]:
+    """How much of the range of sigma, in logarithms, each kernel stands for in its own kind."""
+    kinds: dict[Kernel, list[Kernel]] = {}
+    for kernel in kernels:
+        kinds.setdefault(replace(kernel, sigma=1.0), []).append(kernel)
+    shares: dict[Kernel, float] = {}
+    for kind in kinds.values():
+        kind.sort(key=lambda kernel: kernel.sigma)
+        places = np.log([kernel.sigma for kernel in kind])
+        widths = np.gradient(places) if places.size > 1 else np.ones(1)
+        shares |= dict(zip(kind, widths.tolist(), strict=True))
+    return shares
+
+
+def choose_joint(
+    values: Tensor,
+    coordinates: Sequence[Array],
+    kernels: Sequence[Kernel],
+    *,
+    open_sigmas: Sequence[bool],
+    ridge: float | None = None,
+) -> tuple[tuple[Kernel, ...], float]:
+    """Kernels and the one ridge of a whole grid by generalised cross-validation.
 
     With p the products of the levels' eigenvalues and z the data in their eigenbases, it makes
-    mean((lambda z / (p + lambda))^2) / mean(lambda / (p + lambda))^2 least.
+    mean((lambda z / (p + lambda))^2) / mean(lambda / (p + lambda))^2 least. Sigmas that are open
+    move by factors of 1.4 as long as that helps; on a grid of more than two million cells, where
+    every step would cost as much as a fit, they stay.
     """
-    spectra = [decompose(gram(k, c, c)) for k, c in zip(kernels, coordinates, strict=True)]
-    energy = apply(values, [spectrum.vectors.T for spectrum in spectra]) ** 2
+    ridges = np.geomspace(1e-14, 1e3, 171) if ridge is None else np.array([ridge])
+    chosen = list(kernels)
+    spectra = [decompose(gram(k, c, c)) for k, c in zip(chosen, coordinates, strict=True)]
+    least, taken = _gcv(apply(values, [s.vectors.T for s in spectra]), spectra, ridges)
+    moving = [axis for axis, may in enumerate(open_sigmas) if may and values.size <= _MOVING_CELLS]
+    for axis in moving:
+        others = [None if a == axis else s.vectors.T for a, s in enumerate(spectra)]
+        projected = apply(values, others)
+        for factor in (1.4, 1 / 1.4):
+            for _ in range(_MOVES):
+                kernel = replace(chosen[axis], sigma=chosen[axis].sigma * factor)
+                own = decompose(gram(kernel, coordinates[axis], coordinates[axis]))
+                trial = [own if a == axis else s for a, s in enumerate(spectra)]
+                score, at = _gcv(along(projected, axis, own.vectors.T), trial, ridges)
+                if score >= least:
+                    break
+                least, taken, chosen[axis], spectra = score, at, kernel, trial
+    return tuple(chosen), taken
+
+
+def _gcv(data: Array, spectra: Sequence[Spectrum], ridges: Array) -> tuple[float, float]:
+    """The least score of data in the eigenbases, and its ridge.
+
+    Directions count by bins of their eigenvalue, 400 of them.
+    """
     products = reduce(np.multiply.outer, [spectrum.values for spectrum in spectra])
     edges = np.concatenate([[0.0], np.geomspace(1e-20, products.max() * 1.01, 400)])
     bins = np.digitize(products.ravel(), edges) - 1
     counts = np.bincount(bins, minlength=edges.size)
-    sums = np.bincount(bins, energy.ravel(), minlength=edges.size)
+    sums = np.bincount(bins, (data**2).ravel(), minlength=edges.size)
     middles = np.concatenate([[0.0], np.sqrt(edges[1:-1] * edges[2:]), edges[-1:]])
-    ridges = np.geomspace(1e-14, 1e3, 171)
     filters = ridges[:, None] / (middles + ridges[:, None])
     scores = (filters**2 @ sums) / (filters @ counts) ** 2
-    return float(ridges[np.argmin(scores)])
+    best = int(np.argmin(scores))
+    return float(scores[best]), float(ridges[best])

@@ -31,6 +31,7 @@ ROOMS = [
     "calendars",
     "axes",
     "settings",
+    "choosing",
     "grid",
     "text",
     "points",

@@ -119,3 +119,16 @@ def test_a_date_of_another_calendar_is_refused():
 def test_steps_that_are_none_are_refused(step):
     with pytest.raises(SettingError, match="step"):
         TimeScale("days since 1900-01-01").steps("2000-01-01", "2001-01-01", step)
+
+
+@pytest.mark.parametrize(
+    ("units", "calendar", "day", "year"),
+    [
+        ("days since 2000-01-01", "standard", 1.0, 365.2425),
+        ("hours since 2000-01-01", "360_day", 24.0, 8640.0),
+        ("seconds since 2000-01-01", "noleap", 86400.0, 365 * 86400.0),
+    ],
+)
+def test_a_day_and_a_year_in_units_of_the_scale(units, calendar, day, year):
+    scale = TimeScale(units, calendar)
+    assert (scale.day, scale.year) == (day, year)

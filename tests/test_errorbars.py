@@ -10,10 +10,10 @@ from shell import ROOT, dkrls
 
 from dkrls_cli import fit as fit_model
 from dkrls_cli.cascade import fit
-from dkrls_cli.errorbars import scales, variance, variance_at_points
+from dkrls_cli.errorbars import calibrate, variance, variance_at_points, variances
 from dkrls_cli.kernels import Kernel, gram
 from dkrls_cli.levels import Level
-from dkrls_cli.metrics import coverage90
+from dkrls_cli.metrics import Z90, coverage90
 
 RNG = np.random.default_rng(3)
 X, D = np.sort(RNG.uniform(0, 9, 11)), np.linspace(0, 5, 8)
@@ -34,53 +34,93 @@ def covariance_left(kernel, ridge, query, nodes):
     return 1 + ridge - np.einsum("ij,ij->i", cross, np.linalg.solve(system, cross.T).T)
 
 
+def left_out(model, axis):
+    """Rows that predict every slice from all others, and their variances, by refits."""
+    kernel, ridge, nodes = KERNELS[axis], model.levels[axis].ridge, (X, D)[axis]
+    rows, variances = np.zeros((nodes.size, nodes.size)), np.empty(nodes.size)
+    for j in range(nodes.size):
+        rest = np.delete(np.arange(nodes.size), j)
+        system = gram(kernel, nodes[rest], nodes[rest]) + ridge * np.eye(rest.size)
+        rows[j, rest] = np.linalg.solve(system, gram(kernel, nodes[rest], nodes[[j]])[:, 0])
+        variances[j] = covariance_left(kernel, ridge, nodes[[j]], nodes[rest])[0]
+    return rows[1:-1], variances[1:-1]
+
+
+def test_calibration_is_that_of_refits_without_slices():
+    model = fitted(joint=False)
+    (h_x, v_x), (h_d, v_d) = left_out(model, 0), left_out(model, 1)
+    inner = VALUES[1:-1, 1:-1]
+    missed = {
+        (1, 0): (h_x @ VALUES)[:, 1:-1] - inner,
+        (0, 1): (VALUES @ h_d.T)[1:-1] - inner,
+        (1, 1): h_x @ VALUES @ h_d.T - inner,
+    }
+    known = calibrate(model)
+    scale = np.mean(missed[1, 0] ** 2 / v_x[:, None]), np.mean(missed[0, 1] ** 2 / v_d)
+    np.testing.assert_allclose(known.scales, scale, rtol=1e-9)
+    alone = [np.sqrt(np.mean(missed[p] ** 2)) for p in ((1, 0), (0, 1))]
+    np.testing.assert_allclose(known.errors, alone, rtol=1e-9)
+    for pattern, errors in missed.items():
+        parts = scale[0] * pattern[0] * v_x, scale[1] * pattern[1] * v_d
+        ratios = np.abs(errors) / np.sqrt(np.add.outer(*parts))
+        expected = (np.quantile(ratios, 0.9) / Z90) ** 2
+        assert known.factors[pattern] == pytest.approx(expected, rel=1e-8)
+
+
 def test_levels_add_what_their_covariance_leaves_open():
     model = fitted(joint=False)
-    scale = scales(model, VALUES)
-    expected = 0.0
+    known = calibrate(model)
+    parts = []
     for axis, (kernel, nodes) in enumerate(zip(KERNELS, (X, D), strict=True)):
-        ridge = model.levels[axis].ridge
-        inverse = np.linalg.inv(gram(kernel, nodes, nodes) + ridge * np.eye(nodes.size))
-        weights = inverse @ (VALUES if axis == 0 else VALUES.T)
-        own = np.mean(weights[1:-1] ** 2 / np.diag(inverse)[1:-1, None])
-        assert scale[axis] == pytest.approx(own, rel=1e-9)
-        part = own * covariance_left(kernel, ridge, NEW[axis], nodes)
-        part[np.isin(NEW[axis], nodes)] = 0.0
-        expected = np.add.outer(part, np.zeros(4)) if axis == 0 else expected + part
-    np.testing.assert_allclose(variance(model, scale, NEW), expected, rtol=1e-8)
+        part = covariance_left(kernel, model.levels[axis].ridge, NEW[axis], nodes)
+        parts.append(np.where(np.isin(NEW[axis], nodes), 0.0, known.scales[axis] * part))
+    asked = [(part > 0).astype(int) for part in parts]
+    expected = np.add.outer(*parts) * known.factors[np.ix_(*asked)]
+    np.testing.assert_allclose(variance(model, known, NEW), expected, rtol=1e-8)
 
 
 def test_a_joint_ridge_leaves_open_what_one_dense_system_does():
     model = fitted(joint=True)
-    scale = scales(model, VALUES)
+    known = calibrate(model)
     system = np.kron(*(gram(k, c, c) for k, c in zip(KERNELS, (X, D), strict=True)))
     inverse = np.linalg.inv(system + 1e-2 * np.eye(88))
-    own = np.mean((inverse @ VALUES.ravel()) ** 2 / np.diag(inverse))
-    assert scale == pytest.approx((own,), rel=1e-8)
+    missed = inverse @ VALUES.ravel() / np.diag(inverse)
+    own = (np.quantile(np.abs(missed) * np.sqrt(np.diag(inverse)), 0.9) / Z90) ** 2
+    assert known.scales == pytest.approx([own], rel=1e-8)
+    assert known.errors == pytest.approx([np.sqrt(np.mean(missed**2))], rel=1e-8)
     cross = np.kron(*(gram(k, q, c) for k, q, c in zip(KERNELS, NEW, (X, D), strict=True)))
     expected = own * (1 + 1e-2 - np.einsum("ij,jk,ik->i", cross, inverse, cross)).reshape(3, 4)
     expected[1, 2] = 0.0  # a training cell
-    np.testing.assert_allclose(variance(model, scale, NEW), expected, rtol=1e-7)
+    np.testing.assert_allclose(variance(model, known, NEW), expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_parts_of_a_grid_have_the_variance_of_the_whole(joint):
+    model = fitted(joint)
+    known = calibrate(model)
+    whole = variance(model, known, NEW)
+    parts = variances(model, known, NEW)
+    np.testing.assert_allclose(parts((slice(1, 3), slice(0, 2))), whole[1:3, :2], rtol=1e-12)
 
 
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("smooth", [False, True])
 def test_points_have_the_variance_of_their_cells(joint, smooth):
     model = fitted(joint)
-    scale = scales(model, VALUES)
+    known = calibrate(model)
     cells = [axis.ravel() for axis in np.meshgrid(*NEW, indexing="ij")]
-    on_grid = variance(model, scale, NEW, smooth=smooth).ravel()
-    np.testing.assert_allclose(variance_at_points(model, scale, cells, smooth=smooth), on_grid)
+    on_grid = variance(model, known, NEW, smooth=smooth).ravel()
+    np.testing.assert_allclose(variance_at_points(model, known, cells, smooth=smooth), on_grid)
 
 
 @pytest.mark.parametrize("joint", [False, True])
 def test_training_cells_are_certain_and_nothing_is_negative(joint):
     model = fitted(joint)
-    scale = scales(model, VALUES)
-    assert not variance(model, scale, [X, D]).any()
+    known = calibrate(model)
+    assert not variance(model, known, [X, D]).any()
     anywhere = [np.linspace(-20, 30, 101), np.linspace(-9, 20, 57)]
-    assert (variance(model, scale, anywhere) >= 0).all()
-    assert np.isfinite(variance(model, scale, anywhere)).all()
+    assert (variance(model, known, anywhere) >= 0).all()
+    assert np.isfinite(variance(model, known, anywhere)).all()
 
 
 def test_a_ninety_percent_band_holds_ninety_percent_of_what_the_model_draws():

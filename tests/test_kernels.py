@@ -100,6 +100,17 @@ def test_gram_leaves_its_arguments_alone(family: str, period: float | None) -> N
     np.testing.assert_array_equal(b, B)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_constant_and_a_cycle_are_added(family: str) -> None:
+    z, other = np.linspace(-3, 9, 40), np.linspace(0, 30, 17)
+    plain, circle = Kernel(family, 1.7), Kernel("gaussian", 0.25 * 5.0, 5.0)
+    kernel = Kernel(family, 1.7, None, constant=2.0, cycle=5.0, swing=3.0)
+    expected = gram(plain, z, other) + 2.0 + 3.0 * gram(circle, z, other)
+    np.testing.assert_allclose(gram(kernel, z, other), expected, atol=1e-13)
+    assert np.diag(gram(kernel, z, z)) == pytest.approx(np.full(40, kernel.variance))
+    assert np.linalg.eigvalsh(gram(kernel, z, z)).min() > -1e-12
+
+
 def test_wrap_brings_whole_turns_together() -> None:
     z = np.array([-358.5, 1.5, 361.5, 721.5])
     np.testing.assert_array_equal(Kernel(period=360.0).wrap(z), 1.5)

@@ -69,8 +69,8 @@ def test_settings_are_taken_for_all_or_by_dimension():
     lat, station, time = levels
     assert lat == Level("lat", Kernel("matern12", 3.5), 0.5)
     assert {time.kernel.family, station.kernel.family} == {"matern12"}
-    assert time.error is not None
-    assert station.error is not None
+    assert lat.kernel.constant == 0  # given whole: the paper's
+    assert time.kernel.constant == station.kernel.constant == 1
 
 
 def test_weights_of_a_level_solve_its_equation():
@@ -101,6 +101,8 @@ def test_a_reloaded_model_predicts_bit_for_bit_the_same(options, dtype, tmp_path
         assert np.array_equal(model.predict(**query), again.predict(**query))
         points = {"x": RNG.random(500), "y": RNG.random(500)}
         assert np.array_equal(model.predict_points(**points), again.predict_points(**points))
+        assert np.array_equal(model.std(**query), again.std(**query))
+        assert np.array_equal(model.std_points(**points), again.std_points(**points))
         assert again.levels == model.levels
         assert again.cascade.core.dtype == dtype
 

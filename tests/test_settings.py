@@ -5,7 +5,7 @@ import pytest
 
 from dkrls_cli.axes import axis_of, text_axis
 from dkrls_cli.errors import SettingError
-from dkrls_cli.settings import Wish, hierarchy_of, natural_period, read_wishes
+from dkrls_cli.settings import Wish, hierarchy_of, natural_cycles, natural_period, read_wishes
 
 EAST = {"units": "degrees_east"}
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -30,6 +30,25 @@ MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 )
 def test_a_circle_is_found_where_the_coordinates_close_it(axis, period):
     assert natural_period(axis) == period
+
+
+def times(start, stop, step):
+    return axis_of("t", np.arange(np.datetime64(start), np.datetime64(stop), step))
+
+
+@pytest.mark.parametrize(
+    ("axis", "cycles"),
+    [
+        (times("2001-01", "2004-01", np.timedelta64(1, "M")), ["year"]),
+        (times("2001-01", "2002-06", np.timedelta64(1, "M")), []),
+        (times("2001", "2041", np.timedelta64(1, "Y")), []),
+        (times("2001-01-01", "2001-03-01", np.timedelta64(6, "h")), ["day"]),
+        (times("2001-01-01T00", "2003-12-31T00", np.timedelta64(6, "h")), ["day", "year"]),
+        (axis_of("t", np.arange(900.0)), []),
+    ],
+)
+def test_days_and_years_may_be_cycles_where_they_come_round(axis, cycles):
+    assert natural_cycles(axis) == tuple(getattr(axis.time, cycle) for cycle in cycles)
 
 
 def test_time_is_last_whatever_marks_it():

@@ -82,7 +82,7 @@ def _ours(case: Case) -> Outcome:
     trained = model.fit(case.train)
     answers = trained.cascade.predict(queries)
     seconds = perf_counter() - start
-    spread = variance(trained.cascade, trained.scales, queries)
+    spread = variance(trained.cascade, trained.calibration, queries)
     truth = case.truth.values
     return _scored(truth, answers, seconds, coverage90(truth, answers, spread))
 

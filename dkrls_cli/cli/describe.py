@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dkrls_cli.axes import Axis
+    from dkrls_cli.kernels import Kernel
     from dkrls_cli.levels import Level
     from dkrls_cli.model import Model
     from dkrls_cli.settings import Wish
@@ -31,25 +32,25 @@ def _settings(level: Level | Wish) -> dict[str, Any]:
     from dkrls_cli.levels import Level
 
     if isinstance(level, Level):
-        kernel = level.kernel
-        return {
-            "kernel": kernel.family,
-            "sigma": kernel.sigma,
-            "ridge": level.ridge,
-            "period": kernel.period,
-        }
+        facts = kernel_facts(level.kernel)
+        return {**facts, "ridge": level.ridge, "period": level.kernel.period}
     wished = {"kernel": level.family, "sigma": level.sigma, "ridge": level.ridge}
     chosen = {key: "auto" if value is None else value for key, value in wished.items()}
     return {**chosen, "period": level.period}
 
 
+def kernel_facts(kernel: Kernel) -> dict[str, Any]:
+    """Family, sigma and cycle of a kernel."""
+    return {"kernel": kernel.family, "sigma": kernel.sigma, "cycle": kernel.cycle}
+
+
 def model_rows(model: Model) -> list[dict[str, Any]]:
     """One row per level of a trained model, with the directions it works with and keeps."""
-    trained = model.cascade
+    trained, errors = model.cascade, model.calibration.errors
     rows = level_rows(model.axes, model.hierarchy, trained.levels)
     for row in rows:
         place = model.dims.index(row["dimension"])
-        row["cv_error"] = trained.levels[place].error
+        row["cv_error"] = float(errors[place if errors.size > 1 else 0])
         row["rank"] = trained.spectra[place].rank
         row["kept"] = trained.core.shape[place]
     return rows

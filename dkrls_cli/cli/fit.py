@@ -10,14 +10,16 @@ import typer
 
 from dkrls_cli import __version__
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import level_rows, model_rows, shape_text
+from dkrls_cli.cli.describe import kernel_facts, level_rows, model_rows, shape_text
 from dkrls_cli.cli.report import Report, bytes_text, edge, pairs, table
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
+    from dkrls_cli.choosing import Watch
     from dkrls_cli.grid import Grid
     from dkrls_cli.model import Model
     from dkrls_cli.sources import Source
+    from dkrls_cli.tuning import Choice
 
 
 def fit(
@@ -35,6 +37,7 @@ def fit(
     ridge: opt.Ridge = None,
     period: opt.Period = None,
     noise: opt.Noise = "level",
+    folds: opt.Folds = None,
     compact: opt.Compact = False,
     float32: opt.Float32 = False,
     max_memory: opt.MaxMemory = None,
@@ -62,7 +65,9 @@ def fit(
     """
     with edge(debug):
         report = Report(json, quiet, verbose)
-        settings = fit_settings(levels, kernel, sigma, ridge, period, noise, compact, float32)
+        settings = fit_settings(
+            levels, kernel, sigma, ridge, period, noise, folds, compact, float32
+        )
         limit = None if max_memory is None else opt.byte_count(max_memory)
         target = None if dry_run else checked_output(output, overwrite)
         source = opened(inputs, var, settings["levels"], report)
@@ -83,6 +88,7 @@ def fit_settings(
     ridge: list[str] | None,
     period: list[str] | None,
     noise: str,
+    folds: int | None,
     compact: bool,
     float32: bool,
 ) -> dict[str, Any]:
@@ -94,6 +100,7 @@ def fit_settings(
         "ridge": opt.setting(ridge, "--ridge"),
         "period": opt.setting(period, "--period"),
         "noise": noise,
+        "folds": folds,
         "compact": compact,
         "dtype": "float32" if float32 else "float64",
     }
@@ -126,7 +133,7 @@ def trained(
     from dkrls_cli.model import fit as fit_model
     from dkrls_cli.spectral import blas_threads
 
-    defaults = fit_settings(None, None, None, None, None, "level", False, False)
+    defaults = fit_settings(None, None, None, None, None, "level", None, False, False)
     origin = {
         "inputs": [Path(path).name for path in inputs],
         "options": {k: v for k, v in settings.items() if v != defaults[k]},
@@ -134,10 +141,32 @@ def trained(
     }
     start = perf_counter()
     with report.working(f"fitting {shape_text(grid.axes)}"), blas_threads(threads):
-        model = fit_model(grid, origin=origin, **settings)
+        model = fit_model(grid, origin=origin, watch=curves(report), **settings)
     for note in model.origin.get("notes", ()):
         report.note(f"Warning: {note}; a better value may lie beyond.")
     return model, perf_counter() - start
+
+
+def curves(report: Report) -> Watch | None:
+    """What shows, to those who asked for more, how every kernel did."""
+    if not report.verbose:
+        return None
+
+    def tell(dim: str, choice: Choice) -> None:
+        best = min(trial.error for trial in choice.tried)
+        rows = [
+            {
+                **kernel_facts(trial.kernel),
+                "ridge": trial.ridge,
+                "cv_error": trial.error,
+                "": "#" * round(30 * best / trial.error) if trial.error else "#" * 30,
+            }
+            for trial in choice.curve
+        ]
+        report.detail(f"\n{dim}: error on slices left out, by kernel at its best ridge")
+        report.detail(table(rows))
+
+    return tell
 
 
 def refuse_too_large(source: Source, limit: int | None) -> None:
@@ -170,7 +199,7 @@ def tell_plan(source: Source, settings: dict[str, Any], report: Report) -> None:
 
     for note in source.notes:
         report.note(f"Note: {note}.")
-    wanted = {k: v for k, v in settings.items() if k not in ("compact", "dtype")}
+    wanted = {k: v for k, v in settings.items() if k not in ("folds", "compact", "dtype")}
     wishes = read_wishes(source.axes, **wanted)
     needs = footprint(source.shape, source.dtype)
     rows = level_rows(source.axes, wishes.hierarchy, wishes.levels)

@@ -42,11 +42,20 @@ Ridge = Annotated[
 Period = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="[DIM=]VALUE", help="Length of the circle, none, or auto: as found. Repeatable."
+        metavar="[DIM=]VALUE",
+        help="Length of the circle, none (no cycle either), or auto: as found. Repeatable.",
     ),
 ]
 Noise = Annotated[
     str, typer.Option(metavar="level|joint", help="A ridge per level, or one for the whole grid.")
+]
+Folds = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        metavar="K",
+        help="Choose by leaving K blocks out, not single slices: for answers in wide gaps.",
+    ),
 ]
 Compact = Annotated[
     bool, typer.Option("--compact", help="Keep only what the kernels express: a smaller model.")

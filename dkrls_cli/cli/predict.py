@@ -144,21 +144,21 @@ def on_grid(
     model: Model, axes: Sequence[Axis], target: Target, std: bool, smooth: bool, report: Report
 ) -> int:
     """Answers on a product grid; the number of cells."""
-    from dkrls_cli.errorbars import variance
+    from dkrls_cli.errorbars import variance, variances
 
-    queries = model.queries(axes)
+    queries, known = model.queries(axes), model.calibration
     if target.form not in _ROWS:
         with report.working("predicting"):
             values = model.cascade.predict(queries, smooth=smooth)
-            spread = variance(model.cascade, model.scales, queries, smooth=smooth) if std else None
+            spread = variance(model.cascade, known, queries, smooth=smooth) if std else None
         write_answers(model, axes, values, spread, target)
         return values.size
     texts, cells = [axis.texts for axis in axes], 0
+    spreads = variances(model.cascade, known, queries, smooth=smooth) if std else None
     with rows_output(target, model) as writer:
         for part, values in model.cascade.predict_blocks(queries, _BLOCK_CELLS, smooth=smooth):
             here = [words[p] for words, p in zip(texts, part, strict=True)]
-            asked = [query[p] for query, p in zip(queries, part, strict=True)]
-            spread = variance(model.cascade, model.scales, asked, smooth=smooth) if std else None
+            spread = spreads(part) if spreads else None
             writer.write_cells(model.dims, here, columns(model, values, spread))
             cells += values.size
     return cells
@@ -191,7 +191,7 @@ def at_points(
             where = block.coordinates
             answers = model.cascade.predict_points(where, smooth=smooth)
             spread = (
-                variance_at_points(model.cascade, model.scales, where, smooth=smooth)
+                variance_at_points(model.cascade, model.calibration, where, smooth=smooth)
                 if std
                 else None
             )

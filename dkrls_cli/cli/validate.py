@@ -54,6 +54,7 @@ def validate(
     ridge: opt.Ridge = None,
     period: opt.Period = None,
     noise: opt.Noise = "level",
+    folds: opt.Folds = None,
     compact: opt.Compact = False,
     float32: opt.Float32 = False,
     smooth: opt.Smooth = False,
@@ -83,7 +84,9 @@ def validate(
         if (model is None) == (holdout is None):
             raise SettingError("Give either --model MODEL or --holdout FRACTION.")
         limits = thresholds(fail_above)
-        settings = fit_settings(levels, kernel, sigma, ridge, period, noise, compact, float32)
+        settings = fit_settings(
+            levels, kernel, sigma, ridge, period, noise, folds, compact, float32
+        )
         with blas_threads(threads):
             if model is not None:
                 refuse_fit_options(
@@ -130,7 +133,7 @@ def thresholds(texts: list[str] | None) -> dict[str, float]:
 
 def refuse_fit_options(settings: dict[str, Any]) -> None:
     """A model brings its settings along."""
-    plain = fit_settings(None, None, None, None, None, "level", False, False)
+    plain = fit_settings(None, None, None, None, None, "level", None, False, False)
     given = [name for name, value in settings.items() if value not in (plain.get(name), False)]
     if given:
         option = "float32" if given[0] == "dtype" else given[0]
@@ -206,7 +209,7 @@ def all_scores(
     from dkrls_cli.errorbars import variance
     from dkrls_cli.metrics import coverage90, scores
 
-    spread = variance(model.cascade, model.scales, queries, smooth=smooth)
+    spread = variance(model.cascade, model.calibration, queries, smooth=smooth)
     return {**scores(truth, answers), "coverage90": coverage90(truth, answers, spread)}
 
 
