@@ -1,0 +1,186 @@
+"""Error bars of models of grids with missing cells.
+
+The exact variance at a missing cell takes a solve per cell. What is used instead is the variance
+given the nearest observed cells before and after it along every axis only. Under a product of
+kernels that is a closed form: with v_l the variance along axis l alone, it is
+
+    1 / (1 + sum_l (1 / v_l - 1)),
+
+so it grows with the distance to data in every direction, and less where one direction helps. How
+it relates to what is really missed, the cells held out while the setting was chosen say: the
+variance is s^2 (it + lambda)^gamma, with the likeliest gamma in 0.2 to 1, and s such that nine of
+ten of those cells lie within the band of 90 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dkrls_cli import errorbars
+from dkrls_cli.cascade import Cascade
+from dkrls_cli.gapfit import Chosen
+from dkrls_cli.gaps import Mask
+from dkrls_cli.kernels import Array, Kernel, gram
+from dkrls_cli.tensors import Indices, apply, contract
+
+_POWERS = np.linspace(0.2, 1.0, 9)
+_NORMAL_90 = 1.6448536269514722
+_LEAST = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class GapBars:
+    """What the error bars of a model of a grid with gaps are made from.
+
+    Attributes
+    ----------
+    distance
+        How far every cell is from data, in the shape of the grid: its variance given its
+        neighbours, from 0 (observed) to 1 (none of them near).
+    scale, power
+        s^2 and gamma.
+    """
+
+    distance: Array
+    scale: float
+    power: float
+
+
+def gap_bars(
+    coordinates: Sequence[Array], kernels: Sequence[Kernel], observed: Mask, chosen: Chosen
+) -> GapBars:
+    """The error bars of a model with these kernels, as wide as the cells held out ask for."""
+    ridge = chosen.setting.ridge
+    reached, missed = [], []
+    for window in chosen.windows:
+        seen = np.isfinite(window.seen)
+        away = distance(window.coordinates, chosen.setting.kernels, seen, ridge)
+        reached.append(away[window.hidden] + ridge)
+        missed.append(window.residuals)
+    scale, power = _calibrated(np.concatenate(reached), np.concatenate(missed))
+    return GapBars(distance(coordinates, kernels, observed, ridge), scale, power)
+
+
+def distance(
+    coordinates: Sequence[Array], kernels: Sequence[Kernel], observed: Mask, ridge: float
+) -> Array:
+    """Variance of every missing cell given its neighbours along the axes; 0 where observed."""
+    precision = np.zeros(observed.shape)
+    for axis, (kernel, nodes) in enumerate(zip(kernels, coordinates, strict=True)):
+        precision += _precision(kernel, nodes, observed, axis, ridge)
+    result = np.maximum(1.0 / (1.0 + precision), _LEAST)
+    result[observed] = 0.0
+    return result
+
+
+def _precision(kernel: Kernel, nodes: Array, observed: Mask, axis: int, ridge: float) -> Array:
+    """Precision k' D^-1 k of two neighbours along an axis, D their covariance given the cell."""
+    gram_matrix = gram(kernel, nodes, nodes)
+    order = np.argsort(kernel.wrap(nodes))
+    sorted_mask = np.moveaxis(observed, axis, 0)[order]
+    before, after = _neighbours(sorted_mask, circle=kernel.period is not None)
+    here = np.arange(order.size).reshape(-1, *[1] * (observed.ndim - 1))
+    padded = np.pad(gram_matrix[np.ix_(order, order)], ((0, 1), (0, 1)))  # a neighbour that is none
+    one, other, both = padded[here, before], padded[here, after], padded[before, after]
+    lone = before == after
+    left, right = 1.0 + ridge - one**2, np.where(lone, np.inf, 1.0 + ridge - other**2)
+    shared = np.where(lone, 0.0, both - one * other)
+    other = np.where(lone, 0.0, other)
+    right = np.where(lone, 1.0, right)
+    spread = np.maximum(left * right - shared**2, ridge * _LEAST + _LEAST**2)
+    result = (one**2 * right - 2 * one * other * shared + other**2 * left) / spread
+    back = np.empty(result.shape)
+    back[order] = np.maximum(result, 0.0)
+    return np.moveaxis(back, 0, axis)
+
+
+def _neighbours(observed: Mask, *, circle: bool) -> tuple[Indices, Indices]:
+    """Places along the first axis of the nearest observed cells before and after, or its size."""
+    size = len(observed)
+    turns = np.concatenate([observed] * 3) if circle else observed
+    places = np.arange(len(turns)).reshape(-1, *[1] * (observed.ndim - 1))
+    before = np.maximum.accumulate(np.where(turns, places, -1), axis=0)
+    after = np.minimum.accumulate(np.where(turns, places, len(turns))[::-1], axis=0)[::-1]
+    if circle:
+        middle = slice(size, 2 * size)
+        none = before[middle] < 0
+        return np.where(none, size, before[middle] % size), np.where(
+            none, size, after[middle] % size
+        )
+    return np.where(before < 0, size, before), np.where(after == size, size, after)
+
+
+def _calibrated(reached: Array, missed: Array) -> tuple[float, float]:
+    """s^2 and gamma from how far cells held out are from data, and what was missed there."""
+    squares = missed**2
+    if not squares.any():
+        return 0.0, 1.0
+    logs = np.log(reached)
+    likelihoods = [
+        -0.5 * math.log(float(np.mean(squares / reached**power))) - 0.5 * power * logs.mean()
+        for power in _POWERS
+    ]
+    power = float(_POWERS[int(np.argmax(likelihoods))])
+    level = min(1.0, 0.9 * (1.0 + 1.0 / squares.size))
+    return float(np.quantile(squares / reached**power, level)) / _NORMAL_90**2, power
+
+
+def variance(
+    cascade: Cascade, bars: GapBars, queries: Sequence[Array], *, smooth: bool = False
+) -> Array:
+    """Variance of the answers on a product grid; 0 where an observed cell is passed through."""
+    between = errorbars.variance(cascade, (1.0,), queries, smooth=True)
+    hats = [_hats(cascade, axis, query) for axis, query in enumerate(queries)]
+    result = _variance(cascade, bars, between, apply(bars.distance, hats))
+    nodes = [cascade.nodes(axis, query, smooth) for axis, query in enumerate(queries)]
+    known = [np.flatnonzero(n >= 0) for n in nodes]
+    cells = bars.distance[np.ix_(*[n[k] for n, k in zip(nodes, known, strict=True)])]
+    result[np.ix_(*known)] *= cells > 0
+    return result
+
+
+def variance_at_points(
+    cascade: Cascade, bars: GapBars, points: Sequence[Array], *, smooth: bool = False
+) -> Array:
+    """Variance of the answers at scattered points."""
+    between = errorbars.variance_at_points(cascade, (1.0,), points, smooth=True)
+
+    def rows(axis: int, part: slice) -> Array:
+        return _hats(cascade, axis, points[axis][part])
+
+    away = contract(bars.distance, points[0].size, rows, {}, widest=max(cascade.shape))
+    result = _variance(cascade, bars, between, away)
+    nodes = [cascade.nodes(axis, query, smooth) for axis, query in enumerate(points)]
+    known = np.flatnonzero(np.all([n >= 0 for n in nodes], axis=0))
+    result[known] *= bars.distance[tuple(n[known] for n in nodes)] > 0
+    return result
+
+
+def _variance(cascade: Cascade, bars: GapBars, between: Array, away: Array) -> Array:
+    """From what full data leaves open (with the ridge), and the distance from the data there is."""
+    ridge = cascade.joint_ridge or 0.0
+    return np.asarray(bars.scale * np.maximum(between, away + ridge) ** bars.power)
+
+
+def _hats(cascade: Cascade, axis: int, query: Array) -> Array:
+    """Rows (q, m) of linear interpolation between the coordinates; beyond them, the last one."""
+    kernel = cascade.levels[axis].kernel
+    there, here = kernel.wrap(cascade.coordinates[axis]), kernel.wrap(query)
+    order = np.argsort(there)
+    places = there[order]
+    if kernel.period is not None:
+        order = np.concatenate([order[-1:], order, order[:1]])
+        places = np.concatenate([places[-1:] - kernel.period, places, places[:1] + kernel.period])
+    if places.size == 1:
+        return np.ones((query.size, 1))
+    right = np.clip(np.searchsorted(places, here), 1, places.size - 1)
+    share = (here - places[right - 1]) / (places[right] - places[right - 1])
+    share = np.clip(share, 0.0, 1.0)
+    rows, each = np.zeros((query.size, there.size)), np.arange(query.size)
+    np.add.at(rows, (each, order[right - 1]), 1.0 - share)
+    np.add.at(rows, (each, order[right]), share)
+    return rows
