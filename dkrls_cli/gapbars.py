@@ -8,14 +8,14 @@ kernels that is a closed form: with v_l the variance along axis l alone, it is
 
 so it grows with the distance to data in every direction, and less where one direction helps. How
 it relates to what is really missed, the cells held out while the setting was chosen say: the
-variance is s^2 (it + lambda)^gamma, with the likeliest gamma in 0.2 to 1, and s such that nine of
-ten of those cells lie within the band of 90 %.
+variance is s^2 (it + lambda)^gamma, with gamma such that its growth with distance is that of their
+errors, and s such that nine of ten of them lie within the band of 90 %.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,11 +25,13 @@ from dkrls_cli.cascade import Cascade
 from dkrls_cli.gapfit import Chosen
 from dkrls_cli.gaps import Mask
 from dkrls_cli.kernels import Array, Kernel, gram
-from dkrls_cli.tensors import Indices, apply, contract
+from dkrls_cli.tensors import Indices, Slices, apply, contract
 
-_POWERS = np.linspace(0.2, 1.0, 9)
+_POWERS = (0.2, 1.5)
+_SPANS = 5
 _NORMAL_90 = 1.6448536269514722
 _LEAST = 1e-12
+_AT_ONCE = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,31 +73,48 @@ def distance(
     """Variance of every missing cell given its neighbours along the axes; 0 where observed."""
     precision = np.zeros(observed.shape)
     for axis, (kernel, nodes) in enumerate(zip(kernels, coordinates, strict=True)):
-        precision += _precision(kernel, nodes, observed, axis, ridge)
-    result = np.maximum(1.0 / (1.0 + precision), _LEAST)
+        order = np.argsort(kernel.wrap(nodes))
+        similarity = gram(kernel, nodes[order], nodes[order])
+        for part in _beside(observed.shape, axis):
+            seen = np.moveaxis(observed[part], axis, 0)[order]
+            before, after = _neighbours(seen, circle=kernel.period is not None)
+            np.moveaxis(precision[part], axis, 0)[order] += _precision(
+                similarity, before, after, ridge
+            )
+    precision += 1.0
+    result = np.divide(1.0, precision, out=precision)
+    np.maximum(result, _LEAST, out=result)
     result[observed] = 0.0
     return result
 
 
-def _precision(kernel: Kernel, nodes: Array, observed: Mask, axis: int, ridge: float) -> Array:
-    """Precision k' D^-1 k of two neighbours along an axis, D their covariance given the cell."""
-    gram_matrix = gram(kernel, nodes, nodes)
-    order = np.argsort(kernel.wrap(nodes))
-    sorted_mask = np.moveaxis(observed, axis, 0)[order]
-    before, after = _neighbours(sorted_mask, circle=kernel.period is not None)
-    here = np.arange(order.size).reshape(-1, *[1] * (observed.ndim - 1))
-    padded = np.pad(gram_matrix[np.ix_(order, order)], ((0, 1), (0, 1)))  # a neighbour that is none
+def _beside(shape: Sequence[int], axis: int) -> Iterator[Slices]:
+    """Parts of a grid that are whole along one axis and small enough to stay in the cache."""
+    whole = [slice(None)] * len(shape)
+    others = [other for other in range(len(shape)) if other != axis]
+    if not others:
+        yield tuple(whole)
+        return
+    cut = max(others, key=lambda other: shape[other])
+    step = max(1, _AT_ONCE * shape[cut] // math.prod(shape))
+    for start in range(0, shape[cut], step):
+        yield (*whole[:cut], slice(start, start + step), *whole[cut + 1 :])
+
+
+def _precision(similarity: Array, before: Indices, after: Indices, ridge: float) -> Array:
+    """What two neighbours along the first axis add: k' D^-1 k, D their covariance given the cell.
+
+    A neighbour that is none is similar to nothing.
+    """
+    padded = np.pad(similarity, ((0, 1), (0, 1)))
+    here = np.arange(len(similarity)).reshape(-1, *[1] * (before.ndim - 1))
     one, other, both = padded[here, before], padded[here, after], padded[before, after]
     lone = before == after
-    left, right = 1.0 + ridge - one**2, np.where(lone, np.inf, 1.0 + ridge - other**2)
-    shared = np.where(lone, 0.0, both - one * other)
-    other = np.where(lone, 0.0, other)
-    right = np.where(lone, 1.0, right)
-    spread = np.maximum(left * right - shared**2, ridge * _LEAST + _LEAST**2)
-    result = (one**2 * right - 2 * one * other * shared + other**2 * left) / spread
-    back = np.empty(result.shape)
-    back[order] = np.maximum(result, 0.0)
-    return np.moveaxis(back, 0, axis)
+    other[lone] = both[lone] = 0.0
+    left, right, shared = 1.0 + ridge - one**2, 1.0 + ridge - other**2, both - one * other
+    spread = np.maximum(left * right - shared**2, _LEAST * (ridge + _LEAST))
+    found = (one**2 * right - 2 * one * other * shared + other**2 * left) / spread
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def _neighbours(observed: Mask, *, circle: bool) -> tuple[Indices, Indices]:
@@ -115,18 +134,25 @@ def _neighbours(observed: Mask, *, circle: bool) -> tuple[Indices, Indices]:
 
 
 def _calibrated(reached: Array, missed: Array) -> tuple[float, float]:
-    """s^2 and gamma from how far cells held out are from data, and what was missed there."""
+    """s^2 and gamma from how far cells held out are from data, and what was missed there.
+
+    Gamma is such that the width of the band fits near the data and far from it alike.
+    """
     squares = missed**2
     if not squares.any():
         return 0.0, 1.0
-    logs = np.log(reached)
-    likelihoods = [
-        -0.5 * math.log(float(np.mean(squares / reached**power))) - 0.5 * power * logs.mean()
-        for power in _POWERS
-    ]
-    power = float(_POWERS[int(np.argmax(likelihoods))])
-    level = min(1.0, 0.9 * (1.0 + 1.0 / squares.size))
-    return float(np.quantile(squares / reached**power, level)) / _NORMAL_90**2, power
+    spans = np.array_split(np.argsort(reached, kind="stable"), min(_SPANS, squares.size))
+    far = np.array([np.log(reached[span]).mean() for span in spans])
+    wide = np.log([_ninth_tenth(squares[span]) + _LEAST * squares.max() for span in spans])
+    far -= far.mean()
+    slope = float(far @ wide / (far @ far)) if np.ptp(far) > 0.1 else 1.0
+    power = min(max(slope, _POWERS[0]), _POWERS[1])
+    return _ninth_tenth(squares / reached**power) / _NORMAL_90**2, power
+
+
+def _ninth_tenth(squares: Array) -> float:
+    """What nine of ten more of the kind would stay below."""
+    return float(np.quantile(squares, min(1.0, 0.9 * (1.0 + 1.0 / squares.size))))
 
 
 def variance(

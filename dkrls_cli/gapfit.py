@@ -25,7 +25,7 @@ from dkrls_cli.tensors import Slices
 _WHOLE, _WINDOW, _WINDOWS = 40_000, 12_000, 3
 _HELD_OUT = 0.15
 _MOVES, _TILE = 20, 8
-_SMOOTHEST, _ITERATIONS = 400, 120
+_SMOOTHEST, _ITERATIONS = 300, 300
 _TRIALS = 90
 _FACTORS = (3.0, 1.7, 1.3)
 _BETTER = 0.998
@@ -227,7 +227,7 @@ class _Search:
         if setting not in self._known:
             known = best is not None and math.isfinite(best.error) and self.spread > 0
             relative = best.error / self.spread if best and known else 0.1
-            tolerance = float(np.clip(3e-3 * relative, 1e-9, 1e-5))
+            tolerance = float(np.clip(0.01 * relative, 1e-9, 1e-5))
             answered = [
                 self._answered(place, window, setting, tolerance)
                 for place, window in enumerate(self.windows)

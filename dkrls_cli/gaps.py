@@ -175,6 +175,7 @@ def _descend(
         pace = energy / system.inner(direction, product)
         system.step(g, pace, direction)
         system.step(left, -pace, product)
+        del product
         residual = float(np.linalg.norm(left)) / whole
         iterations += 1
     return iterations, residual
