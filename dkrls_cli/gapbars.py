@@ -124,13 +124,11 @@ def _neighbours(observed: Mask, *, circle: bool) -> tuple[Indices, Indices]:
     places = np.arange(len(turns)).reshape(-1, *[1] * (observed.ndim - 1))
     before = np.maximum.accumulate(np.where(turns, places, -1), axis=0)
     after = np.minimum.accumulate(np.where(turns, places, len(turns))[::-1], axis=0)[::-1]
-    if circle:
-        middle = slice(size, 2 * size)
-        none = before[middle] < 0
-        return np.where(none, size, before[middle] % size), np.where(
-            none, size, after[middle] % size
-        )
-    return np.where(before < 0, size, before), np.where(after == size, size, after)
+    if circle:  # a turn before and a turn after
+        before, after = before[size : 2 * size], after[size : 2 * size]
+        never = ~observed.any(axis=0)
+        return np.where(never, size, before % size), np.where(never, size, after % size)
+    return np.where(before < 0, size, before), after
 
 
 def _calibrated(reached: Array, missed: Array) -> tuple[float, float]:

@@ -29,6 +29,7 @@ ROOMS = [
     "cascade",
     "errorbars",
     "gaps",
+    "holdout",
     "gapfit",
     "gapbars",
     "calendars",

@@ -11,8 +11,9 @@ from dkrls_cli.benchmark import LONG_SIGMAS, paper_3d, paper_3d_split
 from dkrls_cli.cascade import fit
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gapbars import distance, gap_bars, variance, variance_at_points
-from dkrls_cli.gapfit import Setting, Wanted, choose, pattern
+from dkrls_cli.gapfit import Setting, Wanted, choose
 from dkrls_cli.gaps import complete, empty_slices, lasting_axis
+from dkrls_cli.holdout import pattern
 from dkrls_cli.kernels import Kernel, gram
 from dkrls_cli.levels import Level
 
