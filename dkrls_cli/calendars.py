@@ -209,18 +209,20 @@ class TimeScale:
 
     def steps(self, start: str, stop: str, step: str) -> Array:
         """Numbers from start to stop (included if it falls on a step); a step like 7D or 1M."""
-        match = _STEP.match(step)
-        if not match or float(match[1]) <= 0:
-            raise SettingError(
-                f"'{step}' is not a time step. Expected a number and Y, M, W, D, H, MIN or S: 7D."
-            )
+        amount, unit = _amount(step)
         first, last = self.numbers([start, stop])
-        unit = "MIN" if re.match(r"P?T.*\dM$", step, re.IGNORECASE) else match[2].upper()
         if unit in ("Y", "M"):
-            return self._month_steps(start, last, match[1], unit)
-        width = float(match[1]) * _STEP_SECONDS[unit] * 1e6 / self._microseconds
+            return self._month_steps(start, last, amount, unit)
+        width = self.length(step)
         count = int(np.floor((last - first) / width + 1e-9)) + 1
         return np.asarray(first + width * np.arange(count))
+
+    def length(self, step: str) -> float:
+        """A step like 7D or 1M in units of this scale; months and years are mean ones."""
+        amount, unit = _amount(step)
+        if unit in ("Y", "M"):
+            return float(amount) * self.year / (1 if unit == "Y" else 12)
+        return float(amount) * _STEP_SECONDS[unit] * 1e6 / self._microseconds
 
     def _month_steps(self, start: str, last: float, amount: str, unit: str) -> Array:
         if "." in amount:
@@ -240,6 +242,17 @@ class TimeScale:
         turned = month - 1 + months
         text = f"{year + turned // 12:04d}-{turned % 12 + 1:02d}-{day:02d}"
         return float(self.numbers([f"{text}T{hour:02d}:{minute:02d}:{micro / 1e6:09.6f}"])[0])
+
+
+def _amount(step: str) -> tuple[str, str]:
+    """Number and unit of a time step."""
+    match = _STEP.match(step)
+    if not match or float(match[1]) <= 0:
+        raise SettingError(
+            f"'{step}' is not a time step. Expected a number and Y, M, W, D, H, MIN or S: 7D."
+        )
+    minutes = re.match(r"P?T.*\dM$", step, re.IGNORECASE)
+    return match[1], "MIN" if minutes else match[2].upper()
 
 
 def _fields(text: str) -> tuple[int, int, int, int, int, int, int] | None:

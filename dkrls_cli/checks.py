@@ -15,12 +15,23 @@ from dkrls_cli.levels import Level
 
 def checked_values(values: ArrayLike) -> Array:
     """Values as float64, refused if they are no grid or not all finite."""
-    data = _real(values, "values")
+    data = as_numbers(values, "values")
     if data.ndim == 0 or data.size == 0:
         raise InputError(f"Values of shape {data.shape} hold no grid. Expected at least one cell.")
     if not (np.isfinite(data.min()) and np.isfinite(data.max())):  # NaN if any cell is
         missing = data.size - int(np.count_nonzero(np.isfinite(data)))
         raise InputError(f"{missing} of {data.size} values are missing or infinite.")
+    return data
+
+
+def checked_gaps(values: ArrayLike) -> Array:
+    """Values as float64, NaN where missing; refused if all are, or one is infinite."""
+    data = as_numbers(values, "values")
+    infinite = int(np.count_nonzero(np.isinf(data)))
+    if infinite:
+        raise InputError(f"{infinite} of {data.size} values are infinite.")
+    if np.isnan(data).all():
+        raise InputError(f"All {data.size} values are missing. Expected one at least.")
     return data
 
 
@@ -73,7 +84,7 @@ def check_ridges(levels: Sequence[Level], joint_ridge: float | None) -> None:
 
 def vector_of(values: ArrayLike, what: str, error: type[Exception] = InputError) -> Array:
     """Finite numbers as a vector."""
-    vector = np.atleast_1d(_real(values, what, error))
+    vector = np.atleast_1d(as_numbers(values, what, error))
     if vector.ndim != 1:
         raise error(f"The {what} must be a vector, got shape {vector.shape}.")
     if not np.isfinite(vector).all():
@@ -82,7 +93,8 @@ def vector_of(values: ArrayLike, what: str, error: type[Exception] = InputError)
     return vector
 
 
-def _real(values: ArrayLike, what: str, error: type[Exception] = InputError) -> Array:
+def as_numbers(values: ArrayLike, what: str, error: type[Exception] = InputError) -> Array:
+    """Values as float64, NaN where they are masked; refused if they are no real numbers."""
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
     given = np.asarray(values)

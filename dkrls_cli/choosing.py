@@ -52,7 +52,10 @@ def choose_levels(
             choice = _choice(wish, axis, tuning.slices(seen, place, centre), folds)
             if watch is not None:
                 watch(axis.name, choice)
-            warnings += [f"{axis.name}: {warning}" for warning in choice.warnings]
+            warnings += [
+                f"{axis.name}: {warning}; a better value may lie beyond"
+                for warning in choice.warnings
+            ]
             smoother = _level(wish, choice, joint=False)
             levels[place] = _level(wish, choice, wishes.joint)
         else:

@@ -15,7 +15,7 @@ errors, and s such that nine of ten of them lie within the band of 90 %.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,11 +25,12 @@ from dkrls_cli.cascade import Cascade
 from dkrls_cli.gapfit import Chosen
 from dkrls_cli.gaps import Mask
 from dkrls_cli.kernels import Array, Kernel, gram
+from dkrls_cli.metrics import Z90
 from dkrls_cli.tensors import Indices, Slices, apply, contract
 
 _POWERS = (0.2, 1.5)
 _SPANS = 5
-_NORMAL_90 = 1.6448536269514722
+_UNSCALED = errorbars.Calibration(np.ones(1), np.ones(1), np.ones(()))
 _LEAST = 1e-12
 _AT_ONCE = 2**16
 
@@ -45,11 +46,14 @@ class GapBars:
         neighbours, from 0 (observed) to 1 (none of them near).
     scale, power
         s^2 and gamma.
+    error
+        Root mean square error on the cells held out.
     """
 
     distance: Array
     scale: float
     power: float
+    error: float
 
 
 def gap_bars(
@@ -64,7 +68,8 @@ def gap_bars(
         reached.append(away[window.hidden] + ridge)
         missed.append(window.residuals)
     scale, power = _calibrated(np.concatenate(reached), np.concatenate(missed))
-    return GapBars(distance(coordinates, kernels, observed, ridge), scale, power)
+    away = distance(coordinates, kernels, observed, ridge)
+    return GapBars(away, scale, power, chosen.error)
 
 
 def distance(
@@ -145,7 +150,7 @@ def _calibrated(reached: Array, missed: Array) -> tuple[float, float]:
     far -= far.mean()
     slope = float(far @ wide / (far @ far)) if np.ptp(far) > 0.1 else 1.0
     power = min(max(slope, _POWERS[0]), _POWERS[1])
-    return _ninth_tenth(squares / reached**power) / _NORMAL_90**2, power
+    return _ninth_tenth(squares / reached**power) / Z90**2, power
 
 
 def _ninth_tenth(squares: Array) -> float:
@@ -157,21 +162,35 @@ def variance(
     cascade: Cascade, bars: GapBars, queries: Sequence[Array], *, smooth: bool = False
 ) -> Array:
     """Variance of the answers on a product grid; 0 where an observed cell is passed through."""
-    between = errorbars.variance(cascade, (1.0,), queries, smooth=True)
+    whole = tuple(slice(0, query.size) for query in queries)
+    return variances(cascade, bars, queries, smooth=smooth)(whole)
+
+
+def variances(
+    cascade: Cascade, bars: GapBars, queries: Sequence[Array], *, smooth: bool = False
+) -> Callable[[Slices], Array]:
+    """What gives the variance of any part of a product grid; the common work is done here."""
+    between = errorbars.variances(cascade, _UNSCALED, queries, smooth=True)
     hats = [_hats(cascade, axis, query) for axis, query in enumerate(queries)]
-    result = _variance(cascade, bars, between, apply(bars.distance, hats))
     nodes = [cascade.nodes(axis, query, smooth) for axis, query in enumerate(queries)]
-    known = [np.flatnonzero(n >= 0) for n in nodes]
-    cells = bars.distance[np.ix_(*[n[k] for n, k in zip(nodes, known, strict=True)])]
-    result[np.ix_(*known)] *= cells > 0
-    return result
+
+    def variance_of(part: Slices) -> Array:
+        away = apply(bars.distance, [hat[p] for hat, p in zip(hats, part, strict=True)])
+        result = _variance(cascade, bars, between(part), away)
+        here = [n[p] for n, p in zip(nodes, part, strict=True)]
+        known = [np.flatnonzero(n >= 0) for n in here]
+        cells = bars.distance[np.ix_(*[n[k] for n, k in zip(here, known, strict=True)])]
+        result[np.ix_(*known)] *= cells > 0
+        return result
+
+    return variance_of
 
 
 def variance_at_points(
     cascade: Cascade, bars: GapBars, points: Sequence[Array], *, smooth: bool = False
 ) -> Array:
     """Variance of the answers at scattered points."""
-    between = errorbars.variance_at_points(cascade, (1.0,), points, smooth=True)
+    between = errorbars.variance_at_points(cascade, _UNSCALED, points, smooth=True)
 
     def rows(axis: int, part: slice) -> Array:
         return _hats(cascade, axis, points[axis][part])

@@ -72,6 +72,11 @@ class Grid:
         axes = tuple(axis.take(i) for axis, i in zip(self.axes, indices, strict=True))
         return replace(self, values=self.values[np.ix_(*indices)], axes=axes)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether no cell is missing."""
+        return not np.isnan(np.min(self.values, initial=np.inf))
+
     def refuse_missing(self) -> None:
         """Refuse a grid with missing cells, saying how many and where the first one is."""
         missing = np.isnan(self.values)
@@ -85,7 +90,7 @@ class Grid:
             raise InputError(
                 f"{count} of {missing.size} cells of '{self.name}' are missing "
                 f"({100 * count / missing.size:.3g} %), the first at {place}. "
-                "Models are fitted to complete grids: fill the cells, or select a complete part."
+                "They are not allowed here: fill them first, or select a complete part."
             )
 
 
@@ -110,6 +115,16 @@ def _axis_from(array: xr.DataArray, dim: str) -> Axis:
         return index_axis(dim, array.sizes[dim])
     coordinate = array.coords[dim]
     return axis_of(dim, coordinate.values, dict(coordinate.attrs))
+
+
+def std_variable(name: str, attrs: Attributes) -> tuple[str, dict[str, Any]]:
+    """Name and attributes of the standard error of a variable, after the CF conventions."""
+    about = {"long_name": f"standard error of {attrs.get('long_name', name)}"}
+    if "standard_name" in attrs:
+        about["standard_name"] = f"{attrs['standard_name']} standard_error"
+    if "units" in attrs:
+        about["units"] = attrs["units"]
+    return f"{name}_std", about
 
 
 def to_data_array(

@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dkrls_cli import __version__, cascade, modelfile
+from dkrls_cli import __version__, errorbars, gapbars, modelfile
 from dkrls_cli.axes import NO_ATTRIBUTES, Attributes, Axis, axis_of, index_axis
 from dkrls_cli.cascade import Cascade
-from dkrls_cli.checks import checked_values
-from dkrls_cli.choosing import Watch, choose_levels
-from dkrls_cli.errorbars import Calibration, calibrate, variance, variance_at_points
+from dkrls_cli.checks import as_numbers
+from dkrls_cli.choosing import Watch
 from dkrls_cli.errors import InputError, ModelFileError, SettingError
-from dkrls_cli.grid import Grid, Style, from_data_array, is_labelled, to_data_array
+from dkrls_cli.gapbars import GapBars
+from dkrls_cli.grid import (
+    Grid,
+    Style,
+    from_data_array,
+    is_labelled,
+    std_variable,
+    to_data_array,
+)
 from dkrls_cli.kernels import Array
 from dkrls_cli.levels import Level
-from dkrls_cli.records import axis_from, axis_record, cascade_from, from_json, record, to_json
+from dkrls_cli.records import (
+    axis_from,
+    axis_record,
+    bars_from,
+    bars_record,
+    cascade_from,
+    from_json,
+    record,
+    to_json,
+)
 from dkrls_cli.settings import Setting, read_wishes
+from dkrls_cli.tensors import Slices
+from dkrls_cli.training import Bars, Training, train, train_through_gaps, without_lost_slices
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,8 +59,9 @@ class Model:
         Names of the dimensions from level 0 to the last level.
     name, attrs, style
         Of the variable, and how its file keeps it.
-    calibration
-        What the covariances are scaled by for error bars, see :mod:`dkrls_cli.errorbars`.
+    bars
+        What error bars are made from: see :mod:`dkrls_cli.errorbars`, and :mod:`dkrls_cli.gapbars`
+        for models of grids with missing cells.
     origin
         Where the model comes from: inputs, options, versions.
     """
@@ -50,7 +69,7 @@ class Model:
     cascade: Cascade
     axes: tuple[Axis, ...]
     hierarchy: tuple[str, ...]
-    calibration: Calibration
+    bars: Bars
     name: str = "values"
     attrs: Attributes = field(default_factory=dict)
     style: Style = field(default_factory=Style)
@@ -60,6 +79,14 @@ class Model:
     def dims(self) -> tuple[str, ...]:
         """Names of the dimensions, in the order of the data."""
         return tuple(axis.name for axis in self.axes)
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        """Root mean square error per axis on slices left out, or on cells under a joint ridge."""
+        if isinstance(self.bars, GapBars):
+            return (self.bars.error,) * len(self.axes)
+        errors = self.bars.errors.tolist()
+        return tuple(errors if len(errors) > 1 else errors * len(self.axes))
 
     @property
     def levels(self) -> tuple[Level, ...]:
@@ -88,19 +115,14 @@ class Model:
     def std(self, *, smooth: bool = False, **at: Any) -> xr.DataArray:
         """Standard errors of the answers of :meth:`predict`; 0 where all is passed through."""
         axes = self.axes_at(at)
-        spread = variance(self.cascade, self.calibration, self.queries(axes), smooth=smooth)
+        spread = self.variance(self.queries(axes), smooth=smooth)
         name, attrs = self.std_variable()
         errors = to_data_array(np.sqrt(spread), axes, name, attrs)
         return errors.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
 
     def std_variable(self) -> tuple[str, dict[str, Any]]:
         """Name and attributes of the standard error, after the CF conventions."""
-        attrs = {"long_name": f"standard error of {self.attrs.get('long_name', self.name)}"}
-        if "standard_name" in self.attrs:
-            attrs["standard_name"] = f"{self.attrs['standard_name']} standard_error"
-        if "units" in self.attrs:
-            attrs["units"] = self.attrs["units"]
-        return f"{self.name}_std", attrs
+        return std_variable(self.name, self.attrs)
 
     def predict_points(self, *, smooth: bool = False, **at: Any) -> Array:
         """Answers at scattered points: equally long coordinates for every dimension."""
@@ -108,8 +130,26 @@ class Model:
 
     def std_points(self, *, smooth: bool = False, **at: Any) -> Array:
         """Standard errors of the answers of :meth:`predict_points`."""
-        points = self._points(at)
-        return np.sqrt(variance_at_points(self.cascade, self.calibration, points, smooth=smooth))
+        return np.sqrt(self.variance_at_points(self._points(at), smooth=smooth))
+
+    def variance(self, queries: Sequence[Array], *, smooth: bool = False) -> Array:
+        """Variance of the answers on the product grid of the numbers asked for."""
+        whole = tuple(slice(0, query.size) for query in queries)
+        return self.variances(queries, smooth=smooth)(whole)
+
+    def variances(
+        self, queries: Sequence[Array], *, smooth: bool = False
+    ) -> Callable[[Slices], Array]:
+        """What gives the variance of any part of that grid."""
+        if isinstance(self.bars, GapBars):
+            return gapbars.variances(self.cascade, self.bars, queries, smooth=smooth)
+        return errorbars.variances(self.cascade, self.bars, queries, smooth=smooth)
+
+    def variance_at_points(self, points: Sequence[Array], *, smooth: bool = False) -> Array:
+        """Variance of the answers at scattered points."""
+        if isinstance(self.bars, GapBars):
+            return gapbars.variance_at_points(self.cascade, self.bars, points, smooth=smooth)
+        return errorbars.variance_at_points(self.cascade, self.bars, points, smooth=smooth)
 
     def _points(self, at: Mapping[str, Any]) -> list[Array]:
         missing = [dim for dim in self.dims if dim not in at]
@@ -145,19 +185,18 @@ class Model:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
         """Write the model file, whole or not at all."""
         header, arrays = record(self.cascade)
+        bars, distance = bars_record(self.bars)
         header |= {
+            "bars": bars,
             "program": f"dkrls {__version__}",
             "name": self.name,
             "attrs": to_json(self.attrs),
             "style": to_json(asdict(self.style)),
             "origin": to_json(self.origin),
             "hierarchy": list(self.hierarchy),
-            "errors": self.calibration.errors.tolist(),
-            "scales": self.calibration.scales.tolist(),
-            "factors": self.calibration.factors.tolist(),
             "axes": [axis_record(axis) for axis in self.axes],
         }
-        modelfile.write(path, header, arrays, overwrite=overwrite)
+        modelfile.write(path, header, {**arrays, **distance}, overwrite=overwrite)
 
 
 def fit(
@@ -169,7 +208,8 @@ def fit(
     sigma: Setting[float | str] = "auto",
     ridge: Setting[float | str] = "auto",
     period: Setting[float | str | None] = "auto",
-    noise: str = "level",
+    noise: str = "auto",
+    missing: str = "model",
     mean: float | str = "auto",
     compact: bool = False,
     dtype: str = "float64",
@@ -195,6 +235,10 @@ def fit(
         the circle the coordinates close, if they do.
     noise
         ``level``: a ridge per level, the paper's. ``joint``: one ridge over the whole grid.
+        ``auto``: level on complete grids, joint where cells are missing.
+    missing
+        ``model``: fit through missing cells (NaN), coordinates without any observed cell dropped.
+        ``error``: refuse them.
     mean
         What answers fall back to far from data: a number, or ``auto``, the mean of the data.
     compact, dtype
@@ -215,27 +259,35 @@ def fit(
     [1.0, 1.5]
     """
     grid = _grid(data, coordinates)
+    told: list[str] = []
+    if missing not in ("model", "error"):
+        raise SettingError(f"Invalid missing '{missing}'. Choose model or error.")
+    if missing == "error":
+        grid.refuse_missing()
+    else:
+        grid, told = without_lost_slices(grid)
+    complete = grid.is_complete
+    if folds is not None and not complete:
+        raise SettingError("Folds are for complete grids: here cells like the gaps are left out.")
     wishes = read_wishes(
-        grid.axes, levels, kernel=kernel, sigma=sigma, ridge=ridge, period=period, noise=noise
+        grid.axes,
+        levels,
+        kernel=kernel,
+        sigma=sigma,
+        ridge=ridge,
+        period=period,
+        noise=noise,
+        complete=complete,
     )
-    values = checked_values(grid.values)
-    centre = float(np.mean(values)) if mean == "auto" else float(mean)
-    chosen = choose_levels(wishes, grid.axes, values, centre, folds=folds, watch=watch)
-    trained = cascade.fit(
-        values,
-        [axis.numbers for axis in grid.axes],
-        chosen.levels,
-        joint_ridge=chosen.joint_ridge,
-        mean=centre,
-        compact=compact,
-        dtype=_storage(dtype),
-    )
-    about = {**origin, "notes": list(chosen.warnings)} if chosen.warnings else origin
+    centre = None if mean == "auto" else float(mean)
+    how = Training(centre, compact, _storage(dtype), folds, watch)
+    trained = (train if complete else train_through_gaps)(grid, wishes, how)
+    about = {**origin, **trained.facts, **({"dropped_coordinates": told} if told else {})}
     return Model(
-        trained,
+        trained.cascade,
         grid.axes,
         wishes.hierarchy,
-        calibrate(trained),
+        trained.bars,
         grid.name,
         grid.attrs,
         grid.style,
@@ -256,8 +308,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         )
         attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
         style, hierarchy = Style(**from_json(header["style"])), tuple(header["hierarchy"])
-        known = Calibration(*(np.array(header[key]) for key in ("errors", "scales", "factors")))
-        return Model(trained, axes, hierarchy, known, header["name"], attrs, style, origin)
+        bars = bars_from(header["bars"], arrays, trained.shape)
+        return Model(trained, axes, hierarchy, bars, header["name"], attrs, style, origin)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ModelFileError(f"'{path}' is damaged ({error}). Fit the model again.") from None
 
@@ -272,7 +324,7 @@ def _grid(
         if coordinates is not None:
             raise SettingError("Coordinates were given for data that has its own.")
         return data
-    values = np.asarray(data)
+    values = as_numbers(data, "values")
     if coordinates is None:
         return Grid(values, tuple(index_axis(f"dim_{i}", n) for i, n in enumerate(values.shape)))
     if not isinstance(coordinates, Mapping):

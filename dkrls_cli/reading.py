@@ -30,13 +30,18 @@ def open_source(
     """One variable of one file, or of several joined along the last level."""
     paths = [path for given in inputs for path in expand(given)]
     if len(paths) == 1:
-        source = _without_repeats(_open(paths[0], var, levels, lambda _: False))
+        source = without_repeats(open_file(paths[0], var, levels))
         if max(source.shape) < 2:
             raise InputError(f"'{source.name}' in '{paths[0]}' is one cell. Expected a grid.")
         return source
     grows = is_time if levels is None else lambda axis: axis.name == levels[-1]
     sources = [_open(path, var, levels, grows) for path in paths]
-    return _without_repeats(_joined(sources, paths, levels))
+    return without_repeats(_joined(sources, paths, levels))
+
+
+def open_file(path: str, var: str | None = None, levels: Sequence[str] | None = None) -> Source:
+    """One variable of one file, all of it."""
+    return _open(path, var, levels, lambda _: False)
 
 
 def read_coordinates(path: str, axes: Sequence[Axis]) -> dict[str, Any]:
@@ -111,7 +116,7 @@ def _open(
     )
 
 
-def _without_repeats(source: Source) -> Source:
+def without_repeats(source: Source) -> Source:
     """A source without the columns that repeat a longitude one turn later."""
     for place, axis in enumerate(source.axes):
         kept = _first_of_each(axis)

@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from dkrls_cli.axes import Axis
 from dkrls_cli.calendars import TimeScale
 from dkrls_cli.cascade import Cascade
+from dkrls_cli.errorbars import Calibration
+from dkrls_cli.gapbars import GapBars
 from dkrls_cli.kernels import Array, Kernel
 from dkrls_cli.levels import Level
 from dkrls_cli.spectral import Spectrum
+from dkrls_cli.training import Bars
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -87,6 +90,28 @@ def _level_from(record: Mapping[str, Any]) -> Level:
     fields = ("kernel", "sigma", "period", "constant", "cycle", "swing")
     kernel = Kernel(*(record[field] for field in fields))
     return Level(record["name"], kernel, record["ridge"])
+
+
+def bars_record(bars: Bars) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What error bars are made from, for the header, and its array if it has one."""
+    if isinstance(bars, GapBars):
+        known = {"error": bars.error, "scale": bars.scale, "power": bars.power}
+        return known, {"distance": bars.distance.astype(np.float32)}
+    return {
+        "errors": bars.errors.tolist(),
+        "scales": bars.scales.tolist(),
+        "factors": bars.factors.tolist(),
+    }, {}
+
+
+def bars_from(header: Mapping[str, Any], arrays: Arrays, shape: tuple[int, ...]) -> Bars:
+    """The error bars that were recorded."""
+    if "distance" not in arrays:
+        return Calibration(*(np.array(header[key]) for key in ("errors", "scales", "factors")))
+    distance = arrays["distance"].astype(np.float64)
+    if distance.shape != shape:
+        raise ValueError("distances do not fit the grid")
+    return GapBars(distance, header["scale"], header["power"], header["error"])
 
 
 def axis_record(axis: Axis) -> dict[str, Any]:

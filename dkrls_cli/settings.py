@@ -72,21 +72,28 @@ def read_wishes(
     sigma: Setting[float | str] = "auto",
     ridge: Setting[float | str] = "auto",
     period: Setting[float | str | None] = "auto",
-    noise: str = "level",
+    noise: str = "auto",
+    complete: bool = True,
 ) -> Wishes:
     """Check what the user said against the axes of the data.
 
     Without `levels`, the dimensions stay in the order of the axes, a time-like one last. A period
-    that is not given is that of the circle the coordinates close, if they do.
+    that is not given is that of the circle the coordinates close, if they do. Complete grids have
+    a ridge per level unless told otherwise; with missing cells there is one for the whole grid.
     """
     dims = [axis.name for axis in axes]
     whole = {level.name: level for level in levels or () if isinstance(level, Level)}
     settings = {"kernel": kernel, "sigma": sigma, "ridge": ridge, "period": period}
     for name, setting in settings.items():
         _check_setting(name, setting, dims, whole)
-    if noise not in ("level", "joint"):
-        raise SettingError(f"Unknown kind of noise '{noise}'. Choose level or joint.")
-    joint = noise == "joint"
+    if noise not in ("auto", "level", "joint"):
+        raise SettingError(f"Unknown kind of noise '{noise}'. Choose level, joint or auto.")
+    if noise == "level" and not complete:
+        raise SettingError(
+            "Cells are missing, and through gaps there is one joint ridge only: leave noise auto, "
+            "or fill the gaps first."
+        )
+    joint = noise == "joint" or not complete
     if joint and isinstance(ridge, Mapping):
         raise SettingError("A joint ridge is one number for the whole grid: give no dimension.")
 

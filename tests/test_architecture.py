@@ -29,6 +29,7 @@ ROOMS = [
     "cascade",
     "errorbars",
     "gaps",
+    "filling",
     "holdout",
     "gapfit",
     "gapbars",
@@ -37,6 +38,7 @@ ROOMS = [
     "settings",
     "choosing",
     "grid",
+    "training",
     "text",
     "points",
     "rows",
@@ -48,15 +50,24 @@ ROOMS = [
     "datasets",
     "reading",
     "writing",
+    "patching",
     "benchmark",
     "cli",
     "__main__",
 ]
 FOLDERS = {"benchmark", "cli"}  # rooms of several files, which see each other
 DOORS = {
-    "xarray": {"grid", "datasets", "writing", "model", "benchmark"},  # model only names its types
+    "xarray": {
+        "grid",
+        "datasets",
+        "writing",
+        "patching",
+        "model",
+        "benchmark",
+    },  # model only names its types
     "cftime": {"calendars"},
-    "netCDF4": set(),  # through xarray
+    "netCDF4": {"patching"},  # else through xarray
+    "zarr": {"patching"},
     "csv": {"text"},
     "zipfile": {"modelfile"},
     "typer": {"cli"},

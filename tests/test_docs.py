@@ -56,16 +56,22 @@ def test_readme_commands_run_in_order(tmp_path, monkeypatch):
 
 def test_readme_and_help_name_every_command():
     help_text = dkrls("--help").stdout
-    for command in ("fit", "predict", "validate", "info", "bench"):
+    for command in ("fit", "predict", "fill", "validate", "info", "bench"):
         assert any(line.startswith(f"dkrls {command} ") for line in COMMANDS)
         assert command in help_text
         assert "Examples" in dkrls(command, "--help").stdout
 
 
 def test_readme_documents_every_key_of_the_model_file(tmp_path):
-    fit(np.arange(12.0).reshape(3, 4)).save(tmp_path / "m.npz")
-    header, arrays = modelfile.read(tmp_path / "m.npz")
-    for key in header:
-        assert f"`header.{key}`" in README, key
-    for name in arrays:
-        assert re.sub(r"_\d$", "_i", name) in README, name
+    values = np.arange(12.0).reshape(3, 4)
+    fit(values).save(tmp_path / "m.npz")
+    values[1, 1] = np.nan
+    fit(values).save(tmp_path / "gaps.npz")
+    for path in (tmp_path / "m.npz", tmp_path / "gaps.npz"):
+        header, arrays = modelfile.read(path)
+        for key in header:
+            assert f"`header.{key}`" in README, key
+        for key in header["bars"]:
+            assert f"`{key}`" in README, key
+        for name in arrays:
+            assert re.sub(r"_\d$", "_i", name) in README, name

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dkrls_cli.benchmark import LONG_SIGMAS, paper_3d, paper_3d_split
+from dkrls_cli.benchmark import paper_3d, paper_3d_split
+from dkrls_cli.benchmark.speed import LONG_SIGMAS
 from dkrls_cli.cascade import fit
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gapbars import distance, gap_bars, variance, variance_at_points

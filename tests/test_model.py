@@ -244,7 +244,7 @@ X = np.arange(4.0)
         (lambda: fit(sample(), dtype="float16"), SettingError, "float16"),
         (lambda: fit(X, [X], [Level("dim_0")], sigma=3.0), SettingError, "given whole"),
         (lambda: fit(X, [X], [Level("dim_0")], sigma={"dim_0": 3.0}), SettingError, "given whole"),
-        (lambda: fit(sample().where(False)), InputError, "120 of 120 values are missing"),
+        (lambda: fit(sample().where(False)), InputError, "All 120 values are missing"),
         (lambda: fit(xr.DataArray(3.0)), InputError, "no dimension"),
         (lambda: fit(sample()).predict(lon=3), SettingError, "no dimension 'lon'"),
         (lambda: fit(sample()).predict_points(lat=[3]), SettingError, "'time' as well"),

@@ -39,7 +39,7 @@ def test_a_file_with_this_trait_is_refused_in_one_line(name: str, tmp_path: Path
     build, reason = files.REFUSED[name]
     path = build(tmp_path)
     before = only(tmp_path)
-    assert reason in refusal("fit", path, "-o", tmp_path / "m.npz")
+    assert reason in refusal("fit", path, "-o", tmp_path / "m.npz", "--missing", "error")
     assert only(tmp_path) == before
 
 
@@ -234,7 +234,8 @@ def test_what_never_was_written_is_missing_even_packed(tmp_path: Path) -> None:
     raw = files.RAW.copy()
     raw[0, 0] = -32767
     path = files.packed(tmp_path / "p.nc", raw, {"scale_factor": np.float32(0.01)})
-    assert "1 of 30 cells of 't' are missing" in refusal("fit", path, "-o", tmp_path / "m.npz")
+    line = refusal("fit", path, "-o", tmp_path / "m.npz", "--missing", "error")
+    assert "1 of 30 cells of 't' are missing" in line
 
 
 def test_valid_range_of_packed_values_is_not_kept(tmp_path: Path) -> None:
@@ -324,7 +325,8 @@ def test_a_climate_model_of_360_days(tmp_path: Path) -> None:
 def test_missing_cells_are_counted_and_located(tmp_path: Path) -> None:
     path = shared("bcsd_obs_1999.nc")
     assert "2 variables to choose from: pr (" in refusal("fit", path, "-o", tmp_path / "m.npz")
-    line = refusal("fit", path, "--var", "tas", "-o", tmp_path / "m.npz")
+    words = ("--var", "tas", "-o", tmp_path / "m.npz", "--missing", "error")
+    line = refusal("fit", path, *words)
     assert "7116 of 32076 cells of 'tas' are missing" in line
     assert "the first at time=1999-01-31, latitude=33.0625, longitude=-79.3125" in line
 

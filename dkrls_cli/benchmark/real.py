@@ -16,7 +16,6 @@ from dkrls_cli.axes import axis_of
 from dkrls_cli.benchmark.cases import Case, cases_of
 from dkrls_cli.benchmark.rivals import RIVALS, Problem, laid_out, problem_of
 from dkrls_cli.benchmark.worker import FailedError, OutOfTimeError, Worker
-from dkrls_cli.errorbars import variance
 from dkrls_cli.grid import Grid
 from dkrls_cli.metrics import coverage90, scores
 
@@ -82,7 +81,7 @@ def _ours(case: Case) -> Outcome:
     trained = model.fit(case.train)
     answers = trained.cascade.predict(queries)
     seconds = perf_counter() - start
-    spread = variance(trained.cascade, trained.calibration, queries)
+    spread = trained.variance(queries)
     truth = case.truth.values
     return _scored(truth, answers, seconds, coverage90(truth, answers, spread))
 

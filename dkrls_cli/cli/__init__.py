@@ -9,6 +9,7 @@ import typer
 
 from dkrls_cli import __version__
 from dkrls_cli.cli.bench import bench
+from dkrls_cli.cli.fill import fill
 from dkrls_cli.cli.fit import fit
 from dkrls_cli.cli.info import info
 from dkrls_cli.cli.predict import predict
@@ -25,6 +26,7 @@ app = typer.Typer(
 
 app.command()(fit)
 app.command()(predict)
+app.command()(fill)
 app.command()(validate)
 app.command()(info)
 app.add_typer(bench)

@@ -132,6 +132,8 @@ def opened_grids(inputs: Sequence[str], var: str | None, report: Report) -> dict
 
     paths = [path for given in inputs for path in expand(given)]
     grids = {path: loaded(opened([path], var, None, report), report) for path in paths}
+    for grid in grids.values():
+        grid.refuse_missing()
     for path, grid in grids.items():
         refuse_nothing_held(path, grid, report)
     return grids

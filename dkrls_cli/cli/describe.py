@@ -46,14 +46,27 @@ def kernel_facts(kernel: Kernel) -> dict[str, Any]:
 
 def model_rows(model: Model) -> list[dict[str, Any]]:
     """One row per level of a trained model, with the directions it works with and keeps."""
-    trained, errors = model.cascade, model.calibration.errors
+    trained, errors = model.cascade, model.errors
     rows = level_rows(model.axes, model.hierarchy, trained.levels)
     for row in rows:
         place = model.dims.index(row["dimension"])
-        row["cv_error"] = float(errors[place if errors.size > 1 else 0])
+        row["cv_error"] = errors[place]
         row["rank"] = trained.spectra[place].rank
         row["kept"] = trained.core.shape[place]
     return rows
+
+
+def missing_words(model: Model) -> dict[str, str]:
+    """What was missing of the grid, and how the gaps were solved for."""
+    known = model.origin.get("missing")
+    if not known:
+        return {}
+    return {
+        "missing": f"{100 * known['share']:.3g} % of the cells: {known['pattern']}",
+        "typical gap": known["typical_gap"],
+        "solved": f"to {known['residual']:.2g} in {known['iterations']} steps, "
+        f"after {known['settings_tried']} settings tried",
+    }
 
 
 def shape_text(axes: Sequence[Axis]) -> str:

@@ -10,7 +10,13 @@ import typer
 
 from dkrls_cli import __version__
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import kernel_facts, level_rows, model_rows, shape_text
+from dkrls_cli.cli.describe import (
+    kernel_facts,
+    level_rows,
+    missing_words,
+    model_rows,
+    shape_text,
+)
 from dkrls_cli.cli.report import Report, bytes_text, edge, pairs, table
 from dkrls_cli.errors import SettingError
 
@@ -36,7 +42,8 @@ def fit(
     sigma: opt.Sigma = None,
     ridge: opt.Ridge = None,
     period: opt.Period = None,
-    noise: opt.Noise = "level",
+    noise: opt.Noise = "auto",
+    missing: opt.Missing = "model",
     folds: opt.Folds = None,
     compact: opt.Compact = False,
     float32: opt.Float32 = False,
@@ -66,7 +73,7 @@ def fit(
     with edge(debug):
         report = Report(json, quiet, verbose)
         settings = fit_settings(
-            levels, kernel, sigma, ridge, period, noise, folds, compact, float32
+            levels, kernel, sigma, ridge, period, noise, missing, folds, compact, float32
         )
         limit = None if max_memory is None else opt.byte_count(max_memory)
         target = None if dry_run else checked_output(output, overwrite)
@@ -88,6 +95,7 @@ def fit_settings(
     ridge: list[str] | None,
     period: list[str] | None,
     noise: str,
+    missing: str,
     folds: int | None,
     compact: bool,
     float32: bool,
@@ -100,6 +108,7 @@ def fit_settings(
         "ridge": opt.setting(ridge, "--ridge"),
         "period": opt.setting(period, "--period"),
         "noise": noise,
+        "missing": missing,
         "folds": folds,
         "compact": compact,
         "dtype": "float32" if float32 else "float64",
@@ -117,13 +126,17 @@ def opened(inputs: list[str], var: str | None, levels: list[str] | None, report:
 
 
 def loaded(source: Source, report: Report) -> Grid:
-    """The values, complete; what was noticed on the way is said."""
+    """The values; what was noticed on the way is said."""
     with report.working(f"reading {source.name}"):
         grid = source.grid()
+    tell_notes(source, report)
+    return grid
+
+
+def tell_notes(source: Source, report: Report) -> None:
+    """Say what was decided or noticed on the way."""
     for note in source.notes:
         report.note(f"Note: {note}.")
-    grid.refuse_missing()
-    return grid
 
 
 def trained(
@@ -133,7 +146,7 @@ def trained(
     from dkrls_cli.model import fit as fit_model
     from dkrls_cli.spectral import blas_threads
 
-    defaults = fit_settings(None, None, None, None, None, "level", None, False, False)
+    defaults = fit_settings(None, None, None, None, None, "auto", "model", None, False, False)
     origin = {
         "inputs": [Path(path).name for path in inputs],
         "options": {k: v for k, v in settings.items() if v != defaults[k]},
@@ -143,7 +156,9 @@ def trained(
     with report.working(f"fitting {shape_text(grid.axes)}"), blas_threads(threads):
         model = fit_model(grid, origin=origin, watch=curves(report), **settings)
     for note in model.origin.get("notes", ()):
-        report.note(f"Warning: {note}; a better value may lie beyond.")
+        report.note(f"Warning: {note}.")
+    for note in model.origin.get("dropped_coordinates", ()):
+        report.note(f"Note: {note}.")
     return model, perf_counter() - start
 
 
@@ -197,9 +212,10 @@ def tell_plan(source: Source, settings: dict[str, Any], report: Report) -> None:
     from dkrls_cli.cascade import footprint
     from dkrls_cli.settings import read_wishes
 
-    for note in source.notes:
-        report.note(f"Note: {note}.")
-    wanted = {k: v for k, v in settings.items() if k not in ("folds", "compact", "dtype")}
+    tell_notes(source, report)
+    wanted = {
+        k: v for k, v in settings.items() if k not in ("missing", "folds", "compact", "dtype")
+    }
     wishes = read_wishes(source.axes, **wanted)
     needs = footprint(source.shape, source.dtype)
     rows = level_rows(source.axes, wishes.hierarchy, wishes.levels)
@@ -232,10 +248,12 @@ def tell_model(model: Model, grid: Grid, target: Path, seconds: float, report: R
         "seconds": seconds,
         "joint_ridge": model.cascade.joint_ridge,
         "dropped": model.cascade.dropped,
+        "missing": model.origin.get("missing"),
     }
     words = {
         "variable": model.name,
         "grid": shape_text(model.axes),
+        **missing_words(model),
         "model": f"{target}, {bytes_text(size)} for {bytes_text(grid.values.nbytes)} of data",
         "fitted in": f"{seconds:.3g} s",
     }

@@ -9,7 +9,7 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.command import command_line
-from dkrls_cli.cli.describe import model_rows, shape_text
+from dkrls_cli.cli.describe import missing_words, model_rows, shape_text
 from dkrls_cli.cli.report import Report, bytes_text, edge, pairs, table
 from dkrls_cli.cli.target import Target, grid_target
 
@@ -100,8 +100,10 @@ def tell(model: Model, path: Path, report: Report) -> None:
     }
     if model.cascade.dropped:
         words["dropped"] = f"{model.cascade.dropped:.3g} of the energy"
+    words |= missing_words(model)
     for key, value in model.origin.items():
-        words[key] = _flat(value)
+        if key != "missing":
+            words[key.replace("_", " ")] = _flat(value)
     report.result({**facts, "levels": rows}, f"{pairs(words)}\n\n{table(rows)}")
 
 

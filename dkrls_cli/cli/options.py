@@ -47,7 +47,15 @@ Period = Annotated[
     ),
 ]
 Noise = Annotated[
-    str, typer.Option(metavar="level|joint", help="A ridge per level, or one for the whole grid.")
+    str,
+    typer.Option(
+        metavar="level|joint|auto",
+        help="A ridge per level, or one for the whole grid, as gaps need.",
+    ),
+]
+Missing = Annotated[
+    str,
+    typer.Option(metavar="model|error", help="Fit through missing cells, or refuse them."),
 ]
 Folds = Annotated[
     int | None,

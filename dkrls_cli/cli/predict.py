@@ -122,19 +122,17 @@ def refuse_outside(axes: Sequence[Axis], model: Model, allowed: bool) -> None:
     """Refuse coordinates outside the training range of a dimension that is no circle."""
     import numpy as np
 
+    from dkrls_cli.filling import outside
+
     if allowed:
         return
     for axis, own, level in zip(axes, model.axes, model.cascade.levels, strict=True):
-        if level.kernel.period is not None or axis.numbers is own.numbers:
-            continue
-        low, high = own.numbers.min(), own.numbers.max()
-        slack = 1e-9 * max(high - low, abs(low), abs(high))
-        outside = (axis.numbers < low - slack) | (axis.numbers > high + slack)
-        if outside.any():
+        beyond = outside(axis.numbers, own.numbers, level.kernel.period)
+        if beyond.any():
             ends = own.take([own.numbers.argmin(), own.numbers.argmax()]).texts
-            first = axis.take(np.flatnonzero(outside)[:1]).texts[0]
+            first = axis.take(np.flatnonzero(beyond)[:1]).texts[0]
             raise SettingError(
-                f"{int(outside.sum())} of {axis.size} coordinates of '{axis.name}' are outside the "
+                f"{int(beyond.sum())} of {axis.size} coordinates of '{axis.name}' are outside the "
                 f"training range {ends[0]} to {ends[1]}, the first {first}. "
                 "--allow-extrapolation answers there all the same."
             )
@@ -144,18 +142,16 @@ def on_grid(
     model: Model, axes: Sequence[Axis], target: Target, std: bool, smooth: bool, report: Report
 ) -> int:
     """Answers on a product grid; the number of cells."""
-    from dkrls_cli.errorbars import variance, variances
-
-    queries, known = model.queries(axes), model.calibration
+    queries = model.queries(axes)
     if target.form not in _ROWS:
         with report.working("predicting"):
             values = model.cascade.predict(queries, smooth=smooth)
-            spread = variance(model.cascade, known, queries, smooth=smooth) if std else None
+            spread = model.variance(queries, smooth=smooth) if std else None
         write_answers(model, axes, values, spread, target)
         return values.size
     texts, cells = [axis.texts for axis in axes], 0
-    spreads = variances(model.cascade, known, queries, smooth=smooth) if std else None
-    with rows_output(target, model) as writer:
+    spreads = model.variances(queries, smooth=smooth) if std else None
+    with rows_output(target, model.name) as writer:
         for part, values in model.cascade.predict_blocks(queries, _BLOCK_CELLS, smooth=smooth):
             here = [words[p] for words, p in zip(texts, part, strict=True)]
             spread = spreads(part) if spreads else None
@@ -175,13 +171,12 @@ def at_points(
     """Answers at scattered points, as they come; the number of points."""
     from dataclasses import replace
 
-    from dkrls_cli.errorbars import variance_at_points
     from dkrls_cli.points import point_blocks
 
     if target.form not in _ROWS:
         raise SettingError("Scattered points are written as csv or jsonl, not as a grid.")
     count = 0
-    with rows_output(target, model) as writer:
+    with rows_output(target, model.name) as writer:
         for block in point_blocks(points, model.axes):
             axes = [
                 replace(axis, numbers=numbers, written=None)
@@ -190,11 +185,7 @@ def at_points(
             refuse_outside(axes, model, allow_extrapolation)
             where = block.coordinates
             answers = model.cascade.predict_points(where, smooth=smooth)
-            spread = (
-                variance_at_points(model.cascade, model.calibration, where, smooth=smooth)
-                if std
-                else None
-            )
+            spread = model.variance_at_points(where, smooth=smooth) if std else None
             writer.write_points(block, columns(model, answers, spread))
             writer.stream.flush()
             count += answers.size
@@ -210,7 +201,7 @@ def columns(model: Model, values: Array, spread: Array | None) -> dict[str, Any]
 
 
 @contextmanager
-def rows_output(target: Target, model: Model) -> Iterator[RowWriter]:
+def rows_output(target: Target, name: str) -> Iterator[RowWriter]:
     """A writer of rows to stdout, or to a file that appears when it is whole."""
     from dkrls_cli.modelfile import replacing
     from dkrls_cli.rows import RowWriter
@@ -219,7 +210,7 @@ def rows_output(target: Target, model: Model) -> Iterator[RowWriter]:
         rows = StringIO()
         yield RowWriter(rows, "jsonl")
         answers = rows.getvalue().rstrip("\n").replace("\n", ", ")
-        typer.echo(f'{{"variable": {dumps(model.name)}, "answers": [{answers}]}}')
+        typer.echo(f'{{"variable": {dumps(name)}, "answers": [{answers}]}}')
     elif target.path is None:
         yield RowWriter(sys.stdout, target.form)
     else:

@@ -11,7 +11,7 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import model_rows, shape_text
-from dkrls_cli.cli.fit import fit_settings, loaded, opened, refuse_too_large
+from dkrls_cli.cli.fit import fit_settings, loaded, opened, refuse_too_large, tell_notes
 from dkrls_cli.cli.report import Report, edge, pairs, table
 from dkrls_cli.errors import InputError, SettingError
 
@@ -53,7 +53,8 @@ def validate(
     sigma: opt.Sigma = None,
     ridge: opt.Ridge = None,
     period: opt.Period = None,
-    noise: opt.Noise = "level",
+    noise: opt.Noise = "auto",
+    missing: opt.Missing = "model",
     folds: opt.Folds = None,
     compact: opt.Compact = False,
     float32: opt.Float32 = False,
@@ -85,7 +86,7 @@ def validate(
             raise SettingError("Give either --model MODEL or --holdout FRACTION.")
         limits = thresholds(fail_above)
         settings = fit_settings(
-            levels, kernel, sigma, ridge, period, noise, folds, compact, float32
+            levels, kernel, sigma, ridge, period, noise, missing, folds, compact, float32
         )
         with blas_threads(threads):
             if model is not None:
@@ -133,7 +134,7 @@ def thresholds(texts: list[str] | None) -> dict[str, float]:
 
 def refuse_fit_options(settings: dict[str, Any]) -> None:
     """A model brings its settings along."""
-    plain = fit_settings(None, None, None, None, None, "level", None, False, False)
+    plain = fit_settings(None, None, None, None, None, "auto", "model", None, False, False)
     given = [name for name, value in settings.items() if value not in (plain.get(name), False)]
     if given:
         option = "float32" if given[0] == "dtype" else given[0]
@@ -178,8 +179,7 @@ def against_model(
     model = load_model(path)
     source = opened(inputs, var or _same_name(inputs, model), None, report)
     grid = source.grid()
-    for note in source.notes:
-        report.note(f"Note: {note}.")
+    tell_notes(source, report)
     theirs = {axis.name: axis for axis in (*source.scalars, *grid.axes)}
     absent = [dim for dim in model.dims if dim not in theirs]
     if absent or any(dim not in model.dims for dim in grid.dims):
@@ -206,10 +206,9 @@ def all_scores(
     model: Model, queries: list[Array], truth: Array, answers: Array, smooth: bool
 ) -> dict[str, float]:
     """Metrics of answers, and of their error bars."""
-    from dkrls_cli.errorbars import variance
     from dkrls_cli.metrics import coverage90, scores
 
-    spread = variance(model.cascade, model.calibration, queries, smooth=smooth)
+    spread = model.variance(queries, smooth=smooth)
     return {**scores(truth, answers), "coverage90": coverage90(truth, answers, spread)}
 
 

@@ -1,0 +1,342 @@
+"""``dkrls fill``: the same grid without its gaps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.command import command_line
+from dkrls_cli.cli.describe import missing_words, shape_text
+from dkrls_cli.cli.fit import fit_settings, refuse_too_large, tell_notes, trained
+from dkrls_cli.cli.report import Report, edge, pairs
+from dkrls_cli.cli.target import Target, chosen_target
+from dkrls_cli.errors import InputError, SettingError
+
+if TYPE_CHECKING:
+    from dkrls_cli.axes import Axis
+    from dkrls_cli.gaps import Mask
+    from dkrls_cli.grid import Grid
+    from dkrls_cli.kernels import Array
+    from dkrls_cli.model import Model
+    from dkrls_cli.sources import Source
+
+
+def fill(
+    grid: Annotated[
+        str, typer.Argument(metavar="GRID", help="NetCDF, Zarr or CSV with missing cells.")
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILLED", help=".nc, .zarr, .csv or .jsonl."),
+    ] = None,
+    max_gap: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIM=VALUE",
+            help="Fill only gaps up to this length along DIM (of time: 7D, 6H, 1M). Repeatable.",
+        ),
+    ] = None,
+    mask: Annotated[
+        str,
+        typer.Option(
+            metavar="always|first|none|FILE",
+            help="What stays missing: cells missing in every slice of the last level (land), those "
+            "missing in the first one, nothing, or where FILE has 0 or nothing.",
+        ),
+    ] = "always",
+    std: Annotated[
+        bool, typer.Option("--std", help="Add the standard error of every filled cell.")
+    ] = False,
+    allow_extrapolation: Annotated[
+        bool,
+        typer.Option(
+            "--allow-extrapolation", help="Fill lost slices beyond the observed ones too."
+        ),
+    ] = False,
+    var: opt.Var = None,
+    levels: opt.Levels = None,
+    kernel: opt.Kernel = None,
+    sigma: opt.Sigma = None,
+    ridge: opt.Ridge = None,
+    period: opt.Period = None,
+    max_memory: opt.MaxMemory = None,
+    threads: opt.Threads = None,
+    config: opt.Config = None,
+    overwrite: opt.Overwrite = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Fill the missing cells of a grid; all else stays as it is.
+
+    A model is fitted through the gaps, as by fit, and answers in them. Written is a copy of the
+    file in which only missing cells of the variable have changed; in another format, the variable
+    alone.
+
+    Examples:
+      dkrls fill sst.nc -o filled.nc
+
+      dkrls fill sst.nc -o filled.nc --max-gap time=5D --std
+
+      dkrls fill rain.csv -o filled.csv --mask none
+    """
+    with edge(debug):
+        report = Report(json, quiet, verbose)
+        target = file_target(output, overwrite)
+        settings = fit_settings(
+            levels, kernel, sigma, ridge, period, "auto", "model", None, False, False
+        )
+        source = opened_whole(grid, var, settings["levels"], report)
+        refuse_too_large(source, None if max_memory is None else opt.byte_count(max_memory))
+        with report.working(f"reading {source.name}"):
+            whole = source.grid()
+        tell_notes(source, report)
+        limits = gap_limits(max_gap, whole.axes)
+        model, seconds = model_of(whole, source, settings, threads, grid, report)
+        wanted, left = cells_to_fill(whole, model, mask, limits, allow_extrapolation)
+        filled, errors = filled_grid(whole, model, wanted, std, report)
+        write(grid, filled, wanted, errors, target)
+        tell(whole, wanted, left, model, target, seconds, report)
+
+
+def file_target(output: str | None, overwrite: bool) -> Target:
+    """Where the filled grid goes, known to be free."""
+    if output is None:
+        raise SettingError("Where should the filled grid go? Give -o FILLED.nc.")
+    target = chosen_target(output, None, False, overwrite)
+    if target.path is None:
+        raise SettingError("A filled grid goes to a file: give -o FILLED.nc.")
+    target.refuse_unwritable()
+    return target
+
+
+def opened_whole(path: str, var: str | None, levels: list[str] | None, report: Report) -> Source:
+    """The variable in its file, nothing of it left out."""
+    from dkrls_cli.reading import open_file
+    from dkrls_cli.sources import expand
+
+    paths = expand(path)
+    if len(paths) > 1:
+        raise SettingError(f"'{path}' is {len(paths)} files. Fill them one by one, or joined.")
+    with report.working("opening files"):
+        source = open_file(paths[0], var, levels)
+    report.detail(f"{source.name}: {shape_text(source.axes)}, {source.dtype}")
+    return source
+
+
+def model_of(
+    whole: Grid,
+    source: Source,
+    settings: dict[str, Any],
+    threads: int | None,
+    path: str,
+    report: Report,
+) -> tuple[Model | None, float]:
+    """A model through the gaps, and the seconds it took; none where there are no gaps."""
+    from dkrls_cli.reading import without_repeats
+
+    if whole.is_complete:
+        return None, 0.0
+    once = without_repeats(replace(source, load=lambda: whole.values, notes=[]))
+    return trained(once.grid(), settings, threads, [path], report)
+
+
+def gap_limits(texts: list[str] | None, axes: tuple[Axis, ...]) -> dict[int, float]:
+    """The longest gaps to fill, by place of the dimension."""
+    setting = opt.setting(texts, "--max-gap") if texts else {}
+    if not isinstance(setting, dict):
+        raise SettingError(f"--max-gap {setting} names no dimension: --max-gap DIM={setting}.")
+    names = [axis.name for axis in axes]
+    limits = {}
+    for dim, text in setting.items():
+        if dim not in names:
+            raise SettingError(f"There is no dimension '{dim}'. The data has {', '.join(names)}.")
+        limits[names.index(dim)] = _length(axes[names.index(dim)], text)
+    return limits
+
+
+def _length(axis: Axis, text: str) -> float:
+    try:
+        length = float(text)
+    except ValueError:
+        if axis.time is None:
+            raise SettingError(f"--max-gap {axis.name}={text}: that is not a number.") from None
+        length = axis.time.length(text)
+    if not length > 0:
+        raise SettingError(f"--max-gap {axis.name}={text}: a length is above 0.")
+    return length
+
+
+def cells_to_fill(
+    whole: Grid,
+    model: Model | None,
+    mask: str,
+    limits: dict[int, float],
+    allow_extrapolation: bool,
+) -> tuple[Mask, dict[str, int]]:
+    """The missing cells to fill, and how many are left for which reason."""
+    import numpy as np
+
+    from dkrls_cli.filling import gap_lengths, outside
+
+    missing = np.isnan(whole.values)
+    wanted, left = missing.copy(), {}
+
+    def leave(reason: str, cells: Any) -> None:
+        before = int(wanted.sum())
+        np.logical_and(wanted, ~cells, out=wanted)
+        left[reason] = before - int(wanted.sum())
+
+    if model is None:
+        return wanted, left
+    leave("left as masked", masked(whole, missing, mask, model.hierarchy[-1]))
+    for place, limit in limits.items():
+        axis = whole.axes[place]
+        lengths = gap_lengths(missing, place, axis.numbers)
+        leave(f"left in gaps along {axis.name}", lengths > limit * (1 + 1e-9))
+    if not allow_extrapolation:
+        for place, (axis, known) in enumerate(zip(whole.axes, model.axes, strict=True)):
+            beyond = outside(axis.numbers, known.numbers, model.cascade.levels[place].kernel.period)
+            leave(f"left beyond the data along {axis.name}", _along(beyond, place, missing.ndim))
+    return wanted, {reason: count for reason, count in left.items() if count}
+
+
+def _along(cells: Any, place: int, ndim: int) -> Any:
+    return cells.reshape([-1 if axis == place else 1 for axis in range(ndim)])
+
+
+def masked(whole: Grid, missing: Mask, mask: str, last: str) -> Any:
+    """Cells that are to stay missing."""
+    import numpy as np
+
+    from dkrls_cli.filling import always_missing
+
+    place = whole.dims.index(last)
+    if mask == "none":
+        return np.zeros((), bool)
+    if mask == "always":
+        return always_missing(missing, place)
+    if mask == "first":
+        return np.take(missing, [0], axis=place)
+    return mask_in_file(whole, mask)
+
+
+def mask_in_file(whole: Grid, path: str) -> Any:
+    """Cells for which a file has 0 or nothing, on some dimensions of the grid."""
+    import numpy as np
+
+    from dkrls_cli.reading import open_file
+
+    grid = open_file(path).grid()
+    unknown = [dim for dim in grid.dims if dim not in whole.dims]
+    if unknown:
+        raise InputError(
+            f"The mask '{path}' has a dimension '{unknown[0]}'. The grid has "
+            f"{', '.join(whole.dims)}."
+        )
+    for axis in grid.axes:
+        own = whole.axes[whole.dims.index(axis.name)]
+        if axis.texts != own.texts:
+            raise InputError(f"The mask '{path}' has other coordinates of '{axis.name}'.")
+    order = sorted(range(len(grid.dims)), key=lambda place: whole.dims.index(grid.dims[place]))
+    shape = [a.size if a.name in grid.dims else 1 for a in whole.axes]
+    return ~(np.nan_to_num(grid.values.transpose(order)) != 0).reshape(shape)
+
+
+def filled_grid(
+    whole: Grid, model: Model | None, wanted: Mask, std: bool, report: Report
+) -> tuple[Grid, Array | None]:
+    """The grid with the cells filled, and standard errors if they are wanted."""
+    import numpy as np
+
+    values = np.asarray(whole.values)
+    errors = np.where(np.isnan(values), np.nan, 0.0) if std else None
+    if model is not None and wanted.any():
+        asked = {a.name: a.plain if a.labels is None else a.texts for a in whole.axes}
+        queries = model.queries(model.axes_at(asked))
+        with report.working("filling"):
+            answers = model.cascade.predict(queries)
+            values = np.where(wanted, answers, values).astype(values.dtype, copy=False)
+            if errors is not None:
+                errors[wanted] = np.sqrt(model.variance(queries))[wanted]
+    return replace(whole, values=values), errors
+
+
+def write(
+    path: str,
+    filled: Grid,
+    wanted: Mask,
+    errors: Array | None,
+    target: Target,
+) -> None:
+    """The filled grid: a copy of the file that is changed in these cells, or the variable alone."""
+    from dkrls_cli.grid import std_variable
+    from dkrls_cli.sources import kind_of
+    from dkrls_cli.writing import history_line, write_grid
+
+    assert target.path is not None
+    name, attrs = std_variable(filled.name, filled.attrs)
+    kind = {"netcdf": "nc", "zarr": "zarr"}.get(kind_of(path))
+    if kind == target.form:
+        from dkrls_cli.patching import Patch, patched_copy
+
+        added = None if errors is None else (name, errors.astype(filled.style.dtype), attrs)
+        line = history_line(command_line())
+        patch = Patch(filled.name, wanted, filled.values.astype("float64"), line, added)
+        patched_copy(path.rstrip("/"), target.path, patch, overwrite=target.overwrite)
+        return
+    variables: dict[str, tuple[Any, Any]] = {filled.name: (filled.values, filled.attrs)}
+    if errors is not None:
+        linked = {**filled.attrs, "ancillary_variables": name}
+        variables = {filled.name: (filled.values, linked), name: (errors, attrs)}
+    if target.form in ("nc", "zarr"):
+        command = command_line()
+        write_grid(
+            target.path, filled.axes, variables, filled.style, command, overwrite=target.overwrite
+        )
+        return
+    from dkrls_cli.cli.predict import rows_output
+
+    with rows_output(target, filled.name) as writer:
+        cells = {key: values.astype(filled.style.dtype) for key, (values, _) in variables.items()}
+        writer.write_cells(filled.dims, [axis.texts for axis in filled.axes], cells)
+
+
+def tell(
+    whole: Grid,
+    wanted: Mask,
+    left: dict[str, int],
+    model: Model | None,
+    target: Target,
+    seconds: float,
+    report: Report,
+) -> None:
+    """What was filled, what was left, and why."""
+    import numpy as np
+
+    count = int(np.isnan(whole.values).sum())
+    facts: dict[str, Any] = {
+        "output": target.path,
+        "variable": whole.name,
+        "cells": whole.values.size,
+        "missing": count,
+        "filled": int(wanted.sum()),
+        "left": left,
+        "cv_error": model.errors[0] if model else None,
+        "seconds": seconds,
+    }
+    words = {
+        "variable": whole.name,
+        "grid": shape_text(whole.axes),
+        **(missing_words(model) if model else {}),
+        "filled": f"{facts['filled']} of {count} missing cells",
+        **{reason: str(number) for reason, number in left.items()},
+        **({"cv error": f"{facts['cv_error']:.4g}"} if model else {}),
+        "output": str(target.path),
+    }
+    if not report.quiet or report.json:
+        report.result(facts, pairs(words))
