@@ -259,6 +259,7 @@ def fit(
     [1.0, 1.5]
     """
     grid = _grid(data, coordinates)
+    share = float(np.isnan(grid.values).mean())
     told: list[str] = []
     if missing not in ("model", "error"):
         raise SettingError(f"Invalid missing '{missing}'. Choose model or error.")
@@ -280,7 +281,7 @@ def fit(
         complete=complete,
     )
     centre = None if mean == "auto" else float(mean)
-    how = Training(centre, compact, _storage(dtype), folds, watch)
+    how = Training(centre, compact, _storage(dtype), folds, watch, share)
     trained = (train if complete else train_through_gaps)(grid, wishes, how)
     about = {**origin, **trained.facts, **({"dropped_coordinates": told} if told else {})}
     return Model(

@@ -47,6 +47,8 @@ class Training:
         See :func:`dkrls_cli.cascade.fit`.
     folds, watch
         See :func:`dkrls_cli.choosing.choose_levels`.
+    missing
+        Share of cells that are missing, those of coordinates that were dropped among them.
     """
 
     mean: float | None = None
@@ -54,6 +56,7 @@ class Training:
     dtype: DTypeLike = np.float64
     folds: int | None = None
     watch: Watch | None = None
+    missing: float = 0.0
 
 
 def without_lost_slices(grid: Grid) -> tuple[Grid, list[str]]:
@@ -116,6 +119,7 @@ def train_through_gaps(grid: Grid, wishes: Wishes, how: Training) -> Trained:
     )
     last = [axis.name for axis in grid.axes].index(wishes.hierarchy[-1])
     missing = {
+        "share": how.missing,
         **_words(pattern(observed, last), grid.axes, last),
         "settings_tried": chosen.tried,
         "iterations": done.iterations,
@@ -145,7 +149,7 @@ def _words(found: Pattern, axes: Sequence[Axis], last: int) -> dict[str, Any]:
     told = [f"{100 * share:.3g} % {words}" for words, share in kinds.items() if share > 0]
     sides = zip(axes, found.shape, strict=True)
     typical = " x ".join(f"{axis.name} {side}" for axis, side in sides)
-    return {"share": found.missing, "pattern": ", ".join(told) or "-", "typical_gap": typical}
+    return {"pattern": ", ".join(told), "typical_gap": typical}
 
 
 def _not_converged(iterations: int, residual: float) -> str:
