@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -44,3 +47,12 @@ def spawn(*words: Any, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False, **options
     )
+
+
+def assert_same_rows(text: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """CSV that was written says the same as rows of JSON, what has no value left empty."""
+    for written, row in zip(csv.DictReader(io.StringIO(text)), rows, strict=True):
+        assert list(written) == list(row)
+        assert {k: v for k, v in written.items() if v} == {
+            k: str(v) for k, v in row.items() if v not in (None, "")
+        }

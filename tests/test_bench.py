@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import time
 from pathlib import Path
@@ -15,21 +13,14 @@ import pytest
 import xarray as xr
 from files import EAST, NORTH, grid
 from scipy.interpolate import RegularGridInterpolator, make_interp_spline
-from shell import ROOT, dkrls, refusal, spawn
+from shell import ROOT, assert_same_rows, dkrls, refusal, spawn
 
 from dkrls_cli import fit
 from dkrls_cli.axes import axis_of, text_axis
 from dkrls_cli.benchmark.cases import ALTERNATE, RANDOM, Case, cases_of, horizontal
 from dkrls_cli.benchmark.machine import machine
-from dkrls_cli.benchmark.real import (
-    METHODS,
-    REFERENCES,
-    Outcome,
-    attempt,
-    interpolation,
-    rows_of,
-    summary_of,
-)
+from dkrls_cli.benchmark.race import Outcome, rows_of, summary_of
+from dkrls_cli.benchmark.real import REAL, attempt, interpolation
 from dkrls_cli.benchmark.rivals import RIVALS, laid_out
 from dkrls_cli.benchmark.speed import Measure
 from dkrls_cli.benchmark.worker import FailedError, OutOfTimeError, Worker
@@ -49,8 +40,8 @@ def wavy(*coordinates: Any) -> np.ndarray:
     return np.sin(sum((i + 1) * p / 30 for i, p in enumerate(parts))) + parts[0] / 9
 
 
-def case_of(grid: Grid, protocol: str = RANDOM) -> Case:
-    return next(case for case in cases_of(grid, [0]) if case.protocol == protocol)
+def case_of(grid: Grid, kind: str = RANDOM) -> Case:
+    return next(case for case in cases_of(grid, [0]) if case.kind == kind)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +62,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_a_fifth_of_every_dimension_is_held_out_and_the_edges_are_kept(ocean: Grid) -> None:
-    cases = [case for case in cases_of(ocean, range(3)) if case.protocol == RANDOM]
+    cases = [case for case in cases_of(ocean, range(3)) if case.kind == RANDOM]
     assert [case.seed for case in cases] == [0, 1, 2]
     for case in cases:
         assert case.held == (0, 1, 2)
@@ -122,10 +113,10 @@ def test_labels_and_short_dimensions_are_kept() -> None:
 # Who races ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protocol", [RANDOM, ALTERNATE])
-def test_rivals_answer_as_direct_calls_do(ocean: Grid, protocol: str) -> None:
+@pytest.mark.parametrize("kind", [RANDOM, ALTERNATE])
+def test_rivals_answer_as_direct_calls_do(ocean: Grid, kind: str) -> None:
     """Every slice by a call of its own, with nothing of the races in between."""
-    case = case_of(ocean, protocol)
+    case = case_of(ocean, kind)
     nodes = [axis.numbers for axis in case.train.axes]
     axes = [axis.numbers for axis in case.truth.axes]
     mesh = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
@@ -170,9 +161,9 @@ def test_ours_is_the_default_fit(ocean: Grid) -> None:
 
 
 def test_xarrays_cubic_is_one_of_those_that_race() -> None:
-    for protocol, held in ((RANDOM, "cubic"), (ALTERNATE, "spline3")):
+    for kind, held in ((RANDOM, "cubic"), (ALTERNATE, "spline3")):
         coordinates = {"lat": LAT, "lon": LON} if held == "cubic" else {"time": X, "lat": LAT}
-        case = case_of(made(wavy(*coordinates.values()), **coordinates), protocol)
+        case = case_of(made(wavy(*coordinates.values()), **coordinates), kind)
         given = interpolation(case)
         dims = [f"d{i}" for i in range(len(given.nodes))]
         array = xr.DataArray(given.values, dict(zip(dims, given.nodes, strict=True)), [*dims, "r"])
@@ -209,24 +200,28 @@ def outcomes(**errors: float) -> dict[str, Outcome]:
 def test_ratios_are_to_the_best_reference_in_hindsight(ocean: Grid) -> None:
     case = case_of(ocean)
     raced = outcomes(dkrls=3.0, linear=8.0, spline3=4.0, spline5=6.0, cubic=1.0)
-    ratios = {row["method"]: row["ratio"] for row in rows_of("g", case, raced)}
+    ratios = {row["method"]: row["ratio"] for row in rows_of(REAL, "g", case, raced)}
     assert ratios == {"dkrls": 0.75, "linear": 2.0, "spline3": 1.0, "spline5": 1.5, "cubic": 0.25}
 
 
 def test_a_field_that_all_answer_has_ratio_one() -> None:
     case = case_of(made(np.full((12, 12), 7.0), x=np.arange(12.0), y=np.arange(12.0)))
-    rows = rows_of("g", case, {name: attempt(name, case) for name in ("dkrls", *REFERENCES)})
+    rows = rows_of(
+        REAL, "g", case, {name: attempt(name, case) for name in ("dkrls", *REAL.references)}
+    )
     assert [row["ratio"] for row in rows] == [1.0] * 4
 
 
 def test_the_summary_counts_what_was_compared(ocean: Grid) -> None:
     short = case_of(made(np.eye(6), x=np.arange(6.0), y=np.arange(6.0)))
     rows = [
-        *rows_of("a", case_of(ocean), outcomes(dkrls=1.0, linear=2.0)),
-        *rows_of("b", short, outcomes(dkrls=8.0, linear=4.0)),
-        *rows_of("c", short, {"dkrls": Outcome(note="stopped"), "linear": Outcome(1.0, 1.0, 3.0)}),
+        *rows_of(REAL, "a", case_of(ocean), outcomes(dkrls=1.0, linear=2.0)),
+        *rows_of(REAL, "b", short, outcomes(dkrls=8.0, linear=4.0)),
+        *rows_of(
+            REAL, "c", short, {"dkrls": Outcome(note="stopped"), "linear": Outcome(1.0, 1.0, 3.0)}
+        ),
     ]
-    summary = summary_of(rows)
+    summary = summary_of(REAL, rows)
     assert (summary["cases"], summary["compared"], summary["within_2_percent"]) == (3, 2, 0.5)
     assert summary["geometric_mean"] == pytest.approx(1.0)
     assert (summary["worst"], summary["worst_of_ten_samples"]) == (2.0, 0.5)
@@ -270,9 +265,9 @@ def test_a_method_out_of_time_is_told_and_not_left_out() -> None:
 
 def test_json_has_a_row_per_case_and_method(told: dict[str, Any]) -> None:
     rows = told["rows"]
-    assert [row["method"] for row in rows] == list(METHODS) * 2
-    assert [row["held_out"] for row in rows[:: len(METHODS)]] == [RANDOM, ALTERNATE]
-    assert [row["seed"] for row in rows[:: len(METHODS)]] == [0, None]
+    assert [row["method"] for row in rows] == list(REAL.methods) * 2
+    assert [row["held_out"] for row in rows[:: len(REAL.methods)]] == [RANDOM, ALTERNATE]
+    assert [row["seed"] for row in rows[:: len(REAL.methods)]] == [0, None]
     for row in rows:
         assert row["grid"] == str(OCEAN)
         assert row["rmse"] > 0
@@ -284,9 +279,9 @@ def test_json_has_a_row_per_case_and_method(told: dict[str, Any]) -> None:
 
 def test_ratio_and_summary_follow_from_the_rows(told: dict[str, Any]) -> None:
     ratios = []
-    for start in (0, len(METHODS)):
-        rows = {row["method"]: row for row in told["rows"][start : start + len(METHODS)]}
-        best = min(rows[name]["rmse"] for name in REFERENCES)
+    for start in (0, len(REAL.methods)):
+        rows = {row["method"]: row for row in told["rows"][start : start + len(REAL.methods)]}
+        best = min(rows[name]["rmse"] for name in REAL.references)
         for row in rows.values():
             assert row["ratio"] == pytest.approx(row["rmse"] / best)
         ratios.append(rows["dkrls"]["ratio"])
@@ -297,16 +292,10 @@ def test_ratio_and_summary_follow_from_the_rows(told: dict[str, Any]) -> None:
 
 
 def test_csv_and_table_say_the_same_as_json(told: dict[str, Any]) -> None:
-    written = list(csv.DictReader(io.StringIO(told["csv"])))
-    assert len(written) == len(told["rows"])
-    for text, row in zip(written, told["rows"], strict=True):
-        assert list(text) == list(row)
-        assert {k: v for k, v in text.items() if v} == {
-            k: str(v) for k, v in row.items() if v not in (None, "")
-        }
+    assert_same_rows(told["csv"], told["rows"])
     line = next(x for x in told["table"].splitlines() if x.startswith(RANDOM))
-    errors = [f"{row['rmse']:.3g}" for row in told["rows"][: len(METHODS)]]
-    assert line.split()[4 : 4 + len(METHODS)] == [f"{float(e):.4g}" for e in errors]
+    errors = [f"{row['rmse']:.3g}" for row in told["rows"][: len(REAL.methods)]]
+    assert line.split()[4 : 4 + len(REAL.methods)] == [f"{float(e):.4g}" for e in errors]
 
 
 def test_the_tables_fit_a_terminal(told: dict[str, Any], tmp_path: Path) -> None:
@@ -328,10 +317,10 @@ def test_short_dimensions_skip_splines_and_say_so(tmp_path: Path) -> None:
     assert "seed 0: spline3" not in text
 
 
-def test_a_series_has_but_one_protocol(tmp_path: Path) -> None:
+def test_a_series_has_but_one_kind(tmp_path: Path) -> None:
     path = grid(tmp_path / "g.nc", {"time": (np.arange(20.0), {"units": "days since 2001-01-01"})})
     run = dkrls("bench", "real", path, "--seeds", 1, "--json", "--methods", "dkrls,linear")
-    assert "has no dimension to hold every second out of." in run.stderr
+    assert "has no room for 'every second'." in run.stderr
     assert "Note: spline3, spline5 will not race" in run.stderr
     assert {row["held_out"] for row in json.loads(run.stdout)["rows"]} == {RANDOM}
 

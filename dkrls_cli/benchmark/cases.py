@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from dkrls_cli.settings import is_time
 from dkrls_cli.splits import Split, alternate_split, random_split
 
 SHARE = 0.2
-PROTOCOLS = RANDOM, ALTERNATE = "20 %", "every second"
+KINDS = RANDOM, ALTERNATE = "20 %", "every second"
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +25,7 @@ class Case:
 
     Attributes
     ----------
-    protocol, seed
+    kind, seed
         How they were held out; no seed where nothing is random.
     train, truth
         What is known, and what is asked for with its true values.
@@ -32,16 +33,11 @@ class Case:
         Positions of the dimensions held out; along the others both have the same coordinates.
     """
 
-    protocol: str
+    kind: str
     seed: int | None
     train: Grid
     truth: Grid
     held: tuple[int, ...]
-
-    @property
-    def name(self) -> str:
-        """Protocol and seed."""
-        return case_name(self.protocol, self.seed)
 
     @property
     def samples(self) -> int:
@@ -54,6 +50,11 @@ class Case:
         return min((self.train.axes[place] for place in self.held), key=lambda a: a.size).name
 
     @property
+    def facts(self) -> dict[str, Any]:
+        """What rows say of the case."""
+        return {"held_out": self.kind, "seed": self.seed, "samples": self.samples}
+
+    @property
     def queries(self) -> list[Array]:
         """Coordinates asked for; where none is held out, the very ones that train."""
         both = zip(self.train.axes, self.truth.axes, strict=True)
@@ -63,11 +64,6 @@ class Case:
         ]
 
 
-def case_name(protocol: str, seed: int | None) -> str:
-    """Protocol and seed in words."""
-    return protocol if seed is None else f"{protocol}, seed {seed}"
-
-
 def cases_of(grid: Grid, seeds: Sequence[int]) -> Iterator[Case]:
     """A fifth of every dimension held out at random, seed by seed, then every second place.
 
@@ -75,7 +71,7 @@ def cases_of(grid: Grid, seeds: Sequence[int]) -> Iterator[Case]:
     held out has none to spare: both are kept whole. Where that leaves no dimension there is no
     case.
     """
-    field = _in_order(grid)
+    field = in_order(grid)
     for seed in seeds:
         yield from _case(field, RANDOM, seed, _random_splits(field, seed))
     yield from _case(field, ALTERNATE, None, _alternate_splits(field))
@@ -86,6 +82,12 @@ def horizontal(axes: Sequence[Axis]) -> list[Axis]:
     places = [axis for axis in axes if is_latitude(axis) or is_longitude(axis)]
     others = [axis for axis in axes if not is_time(axis) and axis.labels is None]
     return places if len(places) == 2 else others[-2:]
+
+
+def in_order(grid: Grid) -> Grid:
+    """The grid with coordinates that rise or fall, so that its edges are those of its range."""
+    bare = Grid(grid.values, tuple(_portable(axis) for axis in grid.axes), grid.name)
+    return bare.take([_order(axis) for axis in grid.axes])
 
 
 def _random_splits(grid: Grid, seed: int) -> list[Split]:
@@ -107,19 +109,13 @@ def _whole(axis: Axis) -> Split:
     return Split(np.arange(axis.size), np.arange(0))
 
 
-def _case(grid: Grid, protocol: str, seed: int | None, splits: Sequence[Split]) -> Iterator[Case]:
+def _case(grid: Grid, kind: str, seed: int | None, splits: Sequence[Split]) -> Iterator[Case]:
     """The case of these splits, if anything is held out at all."""
     held = tuple(place for place, split in enumerate(splits) if split.held.size)
     if held:
         train = grid.take([split.train for split in splits])
         truth = grid.take([split.held if split.held.size else split.train for split in splits])
-        yield Case(protocol, seed, train, truth, held)
-
-
-def _in_order(grid: Grid) -> Grid:
-    """The grid with coordinates that rise or fall, so that its edges are those of its range."""
-    bare = Grid(grid.values, tuple(_portable(axis) for axis in grid.axes), grid.name)
-    return bare.take([_order(axis) for axis in grid.axes])
+        yield Case(kind, seed, train, truth, held)
 
 
 def _order(axis: Axis) -> NDArray[np.intp]:
