@@ -49,6 +49,7 @@ _COLUMNS = 32
 _TINY = float(np.finfo(np.float64).tiny)
 _BETWEEN = 24
 _MOVING_CELLS, _MOVES = 2**21, 4
+_BINS, _SMALLEST = 400, math.log(1e-20)
 
 
 @dataclass(frozen=True)
@@ -386,14 +387,15 @@ def choose_joint(
 def _gcv(data: Array, spectra: Sequence[Spectrum], ridges: Array) -> tuple[float, float]:
     """The least score of data in the eigenbases, and its ridge.
 
-    Directions count by bins of their eigenvalue, 400 of them.
+    Directions count by bins of the logarithm of their eigenvalue.
     """
-    products = reduce(np.multiply.outer, [spectrum.values for spectrum in spectra])
-    edges = np.concatenate([[0.0], np.geomspace(1e-20, products.max() * 1.01, 400)])
-    bins = np.digitize(products.ravel(), edges) - 1
-    counts = np.bincount(bins, minlength=edges.size)
-    sums = np.bincount(bins, (data**2).ravel(), minlength=edges.size)
-    middles = np.concatenate([[0.0], np.sqrt(edges[1:-1] * edges[2:]), edges[-1:]])
+    logs = reduce(np.add.outer, [np.log(np.maximum(s.values, _TINY)) for s in spectra])
+    edges = np.linspace(_SMALLEST, float(logs.max()), _BINS + 1)
+    bins = ((logs.ravel() - edges[0]) * (_BINS / (edges[-1] - edges[0]))).astype(np.intp)
+    bins = np.clip(bins, 0, _BINS - 1, out=bins)
+    counts = np.bincount(bins, minlength=_BINS)
+    sums = np.bincount(bins, (data * data).ravel(), minlength=_BINS)
+    middles = np.exp((edges[:-1] + edges[1:]) / 2)
     filters = ridges[:, None] / (middles + ridges[:, None])
     scores = (filters**2 @ sums) / (filters @ counts) ** 2
     best = int(np.argmin(scores))
