@@ -73,9 +73,9 @@ def fill(
 ) -> None:
     """Fill the missing cells of a grid; all else stays as it is.
 
-    A model is fitted through the gaps, as by fit, and answers in them. Written is a copy of the
-    file in which only missing cells of the variable have changed; in another format, the variable
-    alone.
+    A model is fitted through the gaps, as by fit, and answers in them.
+
+    The file is copied and only missing cells change; in another format, the variable alone.
 
     Examples:
       dkrls fill sst.nc -o filled.nc
