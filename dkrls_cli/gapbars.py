@@ -23,9 +23,9 @@ import numpy as np
 from dkrls_cli import errorbars
 from dkrls_cli.cascade import Cascade
 from dkrls_cli.gapfit import Chosen
-from dkrls_cli.gaps import Mask
 from dkrls_cli.kernels import Array, Kernel, gram
 from dkrls_cli.metrics import Z90
+from dkrls_cli.preconditioner import Mask
 from dkrls_cli.tensors import Indices, Slices, apply, contract
 
 _POWERS = (0.2, 1.5)

@@ -13,10 +13,7 @@ How it is solved
 ----------------
 By conjugate gradients. In g every direction of the data counts alike however small its w, and
 w / (p w + lambda), p the observed share, is a preconditioner that deals with scattered cells and
-with small holes. A mask that stays (land, dead sensors) is another matter: every smooth direction
-that fits into it is as good as unobserved. There the mask is taken for a product s(x) r(t) of what
-is observed along the other axes and along one, for which the system has an eigenbasis: that of
-sqrt(w) V' s V sqrt(w), for the smoothest directions, times the same of the one axis.
+with small holes; for masks that stay there is another, see :mod:`dkrls_cli.preconditioner`.
 """
 
 from __future__ import annotations
@@ -27,26 +24,18 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.kernels import Array, Kernel, gram
-from dkrls_cli.spectral import ROUND_OFF, Spectrum, decompose, one_blas_thread
+from dkrls_cli.preconditioner import Lasting, Mask, lasting
+from dkrls_cli.spectral import Spectrum, decompose, one_blas_thread
 from dkrls_cli.tensors import Indices, apply
-
-Mask = NDArray[np.bool_]
 
 _SLAB = 2**15
 """Cells that are worked on at once: they stay in the cache."""
 
 _NEGLIGIBLE = 1e-11
 """Directions with w below this share of the ridge add less than it to any answer."""
-
-_LASTS, _NEVER = 0.15, 0.01
-"""A mask lasts: share of its variance that is between fibres, share of fibres never observed."""
-
-SMOOTHEST = 1200
-"""Directions across a lasting mask that are solved for exactly: they factorise in a moment."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +113,7 @@ def complete_in(
     tolerance: float,
     limit: int,
     start: Array | None = None,
-    smoothest: int = SMOOTHEST,
+    smoothest: int | None = None,
 ) -> Completed:
     """As :func:`complete`, the Gram matrices of the levels being decomposed already."""
     observed = np.isfinite(values)
@@ -134,10 +123,10 @@ def complete_in(
         return Completed(values.copy(), 0, 0.0, converged=True)
     with one_blas_thread():
         system = _System(_useful(spectra, ridge), observed, ridge)
-        lasting = _lasting(system, smoothest)
+        mask = lasting(system.spectra, observed, ridge, smoothest)
         left = system.projected(values, mean)
         g = np.zeros(left.shape) if start is None else system.smoothed(start, mean)
-        iterations, residual = _descend(system, lasting, g, left, tolerance, limit)
+        iterations, residual = _descend(system, mask, g, left, tolerance, limit)
         del left
         filled = apply(g, system.bases)
     filled += mean
@@ -147,7 +136,7 @@ def complete_in(
 
 def _descend(
     system: _System,
-    lasting: _Lasting | None,
+    mask: Lasting | None,
     g: Array,
     left: Array,
     tolerance: float,
@@ -166,7 +155,7 @@ def _descend(
     residual, energy, iterations = float(np.linalg.norm(left)) / whole, 1.0, 0
     direction = np.zeros(left.shape)
     while residual > tolerance and iterations < limit:
-        downhill = _preconditioned(system, lasting, left)
+        downhill = _preconditioned(system, mask, left)
         before, energy = energy, float(np.vdot(left, downhill))
         direction *= energy / before
         direction += downhill
@@ -278,113 +267,14 @@ def _useful(spectra: Sequence[Spectrum], ridge: float) -> tuple[Spectrum, ...]:
     return tuple(kept)
 
 
-def _preconditioned(system: _System, lasting: _Lasting | None, left: Array) -> Array:
+def _preconditioned(system: _System, mask: Lasting | None, left: Array) -> Array:
     """The residual, divided by what the system is nearly."""
     result = np.empty(left.shape)
     for part in system.slabs():
         np.divide(left[part], system.penalty(part) + system.share, out=result[part])
-    if lasting is not None:
-        result[lasting.box] = lasting.solved(left[lasting.box])
+    if mask is not None:
+        mask.solve(left, result)
     return result
-
-
-@dataclass(frozen=True, eq=False)
-class _Lasting:
-    """The inverse of the system for a mask s(x) r(t), on the smoothest directions across x.
-
-    Attributes
-    ----------
-    axis
-        That of t.
-    box
-        The directions of g it is made for.
-    across, along
-        sqrt(w) U of the axes of x together and of t.
-    inverse
-        1 / (mu nu + lambda), mu and nu the eigenvalues that belong to U.
-    """
-
-    axis: int
-    box: tuple[slice, ...]
-    across: Array
-    along: Array
-    inverse: Array
-
-    def solved(self, left: Array) -> Array:
-        """The inverse applied to the part of a residual that lies in the box."""
-        turned = np.moveaxis(left, self.axis, -1)
-        modes = self.across.T @ turned.reshape(len(self.across), -1) @ self.along
-        modes *= self.inverse
-        back = self.across @ modes @ self.along.T
-        return np.moveaxis(back.reshape(turned.shape), -1, self.axis)
-
-
-def _lasting(system: _System, smoothest: int) -> _Lasting | None:
-    """A preconditioner for a mask that lasts along an axis, if there is one that does."""
-    axis = lasting_axis(system.observed)
-    largest = math.prod(spectrum.values[0] for spectrum in system.spectra)
-    if axis is None or system.ridge < ROUND_OFF * largest:  # its eigenbasis would be round-off
-        return None
-    others = [spectrum for place, spectrum in enumerate(system.spectra) if place != axis]
-    one = system.spectra[axis]
-    ranks = _smoothest([s.values for s in others], smoothest, system.ridge / one.values[0])
-    places = [slice(0, rank) for rank in ranks]
-    density = system.observed.mean(axis=axis)
-    shares = np.moveaxis(system.observed, axis, 0).reshape(len(one.vectors), -1).mean(axis=1)
-    across, mu = _modes(
-        density,
-        [s.vectors[:, :r] for s, r in zip(others, ranks, strict=True)],
-        [s.values[:r] for s, r in zip(others, ranks, strict=True)],
-    )
-    along, nu = _modes(shares / system.share, [one.vectors], [one.values])
-    inverse = 1.0 / (np.multiply.outer(mu, nu) + system.ridge)
-    return _Lasting(axis, (*places[:axis], slice(None), *places[axis:]), across, along, inverse)
-
-
-def _modes(density: Array, bases: Sequence[Array], values: Sequence[Array]) -> tuple[Array, Array]:
-    """sqrt(w) U and mu, of sqrt(w) V' s V sqrt(w) = U diag(mu) U'."""
-    pairs = [(v[:, :, None] * v[:, None, :]).reshape(len(v), -1).T for v in bases]
-    ranks = [basis.shape[1] for basis in bases]
-    count = math.prod(ranks)
-    both = apply(density, pairs).reshape([rank for rank in ranks for _ in "ab"])
-    system = np.moveaxis(both, range(1, both.ndim, 2), range(len(ranks), both.ndim))
-    root = np.sqrt(reduce(np.multiply.outer, values).reshape(count))
-    mu, u = np.linalg.eigh(root[:, None] * system.reshape(count, count) * root)
-    return root[:, None] * u, np.maximum(mu, 0.0)
-
-
-def _smoothest(values: Sequence[Array], most: int, least: float) -> list[int]:
-    """How many directions of each axis make the box of the largest products, so many at most.
-
-    Products below a hundredth of `least` are no use.
-    """
-    ranks = [1] * len(values)
-    largest = math.prod(w[0] for w in values)
-    while True:
-        sizes = [w[k] / w[0] if k < w.size else 0.0 for w, k in zip(values, ranks, strict=True)]
-        room = [math.prod(ranks) // k * (k + 1) <= most for k in ranks]
-        open_axes = [a for a, s in enumerate(sizes) if room[a] and s * largest > 0.01 * least]
-        if not open_axes:
-            return ranks
-        ranks[max(open_axes, key=lambda a: sizes[a])] += 1
-
-
-def lasting_axis(observed: Mask) -> int | None:
-    """The axis along which the mask lasts most, if it does along any.
-
-    It does where some cells are missing all along it, or where the observed share of its fibres
-    varies more than that of cells missing at random.
-    """
-    share = float(observed.mean())
-    spread = []
-    for axis, size in enumerate(observed.shape):
-        density = observed.mean(axis=axis)
-        by_chance = 1.0 / size
-        lasts = (float(density.var()) / (share * (1 - share)) - by_chance) / (1 - by_chance + 1e-9)
-        never = float(np.mean(density == 0))
-        spread.append(lasts if lasts > _LASTS or never > _NEVER else 0.0)
-    best = int(np.argmax(spread))
-    return best if observed.ndim > 1 and spread[best] > 0 else None
 
 
 def empty_slices(observed: Mask) -> tuple[Indices, ...]:

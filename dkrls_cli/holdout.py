@@ -15,8 +15,9 @@ from itertools import product
 import numpy as np
 
 from dkrls_cli.errors import InputError
-from dkrls_cli.gaps import Mask, empty_slices
+from dkrls_cli.gaps import empty_slices
 from dkrls_cli.kernels import Array
+from dkrls_cli.preconditioner import Mask
 from dkrls_cli.tensors import Indices, Slices
 
 _WHOLE, _WINDOW, _WINDOWS = 40_000, 12_000, 3

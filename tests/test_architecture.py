@@ -28,6 +28,7 @@ ROOMS = [
     "tuning",
     "cascade",
     "errorbars",
+    "preconditioner",
     "gaps",
     "filling",
     "holdout",

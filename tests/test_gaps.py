@@ -13,10 +13,12 @@ from dkrls_cli.cascade import fit
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gapbars import distance, gap_bars, variance, variance_at_points
 from dkrls_cli.gapfit import Setting, Wanted, choose
-from dkrls_cli.gaps import complete, empty_slices, lasting_axis
+from dkrls_cli.gaps import complete, empty_slices
 from dkrls_cli.holdout import pattern
 from dkrls_cli.kernels import Kernel, gram
 from dkrls_cli.levels import Level
+from dkrls_cli.preconditioner import lasting, lasting_axis
+from dkrls_cli.spectral import decompose
 
 SHAPES = [(40,), (12, 14), (7, 6, 8), (4, 5, 3, 6)]
 RIDGE = 1e-3
@@ -92,7 +94,32 @@ def test_a_mask_that_lasts_takes_few_iterations():
     values[rng.random(values.shape) < 0.2] = np.nan
     completed = complete(values, axes, kernels, 0.02, tolerance=1e-6)
     assert completed.converged
-    assert completed.iterations <= 40
+    assert completed.iterations <= 20
+
+
+@pytest.mark.parametrize("size", [1e-25, 1e25])
+def test_tiny_and_huge_values_are_solved_for_alike(size):
+    values, axes, kernels = case((9, 8, 10), "matern52", share=0.1)
+    values[2:6, 3:7] = np.nan
+    plain = complete(values, axes, kernels, RIDGE)
+    scaled = complete(size * values, axes, kernels, RIDGE)
+    assert scaled.iterations <= plain.iterations + 1
+    np.testing.assert_allclose(scaled.values / size, plain.values, atol=1e-7)
+
+
+def test_a_mask_that_is_a_product_is_solved_for_at_once():
+    values, axes, kernels = case((9, 8, 10), "matern32", share=0.0)
+    values[2:6, 3:7] = np.nan
+    observed = np.isfinite(values)
+    spectra = [decompose(gram(k, c, c)) for k, c in zip(kernels, axes, strict=True)]
+    near = lasting(spectra, observed, RIDGE)
+    v = reduce(np.kron, [s.vectors for s in spectra])
+    w = reduce(np.kron, [s.values for s in spectra])
+    left = np.random.default_rng(0).standard_normal(values.shape)
+    result = np.empty(values.shape)
+    near.solve(left, result)
+    dense = np.linalg.solve((v.T * observed.ravel()) @ v + np.diag(RIDGE / w), left.ravel())
+    np.testing.assert_allclose(result.ravel(), dense, rtol=0, atol=1e-3 * np.abs(dense).max())
 
 
 def test_a_start_saves_iterations_and_changes_nothing():
