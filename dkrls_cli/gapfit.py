@@ -24,6 +24,8 @@ _SMOOTHEST, _ITERATIONS = 300, 300
 _TRIALS = 90
 _FACTORS = (3.0, 1.7, 1.3)
 _BETTER, _AS_GOOD = 0.998, 1.03
+_LOOKS = 12
+"""Looks ahead at a solve, to tell whether it will do."""
 _RIDGES = (1e-13, 10.0)
 _WIDTH = {"gaussian": 1.0, "matern52": 1.3, "matern32": 1.7, "matern12": 4.0}
 """Sigmas of the families, in that of the Gaussian, at which they reach about as far."""
@@ -121,48 +123,67 @@ class _Search:
         self._spectra: dict[tuple[int, int, Kernel], Spectrum] = {}
 
     def trial(self, setting: Setting, best: _Trial | None) -> _Trial:
-        """The error of a setting; the better the best, the more exactly it is found.
-
-        One that takes too long to solve for is not for use, however good it may seem.
-        """
+        """What a setting is worth beside the best so far."""
         if setting not in self._known:
-            known = best is not None and math.isfinite(best.error) and self.spread > 0
-            relative = best.error / self.spread if best and known else 0.1
-            tolerance = float(np.clip(0.01 * relative, 1e-9, 1e-5))
-            answered = [
-                self._answered(place, window, setting, tolerance)
-                for place, window in enumerate(self.windows)
-            ]
-            windows = tuple(window for window, _ in answered)
-            solved = all(converged for _, converged in answered)
-            error = _error(windows) if solved else math.inf
-            self._known[setting] = _Trial(setting, error, windows)
-            self.tried += 1
+            self._known[setting] = self.solved(setting, best, _BETTER)
         return self._known[setting]
 
-    def _answered(
-        self, place: int, window: Window, setting: Setting, tolerance: float
-    ) -> tuple[Window, bool]:
-        spectra = [
-            self._spectrum(place, axis, kernel, window.coordinates[axis])
-            for axis, kernel in enumerate(setting.kernels)
-        ]
-        completed = complete_in(
-            spectra,
-            window.seen,
-            setting.ridge,
-            self.mean,
-            tolerance=tolerance,
-            limit=_ITERATIONS,
-            smoothest=_SMOOTHEST,
-        )
-        return replace(window, answers=completed.values), completed.converged
+    def solved(self, setting: Setting, best: _Trial | None, bar: float) -> _Trial:
+        """The error of a setting; the better the best, the more exactly it is found.
+
+        It is endless for one that takes too long to solve for: that is not for use, however good
+        it may seem. So it is for one that is given up, when it will clearly not come below the
+        error of the best times the bar.
+        """
+        self.tried += 1
+        known = best is not None and math.isfinite(best.error) and self.spread > 0
+        relative = best.error / self.spread if best and known else 0.1
+        windows = list(best.windows if best and known else self.windows)
+        for place, window in enumerate(self.windows):
+            completed = complete_in(
+                [
+                    self._spectrum(place, axis, kernel, window.coordinates[axis])
+                    for axis, kernel in enumerate(setting.kernels)
+                ],
+                window.seen,
+                setting.ridge,
+                self.mean,
+                tolerance=float(np.clip(0.01 * relative, 1e-9, 1e-5)),
+                limit=_ITERATIONS,
+                smoothest=_SMOOTHEST,
+                enough=_Watch(windows, place, bar * best.error) if best and known else None,
+            )
+            windows[place] = replace(window, answers=completed.values)
+            if not completed.converged:
+                return _Trial(setting, math.inf, tuple(windows))
+        return _Trial(setting, _error(windows), tuple(windows))
 
     def _spectrum(self, place: int, axis: int, kernel: Kernel, coordinates: Array) -> Spectrum:
         key = (place, axis, kernel)
         if key not in self._spectra:
             self._spectra[key] = decompose(gram(kernel, coordinates, coordinates))
         return self._spectra[key]
+
+
+class _Watch:
+    """Looks at a trial that is under way in one window, whether it may yet come below a bar.
+
+    In the windows to come it is taken for as good as the best.
+    """
+
+    def __init__(self, windows: Sequence[Window], place: int, bar: float) -> None:
+        others = [w.residuals for i, w in enumerate(windows) if i != place]
+        self._others = float(sum(missed @ missed for missed in others))
+        self._count = sum(np.count_nonzero(w.hidden) for w in windows)
+        self._window, self._bar = windows[place], bar
+        self._before = math.inf
+
+    def __call__(self, answers: Array) -> bool:
+        """Whether to give up: as fast as the error falls now, it will not be there in time."""
+        missed = (answers - self._window.values)[self._window.hidden]
+        error = math.sqrt((self._others + float(missed @ missed)) / self._count)
+        before, self._before = self._before, error
+        return error - _LOOKS * max(0.0, before - error) > self._bar
 
 
 def _error(windows: Sequence[Window]) -> float:
@@ -194,9 +215,12 @@ def _calmed(search: _Search, best: _Trial, larger: _Move) -> _Trial:
     calm = best
     while True:
         setting = larger.applied(calm.setting, 1)
-        if setting == calm.setting or search.trial(setting, best).error > _AS_GOOD * best.error:
+        if setting == calm.setting:
             return calm
-        calm = search.trial(setting, best)
+        trial = search.solved(setting, best, _AS_GOOD)
+        if trial.error > _AS_GOOD * best.error:
+            return calm
+        calm = trial
 
 
 def _follow(search: _Search, best: _Trial, move: _Move) -> _Trial:

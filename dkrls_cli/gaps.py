@@ -19,7 +19,7 @@ with small holes; for masks that stay there is another, see :mod:`dkrls_cli.prec
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -33,6 +33,9 @@ from dkrls_cli.tensors import Indices, apply
 
 _SLAB = 2**15
 """Cells that are worked on at once: they stay in the cache."""
+
+_LOOK = 10
+"""Iterations after which a solve that is watched is looked at."""
 
 _NEGLIGIBLE = 1e-11
 """Directions with w below this share of the ridge add less than it to any answer."""
@@ -114,8 +117,13 @@ def complete_in(
     limit: int,
     start: Array | None = None,
     smoothest: int | None = None,
+    enough: Callable[[Array], bool] | None = None,
 ) -> Completed:
-    """As :func:`complete`, the Gram matrices of the levels being decomposed already."""
+    """As :func:`complete`, the Gram matrices of the levels being decomposed already.
+
+    `smoothest` is the number of directions that a lasting mask is solved for exactly. A solve may
+    be watched: `enough` is shown the answers every ten iterations, and ends it with True.
+    """
     observed = np.isfinite(values)
     if not observed.any():
         raise InputError(f"All {values.size} values are missing. Expected one at least.")
@@ -126,10 +134,13 @@ def complete_in(
         mask = lasting(system.spectra, observed, ridge, smoothest)
         left = system.projected(values, mean)
         g = np.zeros(left.shape) if start is None else system.smoothed(start, mean)
-        iterations, residual = _descend(system, mask, g, left, tolerance, limit)
+
+        def ends() -> bool:
+            return enough is not None and enough(system.answers(g, mean))
+
+        iterations, residual = _descend(system, mask, g, left, tolerance, limit, ends)
         del left
-        filled = apply(g, system.bases)
-    filled += mean
+        filled = system.answers(g, mean)
     np.copyto(filled, values, where=observed)
     return Completed(filled, iterations, residual, residual <= tolerance)
 
@@ -141,10 +152,12 @@ def _descend(
     left: Array,
     tolerance: float,
     limit: int,
+    ends: Callable[[], bool],
 ) -> tuple[int, float]:
     """Conjugate gradients on g, from where it is; the steps taken and the relative residual.
 
-    `left` is the right-hand side, and becomes what is left of it.
+    `left` is the right-hand side, and becomes what is left of it. Now and then `ends` is asked
+    whether that is enough.
     """
     whole = float(np.linalg.norm(left))
     if whole == 0:
@@ -167,6 +180,8 @@ def _descend(
         del product
         residual = float(np.linalg.norm(left)) / whole
         iterations += 1
+        if iterations % _LOOK == 0 and ends():
+            break
     return iterations, residual
 
 
@@ -231,6 +246,12 @@ class _System:
         for part in self.slabs():
             g[part] /= 1.0 + self.penalty(part)
         return g
+
+    def answers(self, g: Array, mean: float) -> Array:
+        """The field V g + mean."""
+        field = apply(g, self.bases)
+        field += mean
+        return field
 
     def normal(self, g: Array) -> Array:
         """The system applied to g, in one array of the size of the grid; a view of it."""

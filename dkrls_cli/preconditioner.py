@@ -28,7 +28,7 @@ Singles = NDArray[np.float32]
 _LASTS, _NEVER = 0.15, 0.01
 """A mask lasts: share of its variance that is between fibres, share of fibres never observed."""
 
-_DIRECTIONS = (400, 1500)
+_DIRECTIONS = (800, 1500)
 """Directions across a lasting mask that are solved for: they factorise in a moment."""
 
 _NO_USE = 0.01
