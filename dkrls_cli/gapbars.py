@@ -2,14 +2,15 @@
 
 The exact variance at a missing cell takes a solve per cell. What is used instead is the variance
 given the nearest observed cells before and after it along every axis only. Under a product of
-kernels that is a closed form: with v_l the variance along axis l alone, it is
+kernels that is a closed form: with v_l the variance along axis l alone, as a share of that without
+data, it is
 
-    1 / (1 + sum_l (1 / v_l - 1)),
+    1 / (1 + sum_l (1 / v_l - 1))
 
-so it grows with the distance to data in every direction, and less where one direction helps. How
-it relates to what is really missed, the cells held out while the setting was chosen say: the
-variance is s^2 (it + lambda)^gamma, with gamma such that its growth with distance is that of their
-errors, and s such that nine of ten of them lie within the band of 90 %.
+of that, so it grows with the distance to data in every direction, and less where one direction
+helps. How it relates to what is really missed, the cells held out while the setting was chosen
+say: the variance is s^2 (it + lambda)^gamma, with gamma such that its growth with distance is that
+of their errors, and s such that nine of ten of them lie within the band of 90 %.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class GapBars:
     ----------
     distance
         How far every cell is from data, in the shape of the grid: its variance given its
-        neighbours, from 0 (observed) to 1 (none of them near).
+        neighbours, from 0 (observed) to that of the kernels (none of them near).
     scale, power
         s^2 and gamma.
     error
@@ -77,18 +78,19 @@ def distance(
 ) -> Array:
     """Variance of every missing cell given its neighbours along the axes; 0 where observed."""
     precision = np.zeros(observed.shape)
+    prior = math.prod(kernel.variance for kernel in kernels)
     for axis, (kernel, nodes) in enumerate(zip(kernels, coordinates, strict=True)):
         order = np.argsort(kernel.wrap(nodes))
-        similarity = gram(kernel, nodes[order], nodes[order])
+        similarity = gram(kernel, nodes[order], nodes[order]) / kernel.variance
         for part in _beside(observed.shape, axis):
             seen = np.moveaxis(observed[part], axis, 0)[order]
             before, after = _neighbours(seen, circle=kernel.period is not None)
             np.moveaxis(precision[part], axis, 0)[order] += _precision(
-                similarity, before, after, ridge
+                similarity, before, after, ridge / prior
             )
     precision += 1.0
-    result = np.divide(1.0, precision, out=precision)
-    np.maximum(result, _LEAST, out=result)
+    result = np.divide(prior, precision, out=precision)
+    np.maximum(result, _LEAST * prior, out=result)
     result[observed] = 0.0
     return result
 

@@ -4,6 +4,9 @@ Leaving slices out in closed form (:mod:`dkrls_cli.tuning`) needs a complete gri
 was filled beforehand it finds the filling. So observed cells are hidden as the gaps are
 (:mod:`dkrls_cli.holdout`), and kernel families, sigmas and ridge improve one after the other, each
 by what the model then answers there, until none does.
+
+Kernels hold a constant as in :mod:`dkrls_cli.tuning`: their product then has a part for every
+dimension alone (a climatology, a mean over time), which reaches into the widest gap.
 """
 
 from __future__ import annotations
@@ -19,11 +22,13 @@ from dkrls_cli.gaps import complete_in
 from dkrls_cli.holdout import Window, windows_of
 from dkrls_cli.kernels import FAMILIES, Array, Kernel, gram
 from dkrls_cli.spectral import Spectrum, decompose
+from dkrls_cli.tuning import CONSTANT
 
 _SMOOTHEST, _ITERATIONS = 300, 300
 _TRIALS = 90
 _FACTORS = (3.0, 1.7, 1.3)
 _BETTER, _AS_GOOD = 0.998, 1.03
+_SHARE, _TOLERANCES = 0.01, (1e-9, 1e-5)
 _LOOKS = 12
 """Looks ahead at a solve, to tell whether it will do."""
 _RIDGES = (1e-13, 10.0)
@@ -148,7 +153,7 @@ class _Search:
                 window.seen,
                 setting.ridge,
                 self.mean,
-                tolerance=float(np.clip(0.01 * relative, 1e-9, 1e-5)),
+                tolerance=float(np.clip(_SHARE * relative, *_TOLERANCES)),
                 limit=_ITERATIONS,
                 smoothest=_SMOOTHEST,
                 enough=_Watch(windows, place, bar * best.error) if best and known else None,
@@ -264,7 +269,7 @@ class _Move:
         names = list(FAMILIES)
         place = min(max(names.index(kernel.family) + sign, 0), len(names) - 1)
         width = _WIDTH[names[place]] / _WIDTH[kernel.family] if self.rescaled else 1.0
-        return Kernel(names[place], kernel.sigma * width, kernel.period)
+        return replace(kernel, family=names[place], sigma=kernel.sigma * width)
 
 
 def _moves(
@@ -305,6 +310,6 @@ def _starts(
         for step, level in zip(steps, wanted, strict=True):
             family = level.family or "matern52"
             sigma = level.sigma or reach * step * _WIDTH[family]
-            kernels.append(Kernel(family, sigma, level.period))
+            kernels.append(Kernel(family, sigma, level.period, CONSTANT))
         starts.append(Setting(tuple(kernels), size))
     return list(dict.fromkeys(starts))

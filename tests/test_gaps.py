@@ -19,6 +19,7 @@ from dkrls_cli.kernels import Kernel, gram
 from dkrls_cli.levels import Level
 from dkrls_cli.preconditioner import lasting, lasting_axis
 from dkrls_cli.spectral import decompose
+from dkrls_cli.tuning import CONSTANT
 
 SHAPES = [(40,), (12, 14), (7, 6, 8), (4, 5, 3, 6)]
 RIDGE = 1e-3
@@ -250,13 +251,15 @@ def test_choosing_is_repeatable_and_keeps_what_is_given(chosen):
     assert choose(holed, axes, [Wanted()] * 3).setting == chosen.setting
     given = [Wanted("matern12", 2.0), Wanted("gaussian"), Wanted(sigma=4.0, period=12.0)]
     kernels = choose(holed, axes, given, ridge=0.05).setting.kernels
-    assert kernels[0] == Kernel("matern12", 2.0)
+    assert kernels[0] == Kernel("matern12", 2.0, constant=CONSTANT)
     assert kernels[1].family == "gaussian"
     assert (kernels[2].sigma, kernels[2].period) == (4.0, 12.0)
     whole = [Wanted("matern32", 2.0), Wanted("matern32", 2.0), Wanted("matern32", 4.0)]
     by_hand = choose(holed, axes, whole, ridge=0.05)
     assert by_hand.tried == 1
-    assert by_hand.setting == Setting(tuple(Kernel(w.family, w.sigma) for w in whole), 0.05)
+    assert by_hand.setting == Setting(
+        tuple(Kernel(w.family, w.sigma, constant=CONSTANT) for w in whole), 0.05
+    )
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2,), (3, 2), (1, 9), (30,)])
@@ -325,11 +328,13 @@ def test_error_bars_at_points_are_those_of_the_grid(barred):
         np.testing.assert_allclose(at_points, on_grid.ravel(), rtol=1e-9, atol=1e-15)
 
 
+@pytest.mark.parametrize("constant", [0.0, 1.5])
 @pytest.mark.parametrize("period", [None, 9.0])
-def test_distance_is_the_variance_given_neighbours_along_the_axes(period):
+def test_distance_is_the_variance_given_neighbours_along_the_axes(period, constant):
     values, axes, _ = case((9, 8), seed=3)
     axes = [np.arange(9.0), np.arange(8.0)]
-    kernels = [Kernel("matern32", 2.0, period), Kernel("matern52", 3.0)]
+    kernels = [Kernel("matern32", 2.0, period, constant), Kernel("matern52", 3.0)]
+    prior = kernels[0].variance
     observed = np.isfinite(values)
     found = distance(axes, kernels, observed, RIDGE)
     for i, j in np.argwhere(~observed):
@@ -343,4 +348,6 @@ def test_distance_is_the_variance_given_neighbours_along_the_axes(period):
         spot = [np.array([float(z)]) for z in (i, j)]
         here = [gram(k, z, c)[0] for k, z, c in zip(kernels, spot, cells, strict=True)]
         cross, system = here[0] * here[1], pairs[0] * pairs[1] + RIDGE * np.eye(len(places))
-        assert found[i, j] == pytest.approx(1 - cross @ np.linalg.solve(system, cross), abs=1e-9)
+        assert found[i, j] == pytest.approx(
+            prior - cross @ np.linalg.solve(system, cross), abs=1e-9
+        )
