@@ -28,9 +28,12 @@ _SMOOTHEST, _ITERATIONS = 300, 300
 _TRIALS = 90
 _FACTORS = (3.0, 1.7, 1.3)
 _BETTER, _AS_GOOD = 0.998, 1.03
-_SHARE, _TOLERANCES = 0.01, (1e-9, 1e-5)
-_LOOKS = 12
-"""Looks ahead at a solve, to tell whether it will do."""
+_EXACT, _TOLERANCES = 0.01, (1e-9, 1e-5)
+"""Where solves end: at a share of the relative error of the best, within bounds."""
+
+_LOOKS = 8
+"""How far ahead is looked: a solve goes on if at its pace it would be there after so many."""
+
 _RIDGES = (1e-13, 10.0)
 _WIDTH = {"gaussian": 1.0, "matern52": 1.3, "matern32": 1.7, "matern12": 4.0}
 """Sigmas of the families, in that of the Gaussian, at which they reach about as far."""
@@ -153,7 +156,7 @@ class _Search:
                 window.seen,
                 setting.ridge,
                 self.mean,
-                tolerance=float(np.clip(_SHARE * relative, *_TOLERANCES)),
+                tolerance=float(np.clip(_EXACT * relative, *_TOLERANCES)),
                 limit=_ITERATIONS,
                 smoothest=_SMOOTHEST,
                 enough=_Watch(windows, place, bar * best.error) if best and known else None,

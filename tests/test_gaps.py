@@ -1,5 +1,6 @@
 """Grids with missing cells, against dense solves over the observed cells only."""
 
+import tracemalloc
 from functools import reduce
 
 import numpy as np
@@ -13,7 +14,7 @@ from dkrls_cli.cascade import fit
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gapbars import distance, gap_bars, variance, variance_at_points
 from dkrls_cli.gapfit import Setting, Wanted, choose
-from dkrls_cli.gaps import complete, empty_slices
+from dkrls_cli.gaps import complete, complete_in, empty_slices
 from dkrls_cli.holdout import pattern
 from dkrls_cli.kernels import Kernel, gram
 from dkrls_cli.levels import Level
@@ -195,6 +196,36 @@ def test_a_solve_that_was_cut_short_says_so():
     assert not completed.converged
     assert completed.iterations == 2
     assert np.isfinite(completed.values).all()
+
+
+def test_a_solve_that_is_watched_ends_when_told():
+    values, axes, kernels = case((12, 14))
+    spectra = [decompose(gram(k, c, c)) for k, c in zip(kernels, axes, strict=True)]
+    seen = []
+
+    def enough(answers):
+        seen.append(answers)
+        return len(seen) == 2
+
+    completed = complete_in(spectra, values, 1e-6, 0.2, tolerance=0, limit=99, enough=enough)
+    assert completed.iterations == 20
+    assert not completed.converged
+    missing = np.isnan(values)
+    np.testing.assert_allclose(seen[-1][missing], completed.values[missing], atol=1e-12)
+
+
+def test_memory_is_a_few_arrays():
+    rng = np.random.default_rng(0)
+    axes = [np.arange(132.0), np.arange(73.0), np.arange(144.0)]
+    values = rng.standard_normal((132, 73, 144))
+    values[:, 20:50, 30:100] = np.nan
+    values[rng.random(values.shape) < 0.2] = np.nan
+    kernels = [Kernel("matern12", 20.0), Kernel("matern32", 6.0), Kernel("matern32", 8.0)]
+    tracemalloc.start()
+    complete(values, axes, kernels, 0.01, limit=3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5.2 * values.nbytes
 
 
 def test_nothing_observed_and_no_ridge_are_refused():
