@@ -24,7 +24,7 @@ from dkrls_cli.kernels import FAMILIES, Array, Kernel, gram
 from dkrls_cli.spectral import Spectrum, decompose
 from dkrls_cli.tuning import CONSTANT
 
-_SMOOTHEST, _ITERATIONS = 300, 300
+_SMOOTHEST, _ITERATIONS = 400, 200
 _TRIALS = 90
 _FACTORS = (3.0, 1.7, 1.3)
 _BETTER, _AS_GOOD = 0.998, 1.03
