@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dkrls_cli.gaps import Mask
 from dkrls_cli.kernels import Array
+from dkrls_cli.tensors import Mask
 
 
 def gap_lengths(missing: Mask, axis: int, coordinates: Array) -> Array:

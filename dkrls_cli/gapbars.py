@@ -26,8 +26,7 @@ from dkrls_cli.cascade import Cascade
 from dkrls_cli.gapfit import Chosen
 from dkrls_cli.kernels import Array, Kernel, gram
 from dkrls_cli.metrics import Z90
-from dkrls_cli.preconditioner import Mask
-from dkrls_cli.tensors import Indices, Slices, apply, contract
+from dkrls_cli.tensors import Indices, Mask, Slices, apply, contract
 
 _POWERS = (0.2, 1.5)
 _SPANS = 5

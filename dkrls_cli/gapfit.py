@@ -24,7 +24,7 @@ from dkrls_cli.kernels import FAMILIES, Array, Kernel, gram
 from dkrls_cli.spectral import Spectrum, decompose
 from dkrls_cli.tuning import CONSTANT
 
-_SMOOTHEST, _ITERATIONS = 400, 200
+_SMOOTHEST, _ITERATIONS, _MANY = 400, 200, 10
 _TRIALS = 90
 _FACTORS = (3.0, 1.7, 1.3)
 _BETTER, _AS_GOOD = 0.998, 1.03
@@ -46,6 +46,11 @@ class Wanted:
     family: str | None = None
     sigma: float | None = None
     period: float | None = None
+
+    @property
+    def constant(self) -> float:
+        """That of a kernel to be chosen; one that is given is just that."""
+        return CONSTANT if self.family is None or self.sigma is None else 0.0
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,7 @@ def choose(
 class _Trial:
     setting: Setting
     error: float
+    iterations: int
     windows: tuple[Window, ...]
 
 
@@ -147,6 +153,7 @@ class _Search:
         known = best is not None and math.isfinite(best.error) and self.spread > 0
         relative = best.error / self.spread if best and known else 0.1
         windows = list(best.windows if best and known else self.windows)
+        iterations = 0
         for place, window in enumerate(self.windows):
             completed = complete_in(
                 [
@@ -162,9 +169,10 @@ class _Search:
                 enough=_Watch(windows, place, bar * best.error) if best and known else None,
             )
             windows[place] = replace(window, answers=completed.values)
+            iterations = max(iterations, completed.iterations)
             if not completed.converged:
-                return _Trial(setting, math.inf, tuple(windows))
-        return _Trial(setting, _error(windows), tuple(windows))
+                return _Trial(setting, math.inf, iterations, tuple(windows))
+        return _Trial(setting, _error(windows), iterations, tuple(windows))
 
     def _spectrum(self, place: int, axis: int, kernel: Kernel, coordinates: Array) -> Spectrum:
         key = (place, axis, kernel)
@@ -219,16 +227,15 @@ def _descent(
 
 
 def _calmed(search: _Search, best: _Trial, larger: _Move) -> _Trial:
-    """The largest ridge that is as good within a few percent: its solves take far fewer steps."""
+    """A larger ridge that is as good within a few percent, where solves take many steps."""
     calm = best
-    while True:
+    while calm.iterations > _MANY:
         setting = larger.applied(calm.setting, 1)
-        if setting == calm.setting:
-            return calm
         trial = search.solved(setting, best, _AS_GOOD)
-        if trial.error > _AS_GOOD * best.error:
-            return calm
+        if setting == calm.setting or trial.error > _AS_GOOD * best.error:
+            break
         calm = trial
+    return calm
 
 
 def _follow(search: _Search, best: _Trial, move: _Move) -> _Trial:
@@ -247,7 +254,7 @@ def _follow(search: _Search, best: _Trial, move: _Move) -> _Trial:
 
 @dataclass(frozen=True)
 class _Move:
-    """A step of the search: a factor on some sigmas and on the ridge, or a family up or down."""
+    """A step of the search: a factor on sigmas or the ridge, another family, a constant or none."""
 
     axes: tuple[int, ...]
     bounds: tuple[tuple[float, float], ...]
@@ -255,6 +262,7 @@ class _Move:
     ridge_factor: float = 1.0
     families: bool = False
     rescaled: bool = False
+    constants: bool = False
 
     def applied(self, setting: Setting, sign: int) -> Setting:
         """The setting a step further, or a step back."""
@@ -267,6 +275,8 @@ class _Move:
         return Setting(tuple(kernels), ridge)
 
     def _moved(self, kernel: Kernel, bounds: tuple[float, float], sign: int) -> Kernel:
+        if self.constants:
+            return replace(kernel, constant=CONSTANT if sign > 0 else 0.0)
         if not self.families:
             return replace(kernel, sigma=float(np.clip(kernel.sigma * self.factor**sign, *bounds)))
         names = list(FAMILIES)
@@ -291,6 +301,8 @@ def _moves(
             yield _Move((axis,), bounds, factor)
         if level.family is None:
             yield _Move((axis,), bounds, families=True, rescaled=level.sigma is None)
+        if level.constant:
+            yield _Move((axis,), bounds, constants=True)
 
 
 def _bounds(coordinates: Array, period: float | None) -> tuple[float, float]:
@@ -313,6 +325,6 @@ def _starts(
         for step, level in zip(steps, wanted, strict=True):
             family = level.family or "matern52"
             sigma = level.sigma or reach * step * _WIDTH[family]
-            kernels.append(Kernel(family, sigma, level.period, CONSTANT))
+            kernels.append(Kernel(family, sigma, level.period, level.constant))
         starts.append(Setting(tuple(kernels), size))
     return list(dict.fromkeys(starts))

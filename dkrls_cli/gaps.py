@@ -27,9 +27,9 @@ import numpy as np
 
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.kernels import Array, Kernel, gram
-from dkrls_cli.preconditioner import Lasting, Mask, lasting
+from dkrls_cli.preconditioner import Lasting, lasting
 from dkrls_cli.spectral import Spectrum, decompose, one_blas_thread
-from dkrls_cli.tensors import Indices, apply
+from dkrls_cli.tensors import Indices, Mask, apply
 
 _SLAB = 2**15
 """Cells that are worked on at once: they stay in the cache."""

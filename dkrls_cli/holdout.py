@@ -17,10 +17,9 @@ import numpy as np
 from dkrls_cli.errors import InputError
 from dkrls_cli.gaps import empty_slices
 from dkrls_cli.kernels import Array
-from dkrls_cli.preconditioner import Mask
-from dkrls_cli.tensors import Indices, Slices
+from dkrls_cli.tensors import Indices, Mask, Slices
 
-_WHOLE, _WINDOW, _WINDOWS = 40_000, 12_000, 3
+_WHOLE, _WINDOW, _WINDOWS = 60_000, 20_000, 3
 """Cells of a grid that is seen whole, of a window, and how many windows."""
 
 _HELD_OUT = 0.15

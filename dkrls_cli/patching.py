@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.errors import InputError
-from dkrls_cli.gaps import Mask
 from dkrls_cli.kernels import Array
 from dkrls_cli.modelfile import replacing
 from dkrls_cli.sources import kind_of
+from dkrls_cli.tensors import Mask
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from dkrls_cli.kernels import Array
 from dkrls_cli.spectral import ROUND_OFF, Spectrum
-from dkrls_cli.tensors import Indices
+from dkrls_cli.tensors import Indices, Mask
 
-Mask = NDArray[np.bool_]
 Singles = NDArray[np.float32]
 
 _LASTS, _NEVER = 0.15, 0.01

@@ -17,6 +17,7 @@ from dkrls_cli.spectral import one_blas_thread
 
 Tensor = NDArray[np.float64] | NDArray[np.float32]
 Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 Slices = tuple[slice, ...]
 Operator = NDArray[Any] | None
 """Along one axis: a matrix to apply (2-D), indices to take (1-D), or nothing to do."""

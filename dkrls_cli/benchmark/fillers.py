@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from dkrls_cli.gaps import Mask
 from dkrls_cli.kernels import Array
+from dkrls_cli.tensors import Mask
 
 _TOLERANCE, _ITERATIONS = 1e-4, 300
 """Where the iteration for a number of modes ends: change of what is filled, in deviations."""

@@ -14,10 +14,10 @@ from dkrls_cli.axes import Axis
 from dkrls_cli.benchmark.cases import horizontal, in_order
 from dkrls_cli.benchmark.fillers import FILLERS, Holes
 from dkrls_cli.benchmark.race import NONE, OURS, Outcome, Race, scored, share
-from dkrls_cli.gaps import Mask
 from dkrls_cli.grid import Grid
 from dkrls_cli.metrics import coverage90
 from dkrls_cli.settings import hierarchy_of
+from dkrls_cli.tensors import Mask
 
 HIDDEN = 0.1
 """Share of the observed cells."""

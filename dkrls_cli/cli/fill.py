@@ -17,11 +17,11 @@ from dkrls_cli.errors import InputError, SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.axes import Axis
-    from dkrls_cli.gaps import Mask
     from dkrls_cli.grid import Grid
     from dkrls_cli.kernels import Array
     from dkrls_cli.model import Model
     from dkrls_cli.sources import Source
+    from dkrls_cli.tensors import Mask
 
 
 def fill(
