@@ -52,11 +52,12 @@ ROOMS = [
     "reading",
     "writing",
     "patching",
+    "baselines",
     "benchmark",
     "cli",
     "__main__",
 ]
-FOLDERS = {"benchmark", "cli"}  # rooms of several files, which see each other
+FOLDERS = {"baselines", "benchmark", "cli"}  # rooms of several files, which see each other
 DOORS = {
     "xarray": {
         "grid",
@@ -74,7 +75,7 @@ DOORS = {
     "typer": {"cli"},
     "rich": {"cli"},
     "threadpoolctl": {"spectral", "benchmark"},
-    "scipy": {"benchmark"},
+    "scipy": {"baselines", "benchmark"},
 }
 
 

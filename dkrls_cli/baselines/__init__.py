@@ -1,0 +1,53 @@
+"""The online kernel methods that D-KRLS is compared with, one file each.
+
+Each is a class with two verbs, ``update(x, y)`` for one sample and ``predict(X)`` for any number
+of points; loops, clocks and scores stay outside. All are exact: where one learns in blocks or
+puts work off until an answer is asked for, its docstring says so and the answers are the same.
+
+>>> from dkrls_cli.baselines import BASELINES
+>>> model = BASELINES["swkrls"](sigma=0.5, window=100)
+>>> model.update([0.1, 0.2], 1.5)
+>>> model.predict([[0.1, 0.2]]).round(4)
+array([1.4851])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from dkrls_cli.baselines.aldkrls import ALDKRLS
+from dkrls_cli.baselines.contract import Baseline
+from dkrls_cli.baselines.fbkrls import FBKRLS
+from dkrls_cli.baselines.kkf import KKF
+from dkrls_cli.baselines.klmp import KLMP
+from dkrls_cli.baselines.klms import KLMS
+from dkrls_cli.baselines.knlms import KNLMS
+from dkrls_cli.baselines.krls import KRLS
+from dkrls_cli.baselines.krlst import KRLST
+from dkrls_cli.baselines.nonstill import NonstillKRLS
+from dkrls_cli.baselines.norma import NORMA
+from dkrls_cli.baselines.qklms import QKLMS
+from dkrls_cli.baselines.recursive import RecursiveDKRLS
+from dkrls_cli.baselines.swkrls import SWKRLS
+
+__all__ = ["BASELINES", "Baseline"]
+
+BASELINES: Mapping[str, type[Baseline]] = MappingProxyType(
+    {
+        "klms": KLMS,
+        "klmp": KLMP,
+        "knlms": KNLMS,
+        "qklms": QKLMS,
+        "norma": NORMA,
+        "krls": KRLS,
+        "aldkrls": ALDKRLS,
+        "swkrls": SWKRLS,
+        "fbkrls": FBKRLS,
+        "krlst": KRLST,
+        "nonstill": NonstillKRLS,
+        "kkf": KKF,
+        "recursive": RecursiveDKRLS,
+    }
+)
+"""Every baseline by name; each tells its ``paper_name`` and a ``summary``."""
