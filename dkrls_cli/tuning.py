@@ -154,7 +154,8 @@ def choose(
     blocks of neighbours are left out of every window instead of single slices.
     """
     with one_blas_thread():
-        windows = [_Window(c, ys, period, folds) for c, ys in _windows(coordinates, data)]
+        closed = period is not None and coordinates.size <= _WHOLE
+        windows = [_Window(c, ys, closed, folds) for c, ys in _windows(coordinates, data)]
         held = min(float(np.ptp(window.coordinates)) for window in windows)
         seen = [length for length in cycles if 2 * length <= held]
         search = _Search(windows, coordinates.size, ridge, period, seen)
@@ -167,14 +168,11 @@ class _Window:
     """Samples that lie side by side, and the R factor of their data.
 
     Runs of samples with the same steps between them have the same Gram matrix, and are one window.
+    One that is closed is a whole circle and has no ends.
     """
 
     def __init__(
-        self,
-        coordinates: Array,
-        runs: Sequence[Array],
-        period: float | None,
-        folds: int | None,
+        self, coordinates: Array, runs: Sequence[Array], closed: bool, folds: int | None
     ) -> None:
         self.coordinates, self.data = coordinates, _compressed(np.concatenate(runs, axis=1))
         count = coordinates.size
@@ -182,7 +180,7 @@ class _Window:
         blocks = min(folds or count, count)
         self.blocks = None if blocks == count else np.array_split(np.arange(count), blocks)
         self.weights = np.ones(count)
-        if period is None and blocks > 3:
+        if not closed and blocks > 3:
             ends = [0, -1] if self.blocks is None else np.r_[self.blocks[0], self.blocks[-1]]
             self.weights[ends] = _END_WEIGHT
         self.weights /= self.weights.sum()

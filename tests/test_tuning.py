@@ -25,14 +25,14 @@ def answers(x, data, kernel, ridge, queries):
     return gram(kernel, queries, x) @ np.linalg.solve(system, data)
 
 
-def refitted_error(x, data, kernel, ridge, blocks):
+def refitted_error(x, data, kernel, ridge, blocks, closed):
     """Root of the weighted mean square error of every block predicted from all others."""
     squares, weights = np.empty(x.size), np.ones(x.size)
     for block in blocks:
         rest = np.setdiff1d(np.arange(x.size), block)
         missed = answers(x[rest], data[rest], kernel, ridge, x[block]) - data[block]
         squares[block] = np.mean(missed**2, axis=1)
-    if kernel.period is None:
+    if not closed:
         weights[blocks[0]] = weights[blocks[-1]] = 0.1
     return math.sqrt(np.average(squares, weights=weights))
 
@@ -46,9 +46,22 @@ def test_the_error_is_that_of_refits_without_each_slice_or_block(family, period,
     kernel = Kernel(family, 1.5, period, CONSTANT)
     trial = choose(X, data, family=family, sigma=1.5, ridge=1e-3, period=period, folds=folds).taken
     blocks = np.array_split(np.arange(X.size), folds or X.size)
-    assert trial.error == pytest.approx(refitted_error(X, data, kernel, 1e-3, blocks), rel=1e-8)
+    expected = refitted_error(X, data, kernel, 1e-3, blocks, closed=period is not None)
+    assert trial.error == pytest.approx(expected, rel=1e-8)
     assert trial.kernel == kernel
     assert trial.ridge == 1e-3
+
+
+def test_parts_of_a_long_circle_have_ends():
+    x = np.arange(200.0)
+    data = np.sin(np.multiply.outer(x / 9, np.linspace(1, 2, 5)))
+    kernel = Kernel("matern32", 9.0, 200.0, CONSTANT)
+    found = choose(x, data, family="matern32", sigma=9.0, ridge=1e-3, period=200.0).taken
+    runs = [np.arange(start, start + 64) for start in (0, 68, 136)]
+    errors = [
+        refitted_error(x[r], data[r], kernel, 1e-3, np.arange(64)[:, None], False) for r in runs
+    ]
+    assert found.error == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-8)
 
 
 def test_more_blocks_than_slices_are_slices():
