@@ -32,8 +32,9 @@ def _settings(level: Level | Wish) -> dict[str, Any]:
     from dkrls_cli.levels import Level
 
     if isinstance(level, Level):
-        facts = kernel_facts(level.kernel)
-        return {**facts, "ridge": level.ridge, "period": level.kernel.period}
+        kernel = level.kernel
+        facts = {**kernel_facts(kernel), "constant": kernel.constant}
+        return {**facts, "ridge": level.ridge, "period": kernel.period}
     wished = {"kernel": level.family, "sigma": level.sigma, "ridge": level.ridge}
     chosen = {key: "auto" if value is None else value for key, value in wished.items()}
     return {**chosen, "period": level.period}
