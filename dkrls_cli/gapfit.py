@@ -34,7 +34,7 @@ _EXACT, _TOLERANCES = 0.01, (1e-9, 1e-5)
 _LOOKS = 8
 """How far ahead is looked: a solve goes on if at its pace it would be there after so many."""
 
-_RIDGES = (1e-13, 10.0)
+_RIDGES, _NOISELESS = (1e-13, 10.0), 1e-9
 _WIDTH = {"gaussian": 1.0, "matern52": 1.3, "matern32": 1.7, "matern12": 4.0}
 """Sigmas of the families, in that of the Gaussian, at which they reach about as far."""
 
@@ -296,6 +296,9 @@ def _moves(
         yield _Move((), bounds, ridge_factor=factor**2)
     if len(wide) > 1:
         yield _Move(wide, bounds, factor)
+    free = tuple(axis for axis in wide if wanted[axis].family is None)
+    if len(free) > 1:
+        yield _Move(free, bounds, families=True, rescaled=True)
     for axis, level in enumerate(wanted):
         if level.sigma is None:
             yield _Move((axis,), bounds, factor)
@@ -316,14 +319,16 @@ def _bounds(coordinates: Array, period: float | None) -> tuple[float, float]:
 def _starts(
     coordinates: Sequence[Array], wanted: Sequence[Wanted], ridge: float | None
 ) -> list[Setting]:
-    """Short, middling and long sigmas, with a large and a small ridge."""
+    """Short, middling and long sigmas, with a large and a small ridge; and smooth without noise."""
     steps = [float(np.median(np.diff(np.sort(c)))) if c.size > 1 else 1.0 for c in coordinates]
     ridges = (0.1, 1e-3) if ridge is None else (ridge,)
+    rough = [("matern52", reach, size) for reach, size in product((2.0, 6.0, 18.0), ridges)]
+    smooth = [("gaussian", reach, ridge or _NOISELESS) for reach in (6.0, 18.0)]
     starts = []
-    for reach, size in product((2.0, 6.0, 18.0), ridges):
+    for usual, reach, size in rough + smooth:
         kernels = []
         for step, level in zip(steps, wanted, strict=True):
-            family = level.family or "matern52"
+            family = level.family or usual
             sigma = level.sigma or reach * step * _WIDTH[family]
             kernels.append(Kernel(family, sigma, level.period, level.constant))
         starts.append(Setting(tuple(kernels), size))
