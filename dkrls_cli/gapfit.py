@@ -25,9 +25,9 @@ from dkrls_cli.spectral import Spectrum, decompose
 from dkrls_cli.tuning import CONSTANT
 
 _SMOOTHEST, _ITERATIONS, _MANY = 400, 200, 10
-_TRIALS = 90
+_TRIALS = 80
 _FACTORS = (3.0, 1.7, 1.3)
-_BETTER, _AS_GOOD = 0.998, 1.03
+_BETTER, _AS_GOOD, _HOPEFUL = 0.998, 1.03, 3.0
 _EXACT, _TOLERANCES = 0.01, (1e-9, 1e-5)
 """Where solves end: at a share of the relative error of the best, within bounds."""
 
@@ -108,8 +108,11 @@ def choose(
     windows = windows_of(values, coordinates, np.random.default_rng(seed))
     search = _Search(windows, mean, float(np.nanstd(values)))
     bounds = tuple(_bounds(c, level.period) for c, level in zip(coordinates, wanted, strict=True))
-    starts = _starts(coordinates, wanted, ridge)
-    best = _descent(search, starts, [list(_moves(wanted, ridge, bounds, f)) for f in _FACTORS])
+    rounds = [list(_moves(wanted, ridge, bounds, factor)) for factor in _FACTORS]
+    firsts = [_first(search, starts) for starts in _starts(coordinates, wanted, ridge)]
+    least = min(trial.error for trial in firsts)
+    close = [trial for trial in firsts if trial.error <= _HOPEFUL * least]
+    best = min((_descent(search, trial, rounds) for trial in close), key=lambda t: t.error)
     if ridge is None:
         best = _calmed(search, best, _Move((), bounds, ridge_factor=3.0))
     return Chosen(best.setting, _error(best.windows), search.spread, search.tried, best.windows)
@@ -208,19 +211,23 @@ def _error(windows: Sequence[Window]) -> float:
     return math.sqrt(float(missed @ missed) / max(1, missed.size))
 
 
-def _descent(
-    search: _Search, starts: Sequence[Setting], rounds: Sequence[Sequence[_Move]]
-) -> _Trial:
-    """The best of the starts, improved one move at a time, the moves of each round smaller."""
+def _first(search: _Search, starts: Sequence[Setting]) -> _Trial:
+    """The best of some settings to start from."""
     best = search.trial(starts[0], None)
     for start in starts[1:]:
         best = min(best, search.trial(start, best), key=lambda trial: trial.error)
+    return best
+
+
+def _descent(search: _Search, best: _Trial, rounds: Sequence[Sequence[_Move]]) -> _Trial:
+    """A trial improved one move at a time, the moves of each round smaller."""
+    last = search.tried + _TRIALS
     for moves in rounds:
         improved = True
-        while improved and search.tried < _TRIALS:
+        while improved and search.tried < last:
             improved = False
             for move in moves:
-                better = _follow(search, best, move)
+                better = _follow(search, best, move, last)
                 improved |= better is not best
                 best = better
     return best
@@ -238,11 +245,11 @@ def _calmed(search: _Search, best: _Trial, larger: _Move) -> _Trial:
     return calm
 
 
-def _follow(search: _Search, best: _Trial, move: _Move) -> _Trial:
+def _follow(search: _Search, best: _Trial, move: _Move, last: int) -> _Trial:
     """Go one way, or else the other, for as long as it gets better."""
     for sign in (1, -1):
         came_from = best
-        while search.tried < _TRIALS:
+        while search.tried < last:
             trial = search.trial(move.applied(best.setting, sign), best)
             if not trial.error < _BETTER * best.error:
                 break
@@ -318,18 +325,21 @@ def _bounds(coordinates: Array, period: float | None) -> tuple[float, float]:
 
 def _starts(
     coordinates: Sequence[Array], wanted: Sequence[Wanted], ridge: float | None
-) -> list[Setting]:
-    """Short, middling and long sigmas, with a large and a small ridge; and smooth without noise."""
+) -> list[list[Setting]]:
+    """Rough, of short to long sigmas, with a large and a small ridge; and smooth without noise."""
     steps = [float(np.median(np.diff(np.sort(c)))) if c.size > 1 else 1.0 for c in coordinates]
     ridges = (0.1, 1e-3) if ridge is None else (ridge,)
     rough = [("matern52", reach, size) for reach, size in product((2.0, 6.0, 18.0), ridges)]
     smooth = [("gaussian", reach, ridge or _NOISELESS) for reach in (6.0, 18.0)]
-    starts = []
-    for usual, reach, size in rough + smooth:
+
+    def setting(usual: str, reach: float, size: float) -> Setting:
         kernels = []
         for step, level in zip(steps, wanted, strict=True):
             family = level.family or usual
             sigma = level.sigma or reach * step * _WIDTH[family]
             kernels.append(Kernel(family, sigma, level.period, level.constant))
-        starts.append(Setting(tuple(kernels), size))
-    return list(dict.fromkeys(starts))
+        return Setting(tuple(kernels), size)
+
+    one, other = ([setting(*start) for start in kind] for kind in (rough, smooth))
+    new = [start for start in other if start not in one]
+    return [list(dict.fromkeys(one)), *([new] if new else [])]
