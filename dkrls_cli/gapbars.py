@@ -18,15 +18,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dkrls_cli import errorbars
 from dkrls_cli.cascade import Cascade
-from dkrls_cli.gapfit import Chosen
 from dkrls_cli.kernels import Array, Kernel, gram
 from dkrls_cli.metrics import Z90
 from dkrls_cli.tensors import Indices, Mask, Slices, apply, contract
+
+if TYPE_CHECKING:
+    from dkrls_cli.gapfit import Chosen
 
 _POWERS = (0.2, 1.5)
 _SPANS = 5
@@ -54,6 +57,10 @@ class GapBars:
     scale: float
     power: float
     error: float
+
+
+Bars = errorbars.Calibration | GapBars
+"""What the error bars of a model are made from, complete grid or not."""
 
 
 def gap_bars(

@@ -14,9 +14,8 @@ from dkrls_cli import __version__, errorbars, gapbars, modelfile
 from dkrls_cli.axes import NO_ATTRIBUTES, Attributes, Axis, axis_of, index_axis
 from dkrls_cli.cascade import Cascade
 from dkrls_cli.checks import as_numbers
-from dkrls_cli.choosing import Watch
 from dkrls_cli.errors import InputError, ModelFileError, SettingError
-from dkrls_cli.gapbars import GapBars
+from dkrls_cli.gapbars import Bars, GapBars
 from dkrls_cli.grid import (
     Grid,
     Style,
@@ -37,12 +36,13 @@ from dkrls_cli.records import (
     record,
     to_json,
 )
-from dkrls_cli.settings import Setting, read_wishes
 from dkrls_cli.tensors import Slices
-from dkrls_cli.training import Bars, Training, train, train_through_gaps, without_lost_slices
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from dkrls_cli.choosing import Watch
+    from dkrls_cli.settings import Setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,6 +258,9 @@ def fit(
     >>> [level.kernel.sigma for level in model.levels]
     [1.0, 1.5]
     """
+    from dkrls_cli.settings import read_wishes
+    from dkrls_cli.training import Training, train, train_through_gaps, without_lost_slices
+
     grid = _grid(data, coordinates)
     share = float(np.isnan(grid.values).mean())
     told: list[str] = []

@@ -12,11 +12,10 @@ from dkrls_cli.axes import Axis
 from dkrls_cli.calendars import TimeScale
 from dkrls_cli.cascade import Cascade
 from dkrls_cli.errorbars import Calibration
-from dkrls_cli.gapbars import GapBars
+from dkrls_cli.gapbars import Bars, GapBars
 from dkrls_cli.kernels import Array, Kernel
 from dkrls_cli.levels import Level
 from dkrls_cli.spectral import Spectrum
-from dkrls_cli.training import Bars
 
 Arrays = Mapping[str, NDArray[Any]]
 

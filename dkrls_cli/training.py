@@ -14,16 +14,14 @@ from dkrls_cli.axes import Axis
 from dkrls_cli.cascade import Cascade
 from dkrls_cli.checks import check_axis, check_ridges, checked_gaps, checked_values
 from dkrls_cli.choosing import Watch, choose_levels
-from dkrls_cli.errorbars import Calibration, calibrate
-from dkrls_cli.gapbars import GapBars, gap_bars
+from dkrls_cli.errorbars import calibrate
+from dkrls_cli.gapbars import Bars, gap_bars
 from dkrls_cli.gaps import complete, empty_slices
 from dkrls_cli.grid import Grid
 from dkrls_cli.holdout import Pattern, pattern
 from dkrls_cli.kernels import Kernel
 from dkrls_cli.levels import Level
 from dkrls_cli.settings import Wish, Wishes
-
-Bars = Calibration | GapBars
 
 
 @dataclass(frozen=True, eq=False)

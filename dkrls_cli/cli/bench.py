@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.racing import Rows, Terms, held, tell_machine
 from dkrls_cli.cli.report import Report, edge, table
 
 if TYPE_CHECKING:
     from dkrls_cli.benchmark.speed import Measure
+    from dkrls_cli.cli.racing import Rows
 
 bench = typer.Typer(
     name="bench",
@@ -82,6 +82,7 @@ def real(
     """
     with edge(debug):
         from dkrls_cli.benchmark.real import REAL
+        from dkrls_cli.cli.racing import Terms, held
 
         terms = Terms(inputs, var, methods, seeds, time_limit, csv, overwrite)
         held(REAL, terms, Report(json, quiet, verbose))
@@ -122,6 +123,7 @@ def gaps(
     """
     with edge(debug):
         from dkrls_cli.benchmark.gaps import GAPS
+        from dkrls_cli.cli.racing import Terms, held
 
         terms = Terms(inputs, var, methods, seeds, time_limit, csv, overwrite)
         held(GAPS, terms, Report(json, quiet, verbose))
@@ -158,6 +160,7 @@ for _race, _about in CLOCKS.items():
 def measured(race: str, report: Report) -> None:
     """Run a race against the clock and print what it measured."""
     from dkrls_cli.benchmark import speed
+    from dkrls_cli.cli.racing import tell_machine
 
     runs: dict[str, Callable[[], Iterable[Measure]]] = {
         "speed": speed.speed,
