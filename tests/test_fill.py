@@ -242,6 +242,17 @@ def test_slices_beyond_the_data_are_left_unless_asked_for(tmp_path):
     assert told[1]["filled"] == told[0]["filled"] + 2 * sea
 
 
+def test_nothing_is_fitted_where_nothing_is_to_be_filled(tmp_path):
+    source, out = write(tmp_path / "a.nc", _FillValue=np.float32(1e20)), tmp_path / "b.nc"
+    with netCDF4.Dataset(source, "r+") as dataset:
+        dataset["sst"][...] = np.where(ALWAYS, 1e20, field())
+    result = dkrls("fill", source, "--var", "sst", "-o", out)
+    assert "nothing is left to fill" in result.stderr
+    assert f"left as masked  {int(ALWAYS.sum())}" in result.stdout
+    assert "solved" not in result.stdout
+    assert np.array_equal(raw(source), raw(out))
+
+
 def test_a_complete_grid_is_copied(tmp_path):
     source, out = ROOT / "sample_data" / "ocean.nc", tmp_path / "same.nc"
     result = dkrls("fill", source, "-o", out)

@@ -84,6 +84,8 @@ def fill(
 
       dkrls fill rain.csv -o filled.csv --mask none
     """
+    from dkrls_cli.settings import hierarchy_of
+
     with edge(debug):
         report = Report(json, quiet, verbose)
         target = file_target(output, overwrite)
@@ -95,9 +97,15 @@ def fill(
         with report.working(f"reading {source.name}"):
             whole = source.grid()
         tell_notes(source, report)
-        limits = gap_limits(max_gap, whole.axes)
-        model, seconds = model_of(whole, source, settings, threads, grid, report)
-        wanted, left = cells_to_fill(whole, model, mask, limits, allow_extrapolation)
+        last = hierarchy_of(whole.axes, settings["levels"])[-1]
+        wanted, left = cells_to_fill(whole, last, mask, gap_limits(max_gap, whole.axes))
+        model, seconds = None, 0.0
+        if wanted.any():
+            model, seconds = model_of(whole, source, settings, threads, grid, report)
+            if not allow_extrapolation:
+                left |= leave_beyond(whole, model, wanted)
+        elif left:
+            report.note("Note: nothing is left to fill; --mask none and --max-gap decide on that.")
         filled, errors = filled_grid(whole, model, wanted, std, report)
         write(grid, filled, wanted, errors, target)
         tell(whole, wanted, left, model, target, seconds, report)
@@ -135,12 +143,10 @@ def model_of(
     threads: int | None,
     path: str,
     report: Report,
-) -> tuple[Model | None, float]:
-    """A model through the gaps, and the seconds it took; none where there are no gaps."""
+) -> tuple[Model, float]:
+    """A model through the gaps, and the seconds it took."""
     from dkrls_cli.reading import without_repeats
 
-    if whole.is_complete:
-        return None, 0.0
     once = without_repeats(replace(source, load=lambda: whole.values, notes=[]))
     return trained(once.grid(), settings, threads, [path], report)
 
@@ -172,37 +178,41 @@ def _length(axis: Axis, text: str) -> float:
 
 
 def cells_to_fill(
-    whole: Grid,
-    model: Model | None,
-    mask: str,
-    limits: dict[int, float],
-    allow_extrapolation: bool,
+    whole: Grid, last: str, mask: str, limits: dict[int, float]
 ) -> tuple[Mask, dict[str, int]]:
     """The missing cells to fill, and how many are left for which reason."""
     import numpy as np
 
-    from dkrls_cli.filling import gap_lengths, outside
+    from dkrls_cli.filling import gap_lengths
 
     missing = np.isnan(whole.values)
-    wanted, left = missing.copy(), {}
-
-    def leave(reason: str, cells: Any) -> None:
-        before = int(wanted.sum())
-        np.logical_and(wanted, ~cells, out=wanted)
-        left[reason] = before - int(wanted.sum())
-
-    if model is None:
-        return wanted, left
-    leave("left as masked", masked(whole, missing, mask, model.hierarchy[-1]))
+    wanted = missing.copy()
+    left = {"left as masked": leave(wanted, masked(whole, missing, mask, last))}
     for place, limit in limits.items():
         axis = whole.axes[place]
         lengths = gap_lengths(missing, place, axis.numbers)
-        leave(f"left in gaps along {axis.name}", lengths > limit * (1 + 1e-9))
-    if not allow_extrapolation:
-        for place, (axis, known) in enumerate(zip(whole.axes, model.axes, strict=True)):
-            beyond = outside(axis.numbers, known.numbers, model.cascade.levels[place].kernel.period)
-            leave(f"left beyond the data along {axis.name}", _along(beyond, place, missing.ndim))
+        left[f"left in gaps along {axis.name}"] = leave(wanted, lengths > limit * (1 + 1e-9))
     return wanted, {reason: count for reason, count in left.items() if count}
+
+
+def leave(wanted: Mask, cells: Any) -> int:
+    """Take cells out of those wanted; how many went."""
+    before = int(wanted.sum())
+    wanted &= ~cells
+    return before - int(wanted.sum())
+
+
+def leave_beyond(whole: Grid, model: Model, wanted: Mask) -> dict[str, int]:
+    """Leave cells at coordinates where the model could only extrapolate; how many, by reason."""
+    from dkrls_cli.filling import outside
+
+    left = {}
+    for place, (axis, known) in enumerate(zip(whole.axes, model.axes, strict=True)):
+        beyond = outside(axis.numbers, known.numbers, model.cascade.levels[place].kernel.period)
+        count = leave(wanted, _along(beyond, place, wanted.ndim))
+        if count:
+            left[f"left beyond the data along {axis.name}"] = count
+    return left
 
 
 def _along(cells: Any, place: int, ndim: int) -> Any:
