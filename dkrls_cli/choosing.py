@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from dkrls_cli import tuning
 from dkrls_cli.axes import Axis
 from dkrls_cli.checks import check_axis
+from dkrls_cli.jointridge import choose_joint
 from dkrls_cli.kernels import Array, Kernel
 from dkrls_cli.levels import Level
 from dkrls_cli.settings import Wish, Wishes
@@ -76,7 +77,7 @@ def _under_joint_ridge(
     movable = [isinstance(wish, Wish) and wish.sigma is None for wish in wishes.levels]
     if wishes.joint_ridge is not None and not any(movable):
         return replace(chosen, joint_ridge=wishes.joint_ridge)
-    kernels, ridge = tuning.choose_joint(
+    kernels, ridge = choose_joint(
         values,
         [axis.numbers for axis in axes],
         [level.kernel for level in chosen.levels],

@@ -26,6 +26,7 @@ ROOMS = [
     "levels",
     "checks",
     "tuning",
+    "jointridge",
     "cascade",
     "errorbars",
     "preconditioner",

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from dkrls_cli import fit
 from dkrls_cli.benchmark import paper_3d, paper_3d_split
+from dkrls_cli.jointridge import choose_joint
 from dkrls_cli.kernels import FAMILIES, Kernel, gram
 from dkrls_cli.splits import random_split
-from dkrls_cli.tuning import CONSTANT, RIDGES, between, choose, choose_joint, slices
+from dkrls_cli.tuning import CONSTANT, RIDGES, between, choose, slices
 
 RNG = np.random.default_rng(11)
 X = np.sort(RNG.uniform(0, 10, 14))
