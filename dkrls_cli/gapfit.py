@@ -27,7 +27,7 @@ from dkrls_cli.tuning import CONSTANT
 _SMOOTHEST, _ITERATIONS, _MANY = 400, 200, 10
 _TRIALS = 80
 _FACTORS = (3.0, 1.7, 1.3)
-_BETTER, _AS_GOOD, _HOPEFUL = 0.998, 1.03, 3.0
+_BETTER, _AS_GOOD, _HOPEFUL = 0.998, 1.03, 1.5
 _EXACT, _TOLERANCES = 0.01, (1e-9, 1e-5)
 """Where solves end: at a share of the relative error of the best, within bounds."""
 
@@ -110,9 +110,10 @@ def choose(
     bounds = tuple(_bounds(c, level.period) for c, level in zip(coordinates, wanted, strict=True))
     rounds = [list(_moves(wanted, ridge, bounds, factor)) for factor in _FACTORS]
     firsts = [_first(search, starts) for starts in _starts(coordinates, wanted, ridge)]
-    least = min(trial.error for trial in firsts)
-    close = [trial for trial in firsts if trial.error <= _HOPEFUL * least]
-    best = min((_descent(search, trial, rounds) for trial in close), key=lambda t: t.error)
+    best = min(firsts, key=lambda trial: trial.error)
+    close = [trial for trial in firsts if trial.error <= _HOPEFUL * best.error]
+    for trial in close:
+        best = min(best, _descent(search, trial, rounds, best), key=lambda t: t.error)
     if ridge is None:
         best = _calmed(search, best, _Move((), bounds, ridge_factor=3.0))
     return Chosen(best.setting, _error(best.windows), search.spread, search.tried, best.windows)
@@ -219,10 +220,17 @@ def _first(search: _Search, starts: Sequence[Setting]) -> _Trial:
     return best
 
 
-def _descent(search: _Search, best: _Trial, rounds: Sequence[Sequence[_Move]]) -> _Trial:
-    """A trial improved one move at a time, the moves of each round smaller."""
+def _descent(
+    search: _Search, best: _Trial, rounds: Sequence[Sequence[_Move]], rival: _Trial
+) -> _Trial:
+    """A trial improved one move at a time, the moves of each round smaller.
+
+    It is given up where large moves leave it behind a rival.
+    """
     last = search.tried + _TRIALS
     for moves in rounds:
+        if moves is not rounds[0] and best.error > rival.error / _BETTER:
+            break
         improved = True
         while improved and search.tried < last:
             improved = False
