@@ -41,11 +41,15 @@ _WIDTH = {"gaussian": 1.0, "matern52": 1.3, "matern32": 1.7, "matern12": 4.0}
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is given of one level; None is to be chosen, but for the period: no circle."""
+    """What is given of one level; None is to be chosen, but for the period: no circle.
+
+    A kernel that is given whole may hold more than family, sigma and period.
+    """
 
     family: str | None = None
     sigma: float | None = None
     period: float | None = None
+    kernel: Kernel | None = None
 
     @property
     def constant(self) -> float:
@@ -345,7 +349,8 @@ def _starts(
         for step, level in zip(steps, wanted, strict=True):
             family = level.family or usual
             sigma = level.sigma or reach * step * _WIDTH[family]
-            kernels.append(Kernel(family, sigma, level.period, level.constant))
+            own = Kernel(family, sigma, level.period, level.constant)
+            kernels.append(level.kernel or own)
         return Setting(tuple(kernels), size)
 
     one, other = ([setting(*start) for start in kind] for kind in (rough, smooth))

@@ -75,7 +75,7 @@ class Grid:
     @property
     def is_complete(self) -> bool:
         """Whether no cell is missing."""
-        return not np.isnan(np.min(self.values, initial=np.inf))
+        return self.values.size == 0 or not np.isnan(self.values.min())
 
     def refuse_missing(self) -> None:
         """Refuse a grid with missing cells, saying how many and where the first one is."""

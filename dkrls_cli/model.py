@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -249,7 +249,7 @@ def fit(
     origin
         Anything worth remembering about where the data came from.
     watch
-        Called with the name of a dimension and all that was tried for it.
+        Called with the name of a dimension and all that was tried for it, on complete grids.
 
     Examples
     --------
@@ -262,13 +262,14 @@ def fit(
     from dkrls_cli.training import Training, train, train_through_gaps, without_lost_slices
 
     grid = _grid(data, coordinates)
-    share = float(np.isnan(grid.values).mean())
     told: list[str] = []
+    share = 0.0
     if missing not in ("model", "error"):
         raise SettingError(f"Invalid missing '{missing}'. Choose model or error.")
     if missing == "error":
         grid.refuse_missing()
-    else:
+    elif not grid.is_complete:
+        share = float(np.isnan(grid.values).mean())
         grid, told = without_lost_slices(grid)
     complete = grid.is_complete
     if folds is not None and not complete:
@@ -323,7 +324,8 @@ def _grid(
     coordinates: Mapping[str, ArrayLike] | Sequence[ArrayLike] | None,
 ) -> Grid:
     if is_labelled(data):
-        data = from_data_array(data)
+        labelled = from_data_array(data)
+        data = replace(labelled, values=as_numbers(labelled.values, "values"))
     if isinstance(data, Grid):
         if coordinates is not None:
             raise SettingError("Coordinates were given for data that has its own.")

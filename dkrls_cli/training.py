@@ -60,7 +60,7 @@ class Training:
 def without_lost_slices(grid: Grid) -> tuple[Grid, list[str]]:
     """The grid without coordinates at which no cell is observed, and what went."""
     observed = ~np.isnan(grid.values)
-    if observed.all() or not observed.any():
+    if not observed.any():
         return grid, []
     lost = empty_slices(observed)
     told = [
@@ -131,7 +131,7 @@ def train_through_gaps(grid: Grid, wishes: Wishes, how: Training) -> Trained:
 def _wanted(axis: Axis, wish: Level | Wish) -> gapfit.Wanted:
     if isinstance(wish, Level):
         kernel = wish.kernel
-        wanted = gapfit.Wanted(kernel.family, kernel.sigma, kernel.period)
+        wanted = gapfit.Wanted(kernel.family, kernel.sigma, kernel.period, kernel)
     else:
         wanted = gapfit.Wanted(wish.family, wish.sigma, wish.period)
     check_axis(axis.numbers, Level(axis.name, Kernel(period=wanted.period)))

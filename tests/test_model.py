@@ -64,6 +64,13 @@ def test_time_is_the_last_level_by_default_and_any_order_answers_the_same():
     np.testing.assert_allclose(model.predict(lat=[1.0]), other.predict(lat=[1.0]))
 
 
+def test_whole_numbers_are_values_like_others():
+    whole = np.arange(20).reshape(4, 5) ** 2
+    labelled = xr.DataArray(whole, {"x": np.arange(4), "y": np.arange(5)}, ("x", "y"))
+    assert np.array_equal(fit(labelled).predict(x=0.5), fit(labelled.astype(float)).predict(x=0.5))
+    assert np.array_equal(fit(whole).predict(), whole)
+
+
 def test_settings_are_taken_for_all_or_by_dimension():
     levels = fit(sample(), kernel="matern12", sigma={"lat": 3.5}, ridge={"lat": 0.5}).levels
     lat, station, time = levels
@@ -246,6 +253,8 @@ X = np.arange(4.0)
         (lambda: fit(X, [X], [Level("dim_0")], sigma={"dim_0": 3.0}), SettingError, "given whole"),
         (lambda: fit(sample().where(False)), InputError, "All 120 values are missing"),
         (lambda: fit(xr.DataArray(3.0)), InputError, "no dimension"),
+        (lambda: fit(xr.DataArray([["a", "b"], ["c", "d"]])), InputError, "real numbers"),
+        (lambda: fit(xr.DataArray(np.array([[1, "x"]] * 2, object))), InputError, "real numbers"),
         (lambda: fit(sample()).predict(lon=3), SettingError, "no dimension 'lon'"),
         (lambda: fit(sample()).predict_points(lat=[3]), SettingError, "'time' as well"),
         (lambda: fit(sample()).predict(station="z"), SettingError, "no 'z'"),

@@ -7,6 +7,7 @@ import xarray as xr
 from dkrls_cli import fit, load_model
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.kernels import Kernel, gram
+from dkrls_cli.levels import Level
 
 RNG = np.random.default_rng(5)
 X, D = np.linspace(0, 4, 9), np.sort(RNG.uniform(0, 6, 11))
@@ -96,6 +97,11 @@ def test_coordinates_without_data_are_dropped_and_can_be_asked_for():
     complete = fit(only_slices, {"x": X, "d": D})
     assert complete.cascade.joint_ridge is None
     assert abs(float(complete.predict(x=X[4], d=D[3])) - CLEAN[4, 3]) < 0.05
+
+
+def test_a_level_given_whole_keeps_all_of_its_kernel():
+    given = [Level("x", Kernel("matern52", 1.5, constant=2.0)), Level("d", Kernel("gaussian", 2.0))]
+    assert fit(VALUES, {"x": X, "d": D}, given).levels == tuple(given)
 
 
 def test_masked_arrays_are_gaps():
