@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dkrls_cli.errors import DkrlsError
+    from dkrls_cli.fitting import fit
     from dkrls_cli.kernels import Kernel
     from dkrls_cli.levels import Level
-    from dkrls_cli.model import Model, fit, load_model
+    from dkrls_cli.model import Model, load_model
 
 __version__ = "0.1.0"
 __all__ = ["DkrlsError", "Kernel", "Level", "Model", "fit", "load_model"]
@@ -24,7 +25,7 @@ _ROOMS = {
     "Kernel": "kernels",
     "Level": "levels",
     "Model": "model",
-    "fit": "model",
+    "fit": "fitting",
     "load_model": "model",
 }
 

@@ -22,6 +22,7 @@ Attributes = Mapping[str, Any]
 _CIRCLE = 360.0
 _EAST = ("degrees_east", "degree_east", "degrees_e", "degree_e", "degreese", "degreee")
 _NORTH = ("degrees_north", "degree_north", "degrees_n", "degree_n", "degreesn", "degreen")
+_GREGORIAN = ("gregorian", "proleptic_gregorian")  # joined, dates of today agree
 NO_ATTRIBUTES: Attributes = MappingProxyType({})
 
 
@@ -115,6 +116,24 @@ class Axis:
         """The axis at some of its own coordinates."""
         written = None if self.written is None else self.written[indices]
         return replace(self, numbers=self.numbers[indices], written=written)
+
+    def continued(self, theirs: Axis) -> Axis:
+        """Coordinates of another axis in the terms of this one, to follow it.
+
+        New labels are numbered on, and so are positions where neither has a coordinate.
+        """
+        if self.labels is not None and theirs.labels is not None:
+            labels = tuple(dict.fromkeys([*self.labels, *theirs.texts]))
+            return replace(self, labels=labels).at(theirs.texts)
+        if not self.has_coordinate and not theirs.has_coordinate:
+            return replace(self, numbers=theirs.numbers + self.numbers.max() + 1)
+        return self.at(like(theirs, self))
+
+    def joined(self, new: Axis) -> Axis:
+        """The axis with more coordinates behind, which are in its terms already."""
+        numbers = np.concatenate([self.numbers, new.numbers])
+        written = np.concatenate([self.plain, new.plain]) if self.turn else None
+        return replace(self, numbers=numbers, written=written, labels=new.labels)
 
     def unwrap(self, plain: Array) -> Array:
         """Numbers brought by whole turns into, or else nearest to, the range of the axis."""
@@ -225,6 +244,31 @@ def is_latitude(axis: Axis) -> bool:
     named = axis.name.lower() in ("lat", "latitude", "lats", "latitudes")
     marked = units in _NORTH or standard == "latitude"
     return marked or (named and units in ("", "degrees", "degree", "deg"))
+
+
+def like(theirs: Axis, own: Axis) -> Any:
+    """Coordinates of another file in the terms of our axis."""
+    kinds = [(axis.time is None, axis.labels is None) for axis in (theirs, own)]
+    counted = [axis.units for axis in (theirs, own) if " since " in axis.units.lower()]
+    if kinds[0] != kinds[1] or (own.time is None and len(set(counted)) > 1):
+        raise InputError(
+            f"Coordinates of '{own.name}' are of another kind there ({_kind_text(theirs)}) than "
+            f"here ({_kind_text(own)})."
+        )
+    if own.time is not None and theirs.time is not None:
+        same = theirs.time == own.time
+        return theirs.numbers if same else own.time.numbers(theirs.time.texts(theirs.numbers))
+    return theirs.texts if own.labels is not None else theirs.plain
+
+
+def _kind_text(axis: Axis) -> str:
+    return "text labels" if axis.labels is not None else axis.units or "numbers"
+
+
+def calendar_of(axis: Axis) -> str:
+    """The calendar of a time axis, those that agree on dates of today by one name."""
+    name = axis.time.calendar if axis.time else "none"
+    return "standard" if name in _GREGORIAN else name
 
 
 def text_axis(name: str, labels: Sequence[str], attrs: Attributes = NO_ATTRIBUTES) -> Axis:

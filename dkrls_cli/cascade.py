@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -53,8 +53,10 @@ class Cascade:
 
     Attributes
     ----------
-    levels, coordinates, spectra
+    levels, coordinates
         One per axis of the data.
+    factors
+        What is known of the spectra; those not known are worked out when they are first needed.
     frames
         U_l (m_l, r_l), or None where the axis is kept in samples.
     core
@@ -69,7 +71,7 @@ class Cascade:
 
     levels: tuple[Level, ...]
     coordinates: tuple[Array, ...]
-    spectra: tuple[Spectrum, ...]
+    factors: tuple[Spectrum | None, ...]
     frames: tuple[Array | None, ...]
     core: Tensor
     joint_ridge: float | None = None
@@ -85,6 +87,11 @@ class Cascade:
     def ndim(self) -> int:
         """Number of levels."""
         return len(self.levels)
+
+    @cached_property
+    def spectra(self) -> tuple[Spectrum, ...]:
+        """The spectrum of every level."""
+        return _spectra(self.coordinates, self.levels, self.joint_ridge, self.factors)
 
     def predict(
         self, queries: Sequence[ArrayLike | None] | None = None, *, smooth: bool = False
@@ -359,7 +366,7 @@ def fit(
     data = checked_values(values)
     axes = checked_coordinates(coordinates, levels, data.shape)
     check_ridges(levels, joint_ridge)
-    spectra = _spectra(axes, levels, joint_ridge)
+    spectra = _spectra(axes, levels, joint_ridge, [None] * len(axes))
     if compact:
         spectra = tuple(spectrum.expressible() for spectrum in spectra)
     frames, core = _frame(data, spectra, compact, with_constant=mean != 0)
@@ -390,16 +397,25 @@ def footprint(shape: Sequence[int], dtype: DTypeLike = np.float64) -> Footprint:
 
 
 def _spectra(
-    axes: Sequence[Array], levels: Sequence[Level], joint_ridge: float | None
+    axes: Sequence[Array],
+    levels: Sequence[Level],
+    joint_ridge: float | None,
+    known: Sequence[Spectrum | None],
 ) -> tuple[Spectrum, ...]:
     """The directions of every level that its ridge (its share of the joint one) can solve for."""
-    whole = [decompose(gram(lv.kernel, c, c)) for lv, c in zip(levels, axes, strict=True)]
+    whole = [
+        factor or decompose(gram(level.kernel, axis, axis))
+        for level, axis, factor in zip(levels, axes, known, strict=True)
+    ]
     largest = math.prod(spectrum.values[0] for spectrum in whole)
     ridges = [
         level.ridge if joint_ridge is None else joint_ridge * spectrum.values[0] / largest
         for level, spectrum in zip(levels, whole, strict=True)
     ]
-    return tuple(s.solvable(ridge) for s, ridge in zip(whole, ridges, strict=True))
+    return tuple(
+        factor or spectrum.solvable(ridge)
+        for factor, spectrum, ridge in zip(known, whole, ridges, strict=True)
+    )
 
 
 def _frame(

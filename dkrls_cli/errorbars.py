@@ -193,6 +193,14 @@ def variance_at_points(
     return np.where(np.all([n >= 0 for n in nodes], axis=0), 0.0, result)
 
 
+def filled_variance(cascade: Cascade, known: Calibration, axis: int) -> Array:
+    """Variance of a cell that was missing, by its place along one axis: as if left out there."""
+    v, w = cascade.spectra[axis].vectors, cascade.spectra[axis].values
+    left_out = 1.0 / (v**2 @ (1.0 / (w + cascade.levels[axis].ridge)))
+    alone = tuple(np.eye(cascade.ndim, dtype=int)[axis])
+    return np.asarray(known.factors[alone] * known.scales[axis] * left_out)
+
+
 def _level_parts(
     cascade: Cascade, known: Calibration, queries: Sequence[Array], nodes: Sequence[Indices]
 ) -> list[Array]:

@@ -91,8 +91,11 @@ class Chosen:
 
     @property
     def tolerance(self) -> float:
-        """How well a solve must end to be far more exact than the model is."""
-        relative = self.error / self.spread if self.spread > 0 else 0.0
+        """How well a solve must end: far more exact than the model, or as exact as it can be.
+
+        The latter where nothing was chosen: whoever gives a setting compares.
+        """
+        relative = self.error / self.spread if self.spread > 0 and self.tried > 1 else 0.0
         return float(np.clip(1e-3 * relative, 1e-9, 1e-6))
 
 

@@ -99,11 +99,14 @@ def is_labelled(data: object) -> TypeIs[xr.DataArray]:
     return type(data).__module__.partition(".")[0] == "xarray"
 
 
-def from_data_array(array: xr.DataArray) -> Grid:
-    """An xarray.DataArray as a grid, size-1 dimensions dropped."""
+def from_data_array(array: xr.DataArray, keep: str | None = None) -> Grid:
+    """An xarray.DataArray as a grid, size-1 dimensions dropped but for one to keep."""
     if not hasattr(array, "name"):
         raise InputError("Expected one variable, got a Dataset. Pick one: dataset['name'].")
-    squeezed = array.squeeze(drop=True)
+    if keep in array.coords and keep not in array.dims:
+        array = array.expand_dims(keep)
+    single = [dim for dim, size in array.sizes.items() if size == 1 and dim != keep]
+    squeezed = array.squeeze(single, drop=True)
     if squeezed.ndim == 0:
         raise InputError(f"'{array.name}' has no dimension of more than one coordinate.")
     axes = tuple(_axis_from(squeezed, str(dim)) for dim in squeezed.dims)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dkrls_cli import __version__, errorbars, gapbars, modelfile
-from dkrls_cli.axes import NO_ATTRIBUTES, Attributes, Axis, axis_of, index_axis
+from dkrls_cli.axes import Attributes, Axis
 from dkrls_cli.cascade import Cascade
 from dkrls_cli.checks import as_numbers
-from dkrls_cli.errors import InputError, ModelFileError, SettingError
+from dkrls_cli.errors import ModelFileError, SettingError
 from dkrls_cli.gapbars import Bars, GapBars
 from dkrls_cli.grid import (
     Grid,
@@ -24,6 +26,7 @@ from dkrls_cli.grid import (
     std_variable,
     to_data_array,
 )
+from dkrls_cli.growing import Growing, Shelf
 from dkrls_cli.kernels import Array
 from dkrls_cli.levels import Level
 from dkrls_cli.records import (
@@ -32,17 +35,17 @@ from dkrls_cli.records import (
     bars_from,
     bars_record,
     cascade_from,
+    filled_from,
     from_json,
     record,
     to_json,
 )
-from dkrls_cli.tensors import Slices
+from dkrls_cli.tensors import Mask, Slices
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from dkrls_cli.choosing import Watch
-    from dkrls_cli.settings import Setting
+    from dkrls_cli.updating import Held, Surprise
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,26 +62,49 @@ class Model:
         Names of the dimensions from level 0 to the last level.
     name, attrs, style
         Of the variable, and how its file keeps it.
-    bars
+    known_bars
         What error bars are made from: see :mod:`dkrls_cli.errorbars`, and :mod:`dkrls_cli.gapbars`
-        for models of grids with missing cells.
+        for models of grids with missing cells. None: they are calibrated when first asked for.
     origin
         Where the model comes from: inputs, options, versions.
+    filled
+        Cells that were missing in slices that came later, under a ridge per level; or None.
+    shelf
+        What the slices stand on in a model that grows, see :mod:`dkrls_cli.growing`.
     """
 
     cascade: Cascade
     axes: tuple[Axis, ...]
     hierarchy: tuple[str, ...]
-    bars: Bars
+    known_bars: Bars | None
     name: str = "values"
     attrs: Attributes = field(default_factory=dict)
     style: Style = field(default_factory=Style)
     origin: Attributes = field(default_factory=dict)
+    filled: Mask | None = None
+    shelf: Shelf | None = None
+
+    @cached_property
+    def bars(self) -> Bars:
+        """What error bars are made from."""
+        return errorbars.calibrate(self.cascade) if self.known_bars is None else self.known_bars
 
     @property
     def dims(self) -> tuple[str, ...]:
         """Names of the dimensions, in the order of the data."""
         return tuple(axis.name for axis in self.axes)
+
+    @property
+    def grows(self) -> int:
+        """Place among the dimensions of the one that grows: that of the last level."""
+        return self.dims.index(self.hierarchy[-1])
+
+    @property
+    def unobserved(self) -> Mask | None:
+        """Cells that were missing, in the shape of the grid; None: there is none."""
+        if isinstance(self.known_bars, GapBars):
+            return np.asarray(self.known_bars.distance > 0)
+        return self.filled
 
     @property
     def errors(self) -> tuple[float, ...]:
@@ -101,6 +127,7 @@ class Model:
 
         Examples
         --------
+        >>> from dkrls_cli import fit
         >>> x, d = np.linspace(0, 3, 30), np.linspace(0, 5, 40)
         >>> model = fit(np.outer(np.sin(x), np.cos(d)), {"x": x, "d": d})
         >>> answers = model.predict(x=[0.51, 1.02], d=2.5)
@@ -143,13 +170,37 @@ class Model:
         """What gives the variance of any part of that grid."""
         if isinstance(self.bars, GapBars):
             return gapbars.variances(self.cascade, self.bars, queries, smooth=smooth)
-        return errorbars.variances(self.cascade, self.bars, queries, smooth=smooth)
+        given = errorbars.variances(self.cascade, self.bars, queries, smooth=smooth)
+        if self.filled is None:
+            return given
+        nodes = [self.cascade.nodes(axis, q, smooth) for axis, q in enumerate(queries)]
+        filled = self._filled_variance(self.bars)
+
+        def with_filled(part: Slices) -> Array:
+            result, here = given(part), [n[p] for n, p in zip(nodes, part, strict=True)]
+            known = np.ix_(*[np.flatnonzero(n >= 0) for n in here])
+            result[known] += filled[np.ix_(*[n[n >= 0] for n in here])]
+            return result
+
+        return with_filled
 
     def variance_at_points(self, points: Sequence[Array], *, smooth: bool = False) -> Array:
         """Variance of the answers at scattered points."""
         if isinstance(self.bars, GapBars):
             return gapbars.variance_at_points(self.cascade, self.bars, points, smooth=smooth)
-        return errorbars.variance_at_points(self.cascade, self.bars, points, smooth=smooth)
+        result = errorbars.variance_at_points(self.cascade, self.bars, points, smooth=smooth)
+        if self.filled is not None:
+            nodes = [self.cascade.nodes(axis, p, smooth) for axis, p in enumerate(points)]
+            known = np.flatnonzero(np.all([n >= 0 for n in nodes], axis=0))
+            result[known] += self._filled_variance(self.bars)[tuple(n[known] for n in nodes)]
+        return result
+
+    def _filled_variance(self, bars: errorbars.Calibration) -> Array:
+        """Variance of cells that were missing, 0 in all others, in the shape of the grid."""
+        assert self.filled is not None
+        beside = [-1 if axis == self.grows else 1 for axis in range(len(self.axes))]
+        alone = errorbars.filled_variance(self.cascade, bars, self.grows)
+        return np.asarray(self.filled * alone.reshape(beside))
 
     def _points(self, at: Mapping[str, Any]) -> list[Array]:
         missing = [dim for dim in self.dims if dim not in at]
@@ -182,6 +233,116 @@ class Model:
             for axis, own, known in zip(axes, self.axes, self.cascade.coordinates, strict=True)
         ]
 
+    def update(
+        self,
+        data: xr.DataArray | Grid | ArrayLike,
+        coordinates: Any = None,
+        *,
+        replace: bool = False,
+        window: int | None = None,
+        max_rank: int | None = None,
+    ) -> Model:
+        """The model with new slices along its last level, and the same settings.
+
+        It equals a fit of all slices with these settings, whatever the order in which they come.
+        An update touches the new slices only; the factor of the last level is worked out when an
+        answer first needs it.
+
+        Parameters
+        ----------
+        data
+            Slices with the model's dimensions, NaN where cells are missing; a DataArray with one
+            slice may have its coordinate as a scalar.
+        coordinates
+            Coordinates of the slices along the last level, where `data` is an array of numbers.
+        replace
+            Whether slices may take the place of those at the same coordinates; else that is an
+            error.
+        window
+            How many slices to keep at most: those of the largest coordinates.
+        max_rank
+            How many slices to keep at most, over the whole history: those go whose coordinates
+            the others span best (approximate linear dependency). What that costs is in
+            ``origin["thinned"]``.
+
+        Examples
+        --------
+        >>> from dkrls_cli import fit
+        >>> x, t = np.linspace(0, 3, 20), np.arange(30.0)
+        >>> values = np.outer(np.sin(x), np.cos(t / 4))
+        >>> model = fit(values[:, :29], {"x": x, "t": t[:29]})
+        >>> model.update(values[:, 29:], t[29:]).cascade.shape
+        (20, 30)
+        """
+        from dkrls_cli.updating import updated
+
+        values, new = self._new_slices(data, coordinates)
+        held = updated(self._held(), values, new, replace_old=replace, window=window)
+        count = int(self.origin.get("slices_added", 0)) + new.size
+        model = self._holding(held, {"slices_added": count})
+        return model if max_rank is None else model.thinned(max_rank)
+
+    def thinned(self, max_rank: int) -> Model:
+        """The model without the slices that the others span best, until so many are left."""
+        from dkrls_cli.updating import thinned
+
+        held, thinning = thinned(self._held(), max_rank)
+        if thinning is None:
+            return self
+        return self._holding(held, {"thinned": thinning.after(self.origin.get("thinned"))})
+
+    def surprise(self, data: xr.DataArray | Grid | ArrayLike, coordinates: Any = None) -> Surprise:
+        """How far new slices are from what the model predicts, before it learns them."""
+        from dkrls_cli.updating import Surprise
+
+        values, new = self._new_slices(data, coordinates)
+        queries = list(self.cascade.coordinates)
+        queries[self.grows] = new.numbers
+        missed = self.cascade.predict(queries) - values
+        promised = self.variance(queries)
+        seen = np.isfinite(missed) & (promised > 0)
+        return Surprise.of(missed[seen], promised[seen])
+
+    def _new_slices(
+        self, data: xr.DataArray | Grid | ArrayLike, coordinates: Any
+    ) -> tuple[Array, Axis]:
+        """Values with the axes of the model, and their coordinates along the one that grows."""
+        from dkrls_cli.alignment import aligned, plain_slices
+
+        if is_labelled(data):
+            labelled = from_data_array(data, keep=self.hierarchy[-1])
+            data = dataclasses.replace(labelled, values=as_numbers(labelled.values, "values"))
+        if not isinstance(data, Grid):
+            return plain_slices(as_numbers(data, "values"), coordinates, self.axes, self.grows)
+        if coordinates is not None:
+            raise SettingError("Coordinates were given for data that has its own.")
+        return aligned(data, self.axes, self.grows, self.attrs)
+
+    def _held(self) -> Held:
+        from dkrls_cli.updating import Held
+
+        growing = Growing(self.cascade, self.grows, self.shelf)
+        return Held(growing, self.axes[self.grows], self.unobserved, self.known_bars)
+
+    def _holding(self, held: Held, facts: Attributes) -> Model:
+        """The model with other slices."""
+        axes = list(self.axes)
+        axes[self.grows] = held.axis
+        notes = {"notes": list(held.notes)} if held.notes else {}
+        known = {key: value for key, value in self.origin.items() if key != "notes"}
+        return Model(
+            held.growing.cascade,
+            tuple(axes),
+            self.hierarchy,
+            held.bars,
+            self.name,
+            self.attrs,
+            self.style,
+            {**known, **facts, **notes},
+            None if isinstance(held.bars, GapBars) else held.unobserved,
+            held.growing.shelf,
+        )
+
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
         """Write the model file, whole or not at all."""
         header, arrays = record(self.cascade)
@@ -196,108 +357,8 @@ class Model:
             "hierarchy": list(self.hierarchy),
             "axes": [axis_record(axis) for axis in self.axes],
         }
-        modelfile.write(path, header, {**arrays, **distance}, overwrite=overwrite)
-
-
-def fit(
-    data: xr.DataArray | Grid | ArrayLike,
-    coordinates: Mapping[str, ArrayLike] | Sequence[ArrayLike] | None = None,
-    levels: Sequence[Level] | Sequence[str] | None = None,
-    *,
-    kernel: Setting[str] = "auto",
-    sigma: Setting[float | str] = "auto",
-    ridge: Setting[float | str] = "auto",
-    period: Setting[float | str | None] = "auto",
-    noise: str = "auto",
-    missing: str = "model",
-    mean: float | str = "auto",
-    compact: bool = False,
-    dtype: str = "float64",
-    folds: int | None = None,
-    origin: Attributes = NO_ATTRIBUTES,
-    watch: Watch | None = None,
-) -> Model:
-    """Train a model of a grid.
-
-    Parameters
-    ----------
-    data
-        An xarray.DataArray with its coordinates and attributes, or an array of numbers.
-    coordinates
-        For an array of numbers: a coordinate vector per axis, by name or in order. Without, the
-        positions 0, 1, 2, ...
-    levels
-        The hierarchy from level 0 to the last: names of dimensions, or whole levels. Without,
-        the dimensions in the order of the data, a time-like one last.
-    kernel, sigma, ridge, period
-        Settings of the levels: one value for all, or a mapping from dimension to value.
-        ``auto`` chooses by leaving slices out, see :mod:`dkrls_cli.tuning`; the period is that of
-        the circle the coordinates close, if they do.
-    noise
-        ``level``: a ridge per level, the paper's. ``joint``: one ridge over the whole grid.
-        ``auto``: level on complete grids, joint where cells are missing.
-    missing
-        ``model``: fit through missing cells (NaN), coordinates without any observed cell dropped.
-        ``error``: refuse them.
-    mean
-        What answers fall back to far from data: a number, or ``auto``, the mean of the data.
-    compact, dtype
-        See :func:`dkrls_cli.cascade.fit`.
-    folds
-        Choose by leaving so many blocks of neighbours out instead of single slices: for answers
-        in gaps much wider than the steps of the data.
-    origin
-        Anything worth remembering about where the data came from.
-    watch
-        Called with the name of a dimension and all that was tried for it, on complete grids.
-
-    Examples
-    --------
-    >>> x, d = np.linspace(0, 3, 30), np.linspace(0, 5, 40)
-    >>> model = fit(np.outer(np.sin(x), np.cos(d)), {"x": x, "d": d}, sigma={"x": 1.0, "d": 1.5})
-    >>> [level.kernel.sigma for level in model.levels]
-    [1.0, 1.5]
-    """
-    from dkrls_cli.settings import read_wishes
-    from dkrls_cli.training import Training, train, train_through_gaps, without_lost_slices
-
-    grid = _grid(data, coordinates)
-    told: list[str] = []
-    share = 0.0
-    if missing not in ("model", "error"):
-        raise SettingError(f"Invalid missing '{missing}'. Choose model or error.")
-    if missing == "error":
-        grid.refuse_missing()
-    elif not grid.is_complete:
-        share = float(np.isnan(grid.values).mean())
-        grid, told = without_lost_slices(grid)
-    complete = grid.is_complete
-    if folds is not None and not complete:
-        raise SettingError("Folds are for complete grids: here cells like the gaps are left out.")
-    wishes = read_wishes(
-        grid.axes,
-        levels,
-        kernel=kernel,
-        sigma=sigma,
-        ridge=ridge,
-        period=period,
-        noise=noise,
-        complete=complete,
-    )
-    centre = None if mean == "auto" else float(mean)
-    how = Training(centre, compact, _storage(dtype), folds, watch, share)
-    trained = (train if complete else train_through_gaps)(grid, wishes, how)
-    about = {**origin, **trained.facts, **({"dropped_coordinates": told} if told else {})}
-    return Model(
-        trained.cascade,
-        grid.axes,
-        wishes.hierarchy,
-        trained.bars,
-        grid.name,
-        grid.attrs,
-        grid.style,
-        about,
-    )
+        filled = {} if self.filled is None else {"filled": np.packbits(self.filled)}
+        modelfile.write(path, header, {**arrays, **distance, **filled}, overwrite=overwrite)
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
@@ -314,36 +375,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
         style, hierarchy = Style(**from_json(header["style"])), tuple(header["hierarchy"])
         bars = bars_from(header["bars"], arrays, trained.shape)
-        return Model(trained, axes, hierarchy, bars, header["name"], attrs, style, origin)
+        filled = filled_from(arrays, trained.shape)
+        return Model(trained, axes, hierarchy, bars, header["name"], attrs, style, origin, filled)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ModelFileError(f"'{path}' is damaged ({error}). Fit the model again.") from None
-
-
-def _grid(
-    data: xr.DataArray | Grid | ArrayLike,
-    coordinates: Mapping[str, ArrayLike] | Sequence[ArrayLike] | None,
-) -> Grid:
-    if is_labelled(data):
-        labelled = from_data_array(data)
-        data = replace(labelled, values=as_numbers(labelled.values, "values"))
-    if isinstance(data, Grid):
-        if coordinates is not None:
-            raise SettingError("Coordinates were given for data that has its own.")
-        return data
-    values = as_numbers(data, "values")
-    if coordinates is None:
-        return Grid(values, tuple(index_axis(f"dim_{i}", n) for i, n in enumerate(values.shape)))
-    if not isinstance(coordinates, Mapping):
-        coordinates = {f"dim_{i}": c for i, c in enumerate(coordinates)}
-    axes = tuple(axis_of(name, c) for name, c in coordinates.items())
-    if values.shape != tuple(axis.size for axis in axes):
-        sizes = " x ".join(f"{axis.name} {axis.size}" for axis in axes)
-        raise InputError(f"Values of shape {values.shape} do not fit coordinates {sizes}.")
-    return Grid(values, axes)
-
-
-def _storage(dtype: str) -> type[np.floating[Any]]:
-    types: dict[str, type[np.floating[Any]]] = {"float64": np.float64, "float32": np.float32}
-    if dtype not in types:
-        raise SettingError(f"Invalid storage '{dtype}'. It must be float64 or float32.")
-    return types[dtype]

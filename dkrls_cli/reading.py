@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.axes import Axis, index_axis, number_axis
+from dkrls_cli.axes import Axis, calendar_of, index_axis, like, number_axis
 from dkrls_cli.datasets import axis_in, dataset_at, open_dataset, scalars_in
 from dkrls_cli.errors import InputError
 from dkrls_cli.grid import Style
 from dkrls_cli.settings import hierarchy_of, is_time
 from dkrls_cli.sources import Source, expand, kind_of
 from dkrls_cli.tables import read_table
-
-if TYPE_CHECKING:
-    pass
-
-_GREGORIAN = ("gregorian", "proleptic_gregorian")  # joined, dates of today agree
 
 
 def open_source(
@@ -63,25 +58,6 @@ def has_variable(inputs: Sequence[str], name: str) -> bool:
         return False
     with dataset_at(path) as dataset:
         return name in dataset.data_vars
-
-
-def like(theirs: Axis, own: Axis) -> Any:
-    """Coordinates of another file in the terms of our axis."""
-    kinds = [(axis.time is None, axis.labels is None) for axis in (theirs, own)]
-    counted = [axis.units for axis in (theirs, own) if " since " in axis.units.lower()]
-    if kinds[0] != kinds[1] or (own.time is None and len(set(counted)) > 1):
-        raise InputError(
-            f"Coordinates of '{own.name}' are of another kind there ({_kind_text(theirs)}) than "
-            f"here ({_kind_text(own)})."
-        )
-    if own.time is not None and theirs.time is not None:
-        same = theirs.time == own.time
-        return theirs.numbers if same else own.time.numbers(theirs.time.texts(theirs.numbers))
-    return theirs.texts if own.labels is not None else theirs.plain
-
-
-def _kind_text(axis: Axis) -> str:
-    return "text labels" if axis.labels is not None else axis.units or "numbers"
 
 
 def _all_axes(path: str) -> list[Axis]:
@@ -175,7 +151,7 @@ def _joined_axis(axes: Sequence[Axis]) -> Axis:
         return index_axis(first.name, sum(axis.size for axis in axes))
     if first.turn is not None or first.labels is not None:
         raise InputError(f"Files can be joined along time or numbers, not along '{first.name}'.")
-    calendars = list(dict.fromkeys(_calendar(axis) for axis in axes))
+    calendars = list(dict.fromkeys(calendar_of(axis) for axis in axes))
     if len(calendars) > 1:
         raise InputError(f"The files count '{first.name}' by calendars {' and '.join(calendars)}.")
     numbers = np.concatenate([np.asarray(like(axis, first), np.float64) for axis in axes])
@@ -189,11 +165,6 @@ def _joined_axis(axes: Sequence[Axis]) -> Axis:
             "one. Give each once."
         )
     return joined
-
-
-def _calendar(axis: Axis) -> str:
-    name = axis.time.calendar if axis.time else "none"
-    return "standard" if name in _GREGORIAN else name
 
 
 def _check_alike(first: Source, other: Source, path: str, last: str) -> None:

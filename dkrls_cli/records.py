@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from dkrls_cli.gapbars import Bars, GapBars
 from dkrls_cli.kernels import Array, Kernel
 from dkrls_cli.levels import Level
 from dkrls_cli.spectral import Spectrum
+from dkrls_cli.tensors import Mask
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -28,7 +30,7 @@ def record(cascade: Cascade) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "mean": cascade.mean,
         "levels": [_level_record(level) for level in cascade.levels],
     }
-    arrays: dict[str, NDArray[Any]] = {"core": cascade.core}
+    arrays: dict[str, NDArray[Any]] = {"core": np.ascontiguousarray(cascade.core)}
     for i, spectrum in enumerate(cascade.spectra):
         arrays[f"coordinates_{i}"] = cascade.coordinates[i]
         arrays[f"spectrum_{i}"] = spectrum.values
@@ -111,6 +113,16 @@ def bars_from(header: Mapping[str, Any], arrays: Arrays, shape: tuple[int, ...])
     if distance.shape != shape:
         raise ValueError("distances do not fit the grid")
     return GapBars(distance, header["scale"], header["power"], header["error"])
+
+
+def filled_from(arrays: Arrays, shape: tuple[int, ...]) -> Mask | None:
+    """Which cells were missing and are filled, if any was recorded."""
+    if "filled" not in arrays:
+        return None
+    count = math.prod(shape)
+    if arrays["filled"].shape != ((count + 7) // 8,):
+        raise ValueError("filled cells do not fit the grid")
+    return np.unpackbits(arrays["filled"], count=count).astype(bool).reshape(shape)
 
 
 def axis_record(axis: Axis) -> dict[str, Any]:

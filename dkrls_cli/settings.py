@@ -66,7 +66,7 @@ class Wishes:
 
 def read_wishes(
     axes: Sequence[Axis],
-    levels: Sequence[Level] | Sequence[str] | None = None,
+    levels: Sequence[Level | str] | None = None,
     *,
     kernel: Setting[str] = "auto",
     sigma: Setting[float | str] = "auto",
@@ -83,9 +83,10 @@ def read_wishes(
     """
     dims = [axis.name for axis in axes]
     whole = {level.name: level for level in levels or () if isinstance(level, Level)}
+    joint = noise == "joint" or not complete
     settings = {"kernel": kernel, "sigma": sigma, "ridge": ridge, "period": period}
     for name, setting in settings.items():
-        _check_setting(name, setting, dims, whole)
+        _check_setting(name, setting, dims, {} if name == "ridge" and joint else whole)
     if noise not in ("auto", "level", "joint"):
         raise SettingError(f"Unknown kind of noise '{noise}'. Choose level, joint or auto.")
     if noise == "level" and not complete:
@@ -93,7 +94,6 @@ def read_wishes(
             "Cells are missing, and through gaps there is one joint ridge only: leave noise auto, "
             "or fill the gaps first."
         )
-    joint = noise == "joint" or not complete
     if joint and isinstance(ridge, Mapping):
         raise SettingError("A joint ridge is one number for the whole grid: give no dimension.")
 
@@ -152,9 +152,7 @@ def is_time(axis: Axis) -> bool:
     return axis.time is not None or marked or named
 
 
-def hierarchy_of(
-    axes: Sequence[Axis], levels: Sequence[Level] | Sequence[str] | None
-) -> tuple[str, ...]:
+def hierarchy_of(axes: Sequence[Axis], levels: Sequence[Level | str] | None) -> tuple[str, ...]:
     """Names from level 0 to the last."""
     dims = [axis.name for axis in axes]
     if levels is None:

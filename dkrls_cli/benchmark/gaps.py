@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dkrls_cli import model
+from dkrls_cli import fitting
 from dkrls_cli.axes import Axis
 from dkrls_cli.benchmark.cases import horizontal, in_order
 from dkrls_cli.benchmark.fillers import FILLERS, Holes
@@ -108,7 +108,7 @@ def attempt(method: str, case: Gappy) -> Outcome:
 def _ours(case: Gappy) -> Outcome:
     seen, truth = case.seen, case.truth.values[case.hidden]
     start = perf_counter()
-    trained = model.fit(seen)
+    trained = fitting.fit(seen)
     queries = [axis.numbers for axis in seen.axes]
     answers = trained.cascade.predict(queries)[case.hidden]
     seconds = perf_counter() - start

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
-from dkrls_cli import model
+from dkrls_cli import fitting
 from dkrls_cli.benchmark.cases import KINDS, Case, cases_of
 from dkrls_cli.benchmark.race import NONE, OURS, Outcome, Race, scored, share
 from dkrls_cli.benchmark.rivals import RIVALS, Problem, laid_out, problem_of
@@ -24,7 +24,7 @@ def attempt(method: str, case: Case) -> Outcome:
 def _ours(case: Case) -> Outcome:
     queries = case.queries
     start = perf_counter()
-    trained = model.fit(case.train)
+    trained = fitting.fit(case.train)
     answers = trained.cascade.predict(queries)
     seconds = perf_counter() - start
     spread = trained.variance(queries)

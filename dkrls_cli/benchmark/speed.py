@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dkrls_cli import model
+from dkrls_cli import fitting
 from dkrls_cli.axes import axis_of
 from dkrls_cli.benchmark.machine import seconds
 from dkrls_cli.benchmark.paper import PAPER_SIGMAS, paper_3d, paper_3d_split
@@ -119,8 +119,8 @@ def tuning(repeats: int = 5) -> Iterator[Measure]:
     with threadpool_limits(limits=1):
         problem = problem_of(values, train, dict(enumerate(held)))
         splines = seconds(partial(spline, problem, 5), repeats)
-        tuned = seconds(lambda: model.fit(values, named), repeats)
-        whole = seconds(lambda: model.fit(large_values, cubes), 3)
+        tuned = seconds(lambda: fitting.fit(values, named), repeats)
+        whole = seconds(lambda: fitting.fit(large_values, cubes), 3)
         alone = seconds(lambda: fit(large_values, [cube] * 3, levels((1, 1, 1), 1e-10)), 3)
     yield Measure("tuning and fit, 116 x 120 x 80", tuned / splines, "x quintic splines")
     yield Measure("tuning and fit, 200^3", whole / alone, "x the fit alone")

@@ -100,7 +100,7 @@ def fit_settings(
     compact: bool,
     float32: bool,
 ) -> dict[str, Any]:
-    """The options of a fit as the arguments of :func:`dkrls_cli.model.fit`."""
+    """The options of a fit as the arguments of :func:`dkrls_cli.fitting.fit`."""
     return {
         "levels": opt.names(levels),
         "kernel": opt.setting(kernel, "--kernel"),
@@ -143,7 +143,7 @@ def trained(
     grid: Grid, settings: dict[str, Any], threads: int | None, inputs: list[str], report: Report
 ) -> tuple[Model, float]:
     """The model, and the seconds it took."""
-    from dkrls_cli.model import fit as fit_model
+    from dkrls_cli.fitting import fit as fit_model
     from dkrls_cli.spectral import blas_threads
 
     defaults = fit_settings(None, None, None, None, None, "auto", "model", None, False, False)

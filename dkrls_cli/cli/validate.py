@@ -173,8 +173,8 @@ def against_model(
     """Metrics of a model on the cells of a grid."""
     import numpy as np
 
+    from dkrls_cli.axes import like
     from dkrls_cli.model import load_model
-    from dkrls_cli.reading import like
 
     model = load_model(path)
     source = opened(inputs, var or _same_name(inputs, model), None, report)
@@ -261,7 +261,7 @@ def _one_holdout(
 ) -> tuple[dict[str, float], list[dict[str, Any]]]:
     import numpy as np
 
-    from dkrls_cli.model import fit as fit_model
+    from dkrls_cli.fitting import fit as fit_model
     from dkrls_cli.splits import Split, random_split
 
     rng = np.random.default_rng(seed)
