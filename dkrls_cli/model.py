@@ -328,8 +328,6 @@ class Model:
         """The model with other slices."""
         axes = list(self.axes)
         axes[self.grows] = held.axis
-        notes = {"notes": list(held.notes)} if held.notes else {}
-        known = {key: value for key, value in self.origin.items() if key != "notes"}
         return Model(
             held.growing.cascade,
             tuple(axes),
@@ -338,10 +336,20 @@ class Model:
             self.name,
             self.attrs,
             self.style,
-            {**known, **facts, **notes},
+            {**self.origin, **facts, **self._gap_facts(held, axes)},
             None if isinstance(held.bars, GapBars) else held.unobserved,
             held.growing.shelf,
         )
+
+    def _gap_facts(self, held: Held, axes: Sequence[Axis]) -> dict[str, Any]:
+        """What is missing, and how well it is solved for."""
+        from dkrls_cli.training import missing_facts, solve_notes
+
+        if held.done is None or held.unobserved is None:
+            return {}
+        known = {"settings_tried": 0, **self.origin.get("missing", {})}
+        found = missing_facts(~held.unobserved, axes, self.grows, held.done)
+        return {"missing": known | found, "notes": solve_notes(held.done)}
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
         """Write the model file, whole or not at all."""

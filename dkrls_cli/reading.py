@@ -34,6 +34,22 @@ def open_source(
     return without_repeats(_joined(sources, paths, levels))
 
 
+def open_slices(
+    inputs: Sequence[str], var: str | None, hierarchy: Sequence[str], likely: str
+) -> Source:
+    """Slices along the last level of a hierarchy, one or more, in one file or in several."""
+    paths = [path for given in inputs for path in expand(given)]
+    last = hierarchy[-1]
+
+    def opened(path: str) -> Source:
+        if var is None and kind_of(path) != "table" and has_variable([path], likely):
+            return _open(path, likely, hierarchy, lambda axis: axis.name == last)
+        return _open(path, var, hierarchy, lambda axis: axis.name == last, likely)
+
+    sources = [opened(path) for path in paths]
+    return without_repeats(_joined(sources, paths, hierarchy) if sources[1:] else sources[0])
+
+
 def open_file(path: str, var: str | None = None, levels: Sequence[str] | None = None) -> Source:
     """One variable of one file, all of it."""
     return _open(path, var, levels, lambda _: False)
@@ -80,12 +96,16 @@ def _role(axis: Axis) -> str:
 
 
 def _open(
-    path: str, var: str | None, levels: Sequence[str] | None, grows: Callable[[Axis], bool]
+    path: str,
+    var: str | None,
+    levels: Sequence[str] | None,
+    grows: Callable[[Axis], bool],
+    likely: str | None = None,
 ) -> Source:
     """A variable of a file; an axis that `grows` is kept even if it has one coordinate."""
     if kind_of(path) != "table":
         return open_dataset(path, var, grows)
-    grid, told = read_table(path, var, levels)
+    grid, told = read_table(path, var, levels, likely=likely)
     notes = [note.removesuffix(".") for note in told]
     return Source(
         grid.axes, grid.name, grid.attrs, Style(), "float64", lambda: grid.values, notes=notes

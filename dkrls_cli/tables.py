@@ -100,7 +100,11 @@ class _Layout:
 
 
 def read_table(
-    path: str, var: str | None = None, dims: Sequence[str] | None = None
+    path: str,
+    var: str | None = None,
+    dims: Sequence[str] | None = None,
+    *,
+    likely: str | None = None,
 ) -> tuple[Grid, list[str]]:
     """A grid from a CSV file (``-``: standard input), gzipped or not; and what was decided.
 
@@ -114,13 +118,18 @@ def read_table(
     dims
         The dimensions, in the order wanted: columns of a long table; or the first column of a
         wide table and a name for what its header holds.
+    likely
+        Besides known dimensions: the column of values, if it is there and `var` names none.
 
     Returns
     -------
     The grid, NaN where a row or a value is missing, and notes to the user, a sentence each.
     Coordinates that are all numbers or all ISO dates are sorted, texts stay in order of appearance.
     """
-    layout = _layout(_read(path), var, dims)
+    table = _read(path)
+    if var is None and likely in table.names:
+        var = likely
+    layout = _layout(table, var, dims)
     grid = _grid(layout)
     return grid, layout.notes + [note for axis in grid.axes for note in _mixed_labels(axis)]
 

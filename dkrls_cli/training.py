@@ -16,12 +16,13 @@ from dkrls_cli.checks import check_axis, check_ridges, checked_gaps, checked_val
 from dkrls_cli.choosing import Watch, choose_levels
 from dkrls_cli.errorbars import calibrate
 from dkrls_cli.gapbars import Bars, gap_bars
-from dkrls_cli.gaps import complete, empty_slices
+from dkrls_cli.gaps import Completed, complete, empty_slices
 from dkrls_cli.grid import Grid
 from dkrls_cli.holdout import Pattern, pattern
 from dkrls_cli.kernels import Kernel
 from dkrls_cli.levels import Level
 from dkrls_cli.settings import Wish, Wishes
+from dkrls_cli.tensors import Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +92,7 @@ def train(grid: Grid, wishes: Wishes, how: Training) -> Trained:
         compact=how.compact,
         dtype=how.dtype,
     )
-    facts = {"notes": list(chosen.warnings)} if chosen.warnings else {}
-    return Trained(trained, calibrate(trained), facts)
+    return Trained(trained, calibrate(trained), {"notes": list(chosen.warnings)})
 
 
 def train_through_gaps(grid: Grid, wishes: Wishes, how: Training) -> Trained:
@@ -116,15 +116,8 @@ def train_through_gaps(grid: Grid, wishes: Wishes, how: Training) -> Trained:
         dtype=how.dtype,
     )
     last = [axis.name for axis in grid.axes].index(wishes.hierarchy[-1])
-    missing = {
-        "share": how.missing,
-        **_words(pattern(observed, last), grid.axes, last),
-        "settings_tried": chosen.tried,
-        "iterations": done.iterations,
-        "residual": done.residual,
-    }
-    notes = [] if done.converged else [_not_converged(done.iterations, done.residual)]
-    facts = {"missing": missing, **({"notes": notes} if notes else {})}
+    missing = missing_facts(observed, grid.axes, last, done) | {"settings_tried": chosen.tried}
+    facts = {"missing": missing | {"share": how.missing}, "notes": solve_notes(done)}
     return Trained(trained, gap_bars(coordinates, kernels, observed, chosen), facts)
 
 
@@ -136,6 +129,18 @@ def _wanted(axis: Axis, wish: Level | Wish) -> gapfit.Wanted:
         wanted = gapfit.Wanted(wish.family, wish.sigma, wish.period)
     check_axis(axis.numbers, Level(axis.name, Kernel(period=wanted.period)))
     return wanted
+
+
+def missing_facts(
+    observed: Mask, axes: Sequence[Axis], last: int, done: Completed
+) -> dict[str, Any]:
+    """What is missing of a grid, and how well it is solved for."""
+    return {
+        "share": 1.0 - float(observed.mean()),
+        **_words(pattern(observed, last), axes, last),
+        "iterations": done.iterations,
+        "residual": done.residual,
+    }
 
 
 def _words(found: Pattern, axes: Sequence[Axis], last: int) -> dict[str, Any]:
@@ -150,8 +155,11 @@ def _words(found: Pattern, axes: Sequence[Axis], last: int) -> dict[str, Any]:
     return {"pattern": ", ".join(told), "typical_gap": typical}
 
 
-def _not_converged(iterations: int, residual: float) -> str:
-    return (
-        f"the missing cells are solved for to {residual:.2g} only, in {iterations} steps; "
-        "a larger --ridge or a shorter --sigma solves better"
-    )
+def solve_notes(done: Completed) -> list[str]:
+    """What to warn of, if missing cells were not solved for as well as they should be."""
+    if done.converged:
+        return []
+    return [
+        f"the missing cells are solved for to {done.residual:.2g} only, in {done.iterations} "
+        "steps; a larger --ridge or a shorter --sigma solves better"
+    ]

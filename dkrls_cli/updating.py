@@ -47,15 +47,15 @@ class Held:
         Cells that were missing and are filled, in the shape of the grid; None: there is none.
     bars
         What error bars are made from; None where they are to be calibrated anew.
-    notes
-        What is worth a warning.
+    done
+        How missing cells were solved for, if there are any.
     """
 
     growing: Growing
     axis: Axis
     unobserved: Mask | None
     bars: Bars | None
-    notes: tuple[str, ...] = ()
+    done: Completed | None = None
 
     @property
     def kernel(self) -> Kernel:
@@ -184,7 +184,7 @@ def _under_level_ridges(
     together = known.grown(coordinates[gaps], done.values)
     places = np.argsort(np.concatenate([whole, gaps]))[np.argsort(by_age)]
     unobserved = np.moveaxis(lost, 0, growing.axis)
-    return Held(together.taken(places), axis, unobserved, None, _warnings(done))
+    return Held(together.taken(places), axis, unobserved, None, done)
 
 
 def _under_joint_ridge(held: Held, values: Array, axis: Axis, source: Indices, lost: Mask) -> Held:
@@ -207,7 +207,7 @@ def _under_joint_ridge(held: Held, values: Array, axis: Axis, source: Indices, l
         dtype=trained.core.dtype,
     )
     bars = _gap_bars(held, distance(nodes, kernels, ~unobserved, ridge))
-    return Held(Growing(solved, growing.axis), axis, unobserved, bars, _warnings(done))
+    return Held(Growing(solved, growing.axis), axis, unobserved, bars, done)
 
 
 def _gap_bars(held: Held, away: Array) -> GapBars:
@@ -216,14 +216,6 @@ def _gap_bars(held: Held, away: Array) -> GapBars:
     if isinstance(known, Calibration):
         return GapBars(away, float(known.scales[0]), 1.0, float(known.errors[0]))
     return replace(known, distance=away)
-
-
-def _warnings(done: Completed) -> tuple[str, ...]:
-    if done.converged:
-        return ()
-    return (
-        f"the missing cells are solved for to {done.residual:.2g} only, in {done.iterations} steps",
-    )
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ ROOMS = [
     "rows",
     "tables",
     "modelfile",
+    "locking",
     "records",
     "model",
     "fitting",

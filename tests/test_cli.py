@@ -22,7 +22,7 @@ from shell import ROOT, dkrls, refusal, spawn
 
 DAYS = np.arange(0.0, 60, 5)
 SINCE = {"units": "days since 2020-01-01", "calendar": "standard", "standard_name": "time"}
-COMMANDS = ("fit", "predict", "fill", "validate", "info", "bench")
+COMMANDS = ("fit", "predict", "fill", "update", "validate", "info", "bench")
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +91,7 @@ def asked(model: Path, *at: str, dim: str) -> list[str]:
             "time=2020-01-01T00:00:2020-01-01T12:00:6H",
             [f"2020-01-01T{h}:00" for h in ("00", "06", "12")],
         ),
+        ("time=2020-01-02T06:30:00", ["2020-01-02T06:30"]),
         ("time=all", None),
     ],
 )

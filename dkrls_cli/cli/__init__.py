@@ -13,6 +13,7 @@ from dkrls_cli.cli.fill import fill
 from dkrls_cli.cli.fit import fit
 from dkrls_cli.cli.info import info
 from dkrls_cli.cli.predict import predict
+from dkrls_cli.cli.update import update
 from dkrls_cli.cli.validate import validate
 
 app = typer.Typer(
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.command()(fit)
 app.command()(predict)
 app.command()(fill)
+app.command()(update)
 app.command()(validate)
 app.command()(info)
 app.add_typer(bench)

@@ -62,11 +62,12 @@ def missing_words(model: Model) -> dict[str, str]:
     known = model.origin.get("missing")
     if not known:
         return {}
+    tried = known["settings_tried"]
     return {
         "missing": f"{100 * known['share']:.3g} % of the cells: {known['pattern']}",
         "typical gap": known["typical_gap"],
-        "solved": f"to {known['residual']:.2g} in {known['iterations']} steps, "
-        f"after {known['settings_tried']} settings tried",
+        "solved": f"to {known['residual']:.2g} in {known['iterations']} steps"
+        + (f", after {tried} settings tried" if tried else ""),
     }
 
 

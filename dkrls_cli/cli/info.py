@@ -102,7 +102,7 @@ def tell(model: Model, path: Path, report: Report) -> None:
         words["dropped"] = f"{model.cascade.dropped:.3g} of the energy"
     words |= missing_words(model)
     for key, value in model.origin.items():
-        if key != "missing":
+        if key != "missing" and value != []:
             words[key.replace("_", " ")] = _flat(value)
     report.result({**facts, "levels": rows}, f"{pairs(words)}\n\n{table(rows)}")
 

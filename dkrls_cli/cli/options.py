@@ -79,6 +79,20 @@ Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads for matrix products. Default: OMP_NUM_THREADS.")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Let slices take the place of those at their coordinate.")
+]
+Window = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Keep the last N slices only.")
+]
+MaxRank = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Keep N slices that span the others; says the cost."),
+]
+Wait = Annotated[
+    float,
+    typer.Option(min=0.0, metavar="S", help="Seconds to wait for another update of the file."),
+]
 Smooth = Annotated[
     bool,
     typer.Option("--smooth", help="Ask the model at training coordinates too: denoised values."),

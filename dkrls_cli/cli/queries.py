@@ -64,7 +64,9 @@ def _dates(axis: Axis, spec: str) -> Any:
 
 
 def _date_numbers(dim: str, scale: TimeScale, spec: str) -> Array:
-    match = _DATE_RANGE.fullmatch(spec)
+    words = [word.strip() for word in spec.split(",")]
+    dates = all(re.fullmatch(_TIME, word) for word in words)  # 2020-01-01T12:30:00 is no range
+    match = None if dates else _DATE_RANGE.fullmatch(spec)
     if match:
         start, stop, step = match.groups()
         numbers = scale.steps(start, stop, step)
@@ -73,8 +75,7 @@ def _date_numbers(dim: str, scale: TimeScale, spec: str) -> Array:
                 f"--at {dim}={spec}: steps of {step} do not lead from {start} to {stop}."
             )
         return numbers
-    words = [word.strip() for word in spec.split(",")]
-    if not all(re.fullmatch(_TIME, word) for word in words) and ":" in spec and "T" not in spec:
+    if not dates and ":" in spec and "T" not in spec:
         raise SettingError(f"--at {dim}={spec} is no range of dates: start:stop:step, step 7D.")
     return scale.numbers(words)
 
