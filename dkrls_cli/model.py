@@ -274,9 +274,21 @@ class Model:
         >>> model.update(values[:, 29:], t[29:]).cascade.shape
         (20, 30)
         """
+        values, new = self._new_slices(data, coordinates)
+        return self.learn(values, new, replace=replace, window=window, max_rank=max_rank)
+
+    def learn(
+        self,
+        values: Array,
+        new: Axis,
+        *,
+        replace: bool = False,
+        window: int | None = None,
+        max_rank: int | None = None,
+    ) -> Model:
+        """As :meth:`update`, of slices that are in the terms of the model already."""
         from dkrls_cli.updating import updated
 
-        values, new = self._new_slices(data, coordinates)
         held = updated(self._held(), values, new, replace_old=replace, window=window)
         count = int(self.origin.get("slices_added", 0)) + new.size
         model = self._holding(held, {"slices_added": count})
@@ -318,11 +330,15 @@ class Model:
             raise SettingError("Coordinates were given for data that has its own.")
         return aligned(data, self.axes, self.grows, self.attrs)
 
+    @property
+    def growing(self) -> Growing:
+        """The cascade, and the axis along which it grows."""
+        return Growing(self.cascade, self.grows, self.shelf)
+
     def _held(self) -> Held:
         from dkrls_cli.updating import Held
 
-        growing = Growing(self.cascade, self.grows, self.shelf)
-        return Held(growing, self.axes[self.grows], self.unobserved, self.known_bars)
+        return Held(self.growing, self.axes[self.grows], self.unobserved, self.known_bars)
 
     def _holding(self, held: Held, facts: Attributes) -> Model:
         """The model with other slices."""

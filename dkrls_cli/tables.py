@@ -297,7 +297,7 @@ def _values(column: _Column) -> Array | None:
     """The numbers of a column, NaN where missing; or None if a text is neither."""
     numbers = numbers_of(column.labels)
     if numbers is None:
-        numbers = numbers_of(["nan" if _is_missing(text) else text for text in column.labels])
+        numbers = numbers_of(["nan" if is_missing(text) else text for text in column.labels])
     if numbers is None:
         return None
     numbers[~np.isfinite(numbers)] = np.nan
@@ -309,17 +309,17 @@ def _odd(column: _Column) -> int:
     return next(
         i
         for i, text in enumerate(column.labels)
-        if not _is_missing(text) and numbers_of([text]) is None
+        if not is_missing(text) and numbers_of([text]) is None
     )
 
 
 def _axis(layout: _Layout, column: _Column) -> tuple[Axis, Integers]:
     """The axis of a column's texts, and the place on it of every row."""
     name, labels = column.name, column.labels
-    present = [text for text in labels if not _is_missing(text)]
+    present = [text for text in labels if not is_missing(text)]
     found = _number_axis(name, present) or _time_axis(layout, column, present)
     if "" in labels or (found and len(present) < len(labels)):
-        missing = next(i for i, text in enumerate(labels) if _is_missing(text))
+        missing = next(i for i, text in enumerate(labels) if is_missing(text))
         raise InputError(
             f"{layout.line(column, missing)} has '{labels[missing]}' for a coordinate of '{name}'. "
             "Expected one in every row."
@@ -370,7 +370,8 @@ def _is_coordinate(text: str) -> bool:
     return numbers_of([text]) is not None or _DATE.match(text) is not None
 
 
-def _is_missing(text: str) -> bool:
+def is_missing(text: str) -> bool:
+    """Whether a cell says that there is no value."""
     return text.lower() in _MISSING
 
 

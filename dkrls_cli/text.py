@@ -46,6 +46,8 @@ def opened(path: str) -> Iterator[TextIO]:
         ) from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{source} is damaged ({error}). Compress it again.") from None
+    except BrokenPipeError:  # of what is written meanwhile
+        raise
     except OSError as error:
         raise InputError(f"{source} cannot be read ({error.strerror}).") from None
 
@@ -57,7 +59,7 @@ def _unzipped(raw: IO[bytes]) -> IO[bytes]:
     return cast(IO[bytes], gzip.GzipFile(fileobj=seen)) if gzipped else seen
 
 
-def reader_of(stream: TextIO) -> tuple[Any, str]:
+def reader_of(stream: Iterable[str]) -> tuple[Any, str]:
     """A csv.reader of a stream, and the delimiter that its header has most of."""
     lines = _lines(stream)
     head: list[str] = []
@@ -71,7 +73,7 @@ def reader_of(stream: TextIO) -> tuple[Any, str]:
     return csv.reader(chain(head, lines), **options), delimiter
 
 
-def _lines(stream: TextIO) -> Iterator[str]:
+def _lines(stream: Iterable[str]) -> Iterator[str]:
     """Lines; comments and blank ones emptied, not left out, so that a reader counts aright."""
     quoted = False
     for line in stream:
@@ -84,7 +86,7 @@ def _lines(stream: TextIO) -> Iterator[str]:
 
 def header_of(reader: Any, source: str) -> list[str]:
     """The names of the columns."""
-    names = [name.strip() for name in next(_rows(reader, source), [])]
+    names = [name.strip() for name in next(rows_of(reader, source), [])]
     if not names:
         raise InputError(f"{source} is empty. Expected a header and rows of values below it.")
     twice = [name for name in names if names.count(name) > 1]
@@ -99,7 +101,7 @@ def batches(
     """Rows in batches, with the line of each."""
     lines: list[int] = []
     cells: list[list[str]] = []
-    for row in _rows(reader, source):
+    for row in rows_of(reader, source):
         if len(row) != width:
             raise InputError(
                 f"Line {reader.line_num} of {source} has {len(row)} cells, the header {width}. "
@@ -114,7 +116,7 @@ def batches(
         yield lines, cells
 
 
-def _rows(reader: Any, source: str) -> Iterator[list[str]]:
+def rows_of(reader: Any, source: str) -> Iterator[list[str]]:
     """Rows that are not blank."""
     try:
         yield from filter(None, reader)

@@ -79,6 +79,8 @@ def updated(held: Held, values: Array, new: Axis, *, replace_old: bool, window: 
     """
     if window is not None and window < 1:
         raise SettingError(f"Invalid window {window}. It must be 1 or above.")
+    if _just_follow(held, values, new):
+        return _followed(held, values, new, window)
     values, new = _without_empty(values, new, held.growing.axis)
     _refuse_twice(held.kernel, new)
     kept = _kept(held, new, replace_old)
@@ -86,6 +88,23 @@ def updated(held: Held, values: Array, new: Axis, *, replace_old: bool, window: 
     places = _places(together.numbers, held.axis.numbers, window)
     source = np.concatenate([kept, held.axis.size + np.arange(new.size)])[places]
     return _moved(held, values, new.numbers, together.take(places), source)
+
+
+def _just_follow(held: Held, values: Array, new: Axis) -> bool:
+    """Whether complete slices come behind complete ones, as they mostly do."""
+    if held.kernel.period is not None or isinstance(held.bars, GapBars) or _has_gaps(held, values):
+        return False
+    behind = np.concatenate([held.axis.numbers[-1:], new.numbers])
+    return all(bool((n[1:] > n[:-1]).all()) for n in (held.axis.numbers, behind))
+
+
+def _followed(held: Held, values: Array, new: Axis, window: int | None) -> Held:
+    """With slices behind; nothing but these is touched."""
+    growing, axis = held.growing.grown(new.numbers, values), held.axis.joined(new)
+    over = 0 if window is None else axis.size - window
+    if over > 0:
+        growing, axis = growing.without_first(over), axis.take(slice(over, None))
+    return Held(growing, axis, None, None)
 
 
 def _without_empty(values: Array, new: Axis, grows: int) -> tuple[Array, Axis]:

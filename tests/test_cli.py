@@ -22,7 +22,7 @@ from shell import ROOT, dkrls, refusal, spawn
 
 DAYS = np.arange(0.0, 60, 5)
 SINCE = {"units": "days since 2020-01-01", "calendar": "standard", "standard_name": "time"}
-COMMANDS = ("fit", "predict", "fill", "update", "validate", "info", "bench")
+COMMANDS = ("fit", "predict", "fill", "update", "stream", "validate", "info", "bench")
 
 
 @pytest.fixture(scope="module")

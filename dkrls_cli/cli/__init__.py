@@ -13,6 +13,7 @@ from dkrls_cli.cli.fill import fill
 from dkrls_cli.cli.fit import fit
 from dkrls_cli.cli.info import info
 from dkrls_cli.cli.predict import predict
+from dkrls_cli.cli.stream import stream
 from dkrls_cli.cli.update import update
 from dkrls_cli.cli.validate import validate
 
@@ -29,6 +30,7 @@ app.command()(fit)
 app.command()(predict)
 app.command()(fill)
 app.command()(update)
+app.command()(stream)
 app.command()(validate)
 app.command()(info)
 app.add_typer(bench)
