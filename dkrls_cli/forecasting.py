@@ -18,7 +18,7 @@ from itertools import product
 import numpy as np
 
 from dkrls_cli.growing import Growing
-from dkrls_cli.kernels import Array, Kernel, gram
+from dkrls_cli.kernels import FAMILIES, Array, Kernel, gram
 from dkrls_cli.levels import Level
 from dkrls_cli.spectral import one_blas_thread
 from dkrls_cli.tensors import along
@@ -30,12 +30,10 @@ _MEMORY = 100
 _PAST = 200
 """Slices that are looked back upon at the start."""
 
-_SHARPNESS = 3
+_SHARPNESS = 2
 """Settings are weighted by their mean square error to the power of minus this."""
 
-_ROUGH = product(("matern12", "matern32", "matern52"), (3.0, 15.0, 75.0, 400.0), (1e-4, 1e-2, 1.0))
-_SMOOTH = product(("gaussian",), (3.0, 10.0, 30.0), (1e-6, 1e-4, 1e-2))
-_SETTINGS = (*_ROUGH, *_SMOOTH)
+_SETTINGS = tuple(product(FAMILIES, (20.0, 200.0, 2000.0), (1e-6, 1e-4, 1e-2, 1.0)))
 """Families, length scales in steps, and ridges: from the last value to a mean, and to a curve."""
 
 _LEAST_RIDGE = 1e-9

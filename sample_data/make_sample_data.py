@@ -1,4 +1,4 @@
-"""Make the sample data: a formula, an ocean without and with gaps, and a row of sensors.
+"""Make the sample data: a formula, an ocean without and with gaps, sensors and their next half day.
 
 Usage: python make_sample_data.py [FOLDER]
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-EDDY_SEED, CLOUD_SEED, SENSOR_SEED = 11, 22, 33
+EDDY_SEED, CLOUD_SEED, SENSOR_SEED, LATER_SEED = 11, 22, 33, 44
 LAND_SHARE, CLOUD_SHARE = 0.22, 0.12
 FILL_VALUE = -999.0
 
@@ -210,10 +210,10 @@ def cell_bounds(centres: np.ndarray) -> np.ndarray:
     return np.stack([centres - half, centres + half], axis=1)
 
 
-def sensors() -> list[tuple[str, str, str]]:
-    """Half-hourly temperatures of twelve sensors over four days, some of them lost."""
-    rng = np.random.default_rng(SENSOR_SEED)
-    hours = np.arange(4 * 48)[:, None] / 2
+def sensors(first: int, steps: int, seed: int) -> list[tuple[str, str, str]]:
+    """Half-hourly temperatures of twelve sensors, some of them lost."""
+    rng = np.random.default_rng(seed)
+    hours = np.arange(first, first + steps)[:, None] / 2
     place = np.linspace(0, 1, 12)
     mean = 11 + 2 * place + 0.01 * hours
     amplitude = 4 + 1.5 * np.sin(np.pi * place)
@@ -253,13 +253,14 @@ def write_csv(rows: list[tuple[str, str, str]], path: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """Write the four files into the folder."""
+    """Write the five files into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     whole = ocean()
     write_netcdf(paper_2d(), folder / "paper_2d.nc")
     write_netcdf(whole, folder / "ocean.nc")
     write_netcdf(with_gaps(whole), folder / "ocean_gaps.nc")
-    write_csv(sensors(), folder / "sensors.csv")
+    write_csv(sensors(0, 4 * 48, SENSOR_SEED), folder / "sensors.csv")
+    write_csv(sensors(4 * 48, 24, LATER_SEED), folder / "sensors_next.csv")
 
 
 if __name__ == "__main__":

@@ -51,12 +51,14 @@ def test_readme_commands_run_in_order(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert len(COMMANDS) > 5
     for line in COMMANDS:
-        assert dkrls(*shlex.split(line)[1:]).exit_code == 0, line
+        command, _, given = line.partition(" < ")
+        stdin = Path(given).read_text() if given else None
+        assert dkrls(*shlex.split(command)[1:], stdin=stdin).exit_code == 0, line
 
 
 def test_readme_and_help_name_every_command():
     help_text = dkrls("--help").stdout
-    for command in ("fit", "predict", "fill", "validate", "info", "bench"):
+    for command in ("fit", "predict", "fill", "update", "stream", "validate", "info", "bench"):
         assert any(line.startswith(f"dkrls {command} ") for line in COMMANDS)
         assert command in help_text
         assert "Examples" in dkrls(command, "--help").stdout
@@ -67,7 +69,9 @@ def test_readme_documents_every_key_of_the_model_file(tmp_path):
     fit(values).save(tmp_path / "m.npz")
     values[1, 1] = np.nan
     fit(values).save(tmp_path / "gaps.npz")
-    for path in (tmp_path / "m.npz", tmp_path / "gaps.npz"):
+    whole = np.arange(12.0).reshape(3, 4)
+    fit(whole).update([[0.0], [1.0], [np.nan]], [4]).save(tmp_path / "filled.npz")
+    for path in tmp_path.glob("*.npz"):
         header, arrays = modelfile.read(path)
         for key in header:
             assert f"`header.{key}`" in README, key

@@ -34,8 +34,9 @@ def test_script_remakes_netcdf(remade: Path, name: str) -> None:
     }
 
 
-def test_script_remakes_csv(remade: Path) -> None:
-    assert (remade / "sensors.csv").read_bytes() == (FOLDER / "sensors.csv").read_bytes()
+@pytest.mark.parametrize("name", ["sensors.csv", "sensors_next.csv"])
+def test_script_remakes_csv(remade: Path, name: str) -> None:
+    assert (remade / name).read_bytes() == (FOLDER / name).read_bytes()
 
 
 def test_files_are_small() -> None:
