@@ -32,12 +32,20 @@ class Problem:
     queries: tuple[Array, ...]
 
 
+Answer = Callable[[Sequence[Array]], Array]
+"""Values on the product of query coordinates, one vector of them per dimension."""
+
+
 @dataclass(frozen=True)
 class Rival:
     """A way to interpolate, and the degree of its polynomials: it needs more samples than that."""
 
-    answer: Callable[[Problem], Array]
+    fit: Callable[[Sequence[Array], Array], Answer]
     degree: int
+
+    def answer(self, problem: Problem) -> Array:
+        """Fit and answer at once."""
+        return self.fit(problem.nodes, problem.values)(problem.queries)
 
 
 def problem_of(values: Array, nodes: Sequence[Array], queries: Mapping[int, Array]) -> Problem:
@@ -70,33 +78,48 @@ def laid_out(truth: Array, held: Sequence[int]) -> Array:
     return leading.reshape(*leading.shape[: len(held)], -1)
 
 
-def regular_grid(problem: Problem, method: str) -> Array:
-    """RegularGridInterpolator of scipy over all held-out dimensions at once."""
+def regular_grid(nodes: Sequence[Array], values: Array, method: str) -> Answer:
+    """RegularGridInterpolator of scipy over all dimensions at once, its pieces drawn on outside."""
     from scipy.interpolate import RegularGridInterpolator
 
-    interpolator = RegularGridInterpolator(problem.nodes, problem.values, method=method)
-    return np.asarray(interpolator(tuple(np.ix_(*problem.queries))))
+    interpolator = RegularGridInterpolator(
+        nodes, values, method=method, bounds_error=False, fill_value=None
+    )
+    return lambda queries: np.asarray(interpolator(tuple(np.ix_(*queries))))
 
 
-def spline(problem: Problem, degree: int) -> Array:
-    """Interpolating splines of scipy along one held-out dimension after another."""
+def spline(nodes: Sequence[Array], values: Array, degree: int) -> Answer:
+    """Interpolating splines of scipy along one dimension after another, drawn on outside.
+
+    Only the first is fitted ahead: the others, fitted to its answers, have less to go through.
+    """
     from scipy.interpolate import make_interp_spline
 
-    values = problem.values
-    for axis, (node, query) in enumerate(zip(problem.nodes, problem.queries, strict=True)):
-        values = make_interp_spline(node, values, k=degree, axis=axis)(query)
-    return values
+    first = make_interp_spline(nodes[0], values, k=degree)
+
+    def answer(queries: Sequence[Array]) -> Array:
+        answers = np.asarray(first(queries[0]))
+        for axis in range(1, len(nodes)):
+            along = make_interp_spline(nodes[axis], answers, k=degree, axis=axis)
+            answers = np.asarray(along(queries[axis]))
+        return answers
+
+    return answer
 
 
-def xarray_linear(problem: Problem) -> Array:
-    """The interp of xarray with its default method."""
+def xarray_linear(nodes: Sequence[Array], values: Array) -> Answer:
+    """The interp of xarray with its default method, drawn on outside."""
     import xarray as xr
 
-    dims = [f"d{place}" for place in range(len(problem.nodes))]
-    array = xr.DataArray(
-        problem.values, dict(zip(dims, problem.nodes, strict=True)), [*dims, "rest"]
-    )
-    return np.asarray(array.interp(dict(zip(dims, problem.queries, strict=True))).values)
+    dims = [f"d{place}" for place in range(len(nodes))]
+    rest = [f"rest{place}" for place in range(values.ndim - len(nodes))]
+    array = xr.DataArray(values, dict(zip(dims, nodes, strict=True)), [*dims, *rest])
+
+    def answer(queries: Sequence[Array]) -> Array:
+        asked = dict(zip(dims, queries, strict=True))
+        return np.asarray(array.interp(asked, kwargs={"fill_value": "extrapolate"}).values)
+
+    return answer
 
 
 # xarray's cubic is not among them: it calls the same code as cubic, along one dimension as spline3.

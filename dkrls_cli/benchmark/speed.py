@@ -18,7 +18,7 @@ from dkrls_cli import fitting
 from dkrls_cli.axes import axis_of
 from dkrls_cli.benchmark.machine import seconds
 from dkrls_cli.benchmark.paper import PAPER_SIGMAS, paper_3d, paper_3d_split
-from dkrls_cli.benchmark.rivals import problem_of, spline
+from dkrls_cli.benchmark.rivals import RIVALS, problem_of
 from dkrls_cli.cascade import Cascade, fit
 from dkrls_cli.grid import to_data_array
 from dkrls_cli.kernels import Array, Kernel
@@ -118,7 +118,7 @@ def tuning(repeats: int = 5) -> Iterator[Measure]:
     cubes = dict.fromkeys("xyz", cube)
     with threadpool_limits(limits=1):
         problem = problem_of(values, train, dict(enumerate(held)))
-        splines = seconds(partial(spline, problem, 5), repeats)
+        splines = seconds(partial(RIVALS["spline5"].answer, problem), repeats)
         tuned = seconds(lambda: fitting.fit(values, named), repeats)
         whole = seconds(lambda: fitting.fit(large_values, cubes), 3)
         alone = seconds(lambda: fit(large_values, [cube] * 3, levels((1, 1, 1), 1e-10)), 3)
