@@ -62,6 +62,8 @@ ROOMS = [
     "reading",
     "writing",
     "patching",
+    "placement",
+    "plots",
     "baselines",
     "benchmark",
     "cli",
@@ -88,6 +90,7 @@ DOORS = {
     "typer": {"cli"},
     "rich": {"cli"},
     "threadpoolctl": {"spectral", "benchmark"},
+    "matplotlib": {"plots"},
     "scipy": {"baselines", "benchmark"},
     "sklearn": {"benchmark"},
     "torch": {"benchmark"},
@@ -136,6 +139,7 @@ def test_help_needs_nothing_heavy():
     code = "import sys; from dkrls_cli.cli import app; print(sorted(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"'numpy'", "'scipy'", "'xarray'", "'multiprocessing'", "'threadpoolctl'"}
+    heavy |= {"'matplotlib'", "'sklearn'", "'torch'"}
     assert not heavy & set(re.findall(r"'\w+'", out.stdout))
 
 
