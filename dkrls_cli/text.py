@@ -178,5 +178,10 @@ def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
     return text.getvalue()
 
 
+def csv_rows(text: str) -> list[dict[str, str]]:
+    """The cells of a CSV table as `csv_text` writes it, row by row."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
 def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)

@@ -274,7 +274,7 @@ def test_json_has_a_row_per_case_and_method(told: dict[str, Any]) -> None:
         assert row["max_error"] >= row["rmse"]
         assert row["seconds"] > 0
         assert (row["coverage90"] is None) == (row["method"] != "dkrls")
-    assert {"threads", "numpy", "scipy", "xarray", "dkrls"} == set(told["machine"])
+    assert {"threads", "numpy", "scipy", "xarray", "dkrls"} <= set(told["machine"])
 
 
 def test_ratio_and_summary_follow_from_the_rows(told: dict[str, Any]) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
-from importlib.metadata import version
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from threadpoolctl import threadpool_info
 
 from dkrls_cli import __version__
 
-_LIBRARIES = ("numpy", "scipy", "xarray")
+_LIBRARIES = ("numpy", "scipy", "xarray", "scikit-learn", "gpytorch", "torch")
 
 
 def machine() -> dict[str, Any]:
@@ -21,8 +22,15 @@ def machine() -> dict[str, Any]:
     return {
         "threads": max(threads, default=1),
         "dkrls": __version__,
-        **{name: version(name) for name in _LIBRARIES},
+        **dict(_versions()),
     }
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    """The libraries that are installed."""
+    for name in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            yield name, version(name)
 
 
 def seconds(job: Callable[[], object], repeats: int) -> float:

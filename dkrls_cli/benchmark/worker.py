@@ -5,8 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,34 +26,60 @@ class FailedError(DkrlsError):
     """A job failed; the message says how."""
 
 
+@dataclass(frozen=True)
+class Message:
+    """A part of what a job yields; the last one has none, or says how it failed."""
+
+    what: Any = None
+    last: bool = False
+    failed: bool = False
+
+
 class Worker:
     """Runs one job after another in another process, each within a time limit.
 
     `prepare` runs first in every new process, outside any limit: imports and warm-up. Jobs and
     what they take and return travel between processes, so functions are those of a module.
+
+    Modules that are `ready` are imported once and for all, where the system has a server of
+    processes: from it every new one begins in no time, with nothing of those before it.
     """
 
-    def __init__(self, prepare: Callable[[], object]) -> None:
-        self._prepare = prepare
+    def __init__(self, prepare: Callable[[], object], ready: Sequence[str] = ()) -> None:
+        self._prepare, self._ready = prepare, ready
         self._start()
 
     def run(self, limit: float, job: Callable[..., Any], *given: Any) -> Any:
         """What the job returns; a job that is not done within `limit` seconds is stopped."""
+        *_, last = self.watch(limit, job, *given)
+        return last
+
+    def watch(self, limit: float, job: Callable[..., Any], *given: Any) -> Iterator[Any]:
+        """What the job yields, as it comes, or the one thing that it returns.
+
+        A job that is not done within `limit` seconds is stopped; what came before remains.
+        """
         if not self._process.is_alive():
             self._restart()
         self._line.send((job, given))
         try:
             self._line.recv()  # arrived: now the time runs
-            if not self._line.poll(min(limit, _LONGEST)):
-                self._restart()
-                raise OutOfTimeError(f"stopped after {limit:g} s")
-            done, outcome = self._line.recv()
+            end = monotonic() + min(limit, _LONGEST)
+            while not (message := self._message(end, limit)).last:
+                yield message.what
         except (EOFError, ConnectionResetError):
             self._restart()
             raise FailedError("its process ended, perhaps for want of memory") from None
-        if not done:
-            raise FailedError(outcome)
-        return outcome
+
+    def _message(self, end: float, limit: float) -> Message:
+        """The next thing a job says."""
+        if not self._line.poll(max(end - monotonic(), 0.0)):
+            self._restart()
+            raise OutOfTimeError(f"stopped after {limit:g} s")
+        message: Message = self._line.recv()
+        if message.failed:
+            raise FailedError(message.what)
+        return message
 
     def __enter__(self) -> Self:
         return self
@@ -65,8 +93,7 @@ class Worker:
         self._stop()
 
     def _start(self) -> None:
-        # A fork of a process with threads may hang: a new one is begun afresh on every system.
-        context = multiprocessing.get_context("spawn")
+        context = _context(self._ready)
         self._line, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, self._prepare), daemon=True)
         self._process.start()
@@ -84,6 +111,15 @@ class Worker:
         self._start()
 
 
+def _context(ready: Sequence[str]) -> Any:
+    # A fork of this process, which has threads, may hang: a new one is begun afresh.
+    if ready and "forkserver" in multiprocessing.get_all_start_methods():
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(list(ready))
+        return context
+    return multiprocessing.get_context("spawn")
+
+
 def _serve(line: Connection, prepare: Callable[[], object]) -> None:
     """Do jobs until the line is closed; an interrupt is for the one who gives them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -96,12 +132,18 @@ def _serve(line: Connection, prepare: Callable[[], object]) -> None:
         except EOFError:
             return
         line.send("arrived")
-        line.send(_outcome(job, given))
+        for message in _messages(job, given):
+            line.send(message)
 
 
-def _outcome(job: Callable[..., Any], given: tuple[Any, ...]) -> tuple[bool, Any]:
+def _messages(job: Callable[..., Any], given: tuple[Any, ...]) -> Iterator[Message]:
+    """What a job says, part by part, and how it ends."""
     try:
-        return True, job(*given)
+        result = job(*given)
+        for part in result if isinstance(result, Iterator) else [result]:
+            yield Message(part)
     except Exception as error:
         message = " ".join(str(error).split()).rstrip(".")
-        return False, f"{type(error).__name__}: {message}"
+        yield Message(f"{type(error).__name__}: {message}", failed=True)
+    else:
+        yield Message(last=True)

@@ -11,6 +11,7 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.report import Report, edge, table
+from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.benchmark.speed import Measure
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 bench = typer.Typer(
     name="bench",
-    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -32,19 +32,185 @@ RowsTo = Annotated[
 ]
 
 
-@bench.callback()
-def races() -> None:
-    """Race on this machine: other methods on your own grids, and the clock.
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,NAME,...",
+        help="Of dkrls, dkrls-auto, dkrls-recursive, the paper's others, and the field of today.",
+    ),
+]
+Splits = Annotated[int, typer.Option("--seeds", min=1, help="Random splits, at most.")]
+SecondsAll = Annotated[
+    float | None,
+    typer.Option(metavar="S", help="Seconds for a method on one dataset."),
+]
+Full = Annotated[
+    bool,
+    typer.Option("--full", help="No time limit; goes on where it was interrupted, from --csv."),
+]
+Search = Annotated[
+    bool, typer.Option("--search", help="Search the settings of the starred rows anew.")
+]
+PlotTo = Annotated[
+    Path | None,
+    typer.Option(metavar="OUT.png", help="Draw error against time; also .svg and .pdf."),
+]
 
-    Every race takes --json, --quiet, --verbose and --debug.
+
+@bench.callback(invoke_without_command=True)
+def races(
+    context: typer.Context,
+    methods: Methods = None,
+    seeds: Splits = 3,
+    time_limit: SecondsAll = None,
+    full: Full = False,
+    search: Search = False,
+    csv: RowsTo = None,
+    plot: PlotTo = None,
+    overwrite: opt.Overwrite = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Race on this machine: the paper's experiments, your own grids, and the clock.
+
+    Alone it runs paper-2d and cross, five seconds a method: two minutes in all.
+
+    Every race takes --json, --quiet, --verbose and --debug, after its name.
 
     Examples:
+      dkrls bench
+
+      dkrls bench paper-3d --methods dkrls,norma,linear
+
       dkrls bench real sst.nc
 
       dkrls bench gaps cloudy.nc
 
       dkrls bench speed --json
     """
+    with edge(debug):
+        if context.invoked_subcommand is not None:
+            refuse_misplaced(context)
+            return
+        from dkrls_cli.benchmark.paper import synthetic
+        from dkrls_cli.cli.experiments import BARE, Wish, run
+
+        seconds = limit_of(time_limit, 5.0, full)
+        wish = Wish(methods, seeds, seconds, full, search, csv, plot, overwrite)
+        run([synthetic(name) for name in BARE], wish, Report(json, quiet, verbose))
+
+
+def refuse_misplaced(context: typer.Context) -> None:
+    """Refuse options before the name of a race: they are for the races that run without one."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is not None and source.name == "COMMANDLINE":
+            race = context.invoked_subcommand
+            raise SettingError(
+                f"{parameter.opts[0]} stands before {race}. Write dkrls bench {race} first, "
+                "then its options."
+            )
+
+
+def limit_of(given: float | None, default: float, full: bool) -> float:
+    """Seconds for a method; a full run has no limit to give."""
+    if full and given is not None:
+        raise SettingError(f"--time-limit {given:g} cannot stand beside --full, which has none.")
+    return default if given is None else given
+
+
+PAPER = {
+    "paper-2d": "The paper's 2D comparison: 13,920 samples of sin(x) cos(d / 2).",
+    "paper-3d": "The paper's 3D comparison: 1,113,600 samples of cos(x) sin(d1 / 2) sin(d2 / 3).",
+    "cross": "The paper's space-time table: 1,406 samples, with KRLS and NONSTILL-KRLS.",
+}
+"""Experiments that need no file, and what each is about."""
+
+_ROWS = (
+    "Rows have the paper's settings; with a star settings found by a search.\n\n"
+    "The paper's own figures stand beside them."
+)
+
+
+def experiment(name: str, about: str) -> None:
+    """Add the command of one of the paper's experiments."""
+    examples = (
+        f"Examples:\n  dkrls bench {name}\n\n  dkrls bench {name} --methods dkrls,qklms,linear\n\n"
+        f"  dkrls bench {name} --full --csv rows.csv --plot race.png"
+    )
+
+    @bench.command(name, help=f"{about}\n\n{_ROWS}\n\n{examples}")
+    def command(
+        methods: Methods = None,
+        seeds: Splits = 5,
+        time_limit: SecondsAll = None,
+        full: Full = False,
+        search: Search = False,
+        csv: RowsTo = None,
+        plot: PlotTo = None,
+        overwrite: opt.Overwrite = False,
+        json: opt.Json = False,
+        quiet: opt.Quiet = False,
+        verbose: opt.Verbose = False,
+        debug: opt.Debug = False,
+    ) -> None:
+        with edge(debug):
+            from dkrls_cli.benchmark.paper import synthetic
+            from dkrls_cli.cli.experiments import Wish, run
+
+            seconds = limit_of(time_limit, 60.0, full)
+            wish = Wish(methods, seeds, seconds, full, search, csv, plot, overwrite)
+            run([synthetic(name)], wish, Report(json, quiet, verbose))
+
+
+for _name, _about in PAPER.items():
+    experiment(_name, _about)
+
+
+@bench.command("intel-lab")
+def temperatures(
+    data: Annotated[
+        str, typer.Option(metavar="FILE", help="The matrix of 52 columns, or the raw data.txt.")
+    ],
+    methods: Methods = None,
+    seeds: Splits = 5,
+    time_limit: SecondsAll = None,
+    full: Full = False,
+    search: Search = False,
+    csv: RowsTo = None,
+    plot: PlotTo = None,
+    overwrite: opt.Overwrite = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+    debug: opt.Debug = False,
+) -> None:
+    """The paper's comparison on temperatures of the Intel Berkeley lab: 4,160 samples.
+
+    The file is a matrix of 52 sensors, or data.txt with all readings: faulty ones are dropped.
+
+    Rows have the paper's settings; with a star settings found by a search.
+
+    Examples:
+      dkrls bench intel-lab --data data.txt
+
+      dkrls bench intel-lab --data data.txt.gz --methods dkrls,dkrls-auto,swkrls
+    """
+    with edge(debug):
+        from dkrls_cli.benchmark.intel import read
+        from dkrls_cli.benchmark.paper import intel_lab
+        from dkrls_cli.cli.experiments import Wish, run
+
+        report = Report(json, quiet, verbose)
+        seconds = limit_of(time_limit, 60.0, full)
+        wish = Wish(methods, seeds, seconds, full, search, csv, plot, overwrite)
+        with report.working(f"reading {data}"):
+            found = read(data)
+        for text in found.told:
+            report.note(f"Note: {text}.")
+        run([intel_lab(found.values)], wish, report)
 
 
 @bench.command()

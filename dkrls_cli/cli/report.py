@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
@@ -20,6 +20,7 @@ from dkrls_cli.errors import DkrlsError, SettingError
 
 _FIRST_WORD_AFTER = 2.0
 _NEXT_WORD_AFTER = 10.0
+_BAR = 20
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,14 @@ class Report:
             typer.echo(text)
 
     @contextmanager
-    def working(self, what: str) -> Iterator[None]:
-        """Say that work goes on, once it has taken two seconds and now and then after."""
+    def working(self, what: str) -> Iterator[Callable[[float], None]]:
+        """Say that work goes on, once it has taken two seconds and now and then after.
+
+        Who knows how much is done may tell, as a share of 1.
+        """
+        share: list[float] = []
         if self.quiet:
-            yield
+            yield share.append
             return
         started, done = monotonic(), threading.Event()
         terminal = sys.stderr.isatty()
@@ -62,7 +67,8 @@ class Report:
             pause = _FIRST_WORD_AFTER
             while not done.wait(pause):
                 pause = 0.5 if terminal else _NEXT_WORD_AFTER
-                line = f"{what} ({monotonic() - started:.0f} s)"
+                done_so_far = _share_text(share[-1], terminal) if share else ""
+                line = f"{what}{done_so_far} ({monotonic() - started:.0f} s)"
                 sys.stderr.write(f"\r{line}\x1b[K" if terminal else f"{line}\n")
                 sys.stderr.flush()
             if terminal:
@@ -71,10 +77,17 @@ class Report:
         teller = threading.Thread(target=tell, daemon=True)
         teller.start()
         try:
-            yield
+            yield share.append
         finally:
             done.set()
             teller.join()
+
+
+def _share_text(share: float, bar: bool) -> str:
+    """How much is done, with a bar where there is a terminal."""
+    full = round(_BAR * share)
+    drawn = f" [{'#' * full}{'.' * (_BAR - full)}]" if bar else ","
+    return f"{drawn} {share:.0%}"
 
 
 @contextmanager
@@ -111,7 +124,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows of equal keys as aligned columns; where too wide turned, else one below the other."""
     heads = list(rows[0])
     cells = [[_text(row[head]) for head in heads] for row in rows]
-    room = max(40, shutil.get_terminal_size((100, 0)).columns)
+    room = width()
     numeric = [all(_is_number(row[head]) for row in rows) for head in heads]
     across = _aligned([heads, *cells], numeric)
     turned = _aligned(list(zip(heads, *cells, strict=True)), [False] * (len(rows) + 1))
@@ -119,6 +132,11 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         if max(map(len, text.splitlines())) <= room:
             return text
     return "\n\n".join(pairs(dict(zip(heads, row, strict=True))) for row in cells)
+
+
+def width() -> int:
+    """Columns there are for a table: those of the terminal, else 100."""
+    return max(40, shutil.get_terminal_size((100, 0)).columns)
 
 
 def _aligned(lines: Sequence[Sequence[str]], to_the_right: Sequence[bool]) -> str:

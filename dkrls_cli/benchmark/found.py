@@ -1,0 +1,90 @@
+"""Settings that a search has found for the online methods, by dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a method is made with, length scales of the dimensions, and seconds of the search."""
+
+    parameters: Mapping[str, Any]
+    scales: tuple[float, ...]
+    seconds: float
+
+
+FOUND: Mapping[str, Mapping[str, Found]] = MappingProxyType(
+    {
+        "paper-2d": {
+            "klms": Found({"step": 1.0, "budget": 20000}, (1.02, 2.04), 0.58),
+            "klmp": Found({"step": 0.192, "budget": 20000}, (0.636, 3.27), 0.85),
+            "knlms": Found({"step": 0.65}, (0.636, 3.27), 1.1),
+            "qklms": Found({"step": 1.0, "radius": 0.05}, (1.02, 2.04), 0.93),
+            "norma": Found(
+                {"step": 1.0, "regularization": 1e-08, "window": 13920}, (1.02, 2.04), 2.7
+            ),
+            "krls": Found({"ridge": 1e-09}, (1.63, 2.04), 11.0),
+            "aldkrls": Found({"tolerance": 1e-06, "budget": 1000}, (1.63, 2.04), 9.4),
+            "swkrls": Found({"ridge": 1e-06, "window": 1000}, (2.6, 3.27), 19.0),
+            "fbkrls": Found({"ridge": 1e-06, "budget": 800}, (1.63, 2.04), 13.0),
+            "krlst": Found({"noise": 1e-07, "budget": 300, "forgetting": 1.0}, (1.63, 2.04), 13.0),
+            "nonstill": Found({"ridge": 1e-09}, (2.6, 5.23), 10.0),
+            "kkf": Found({"noise": 1e-05}, (1.02, 13.4), 3.6),
+        },
+        "paper-3d": {
+            "klms": Found({"step": 1.0, "budget": 20000}, (0.988, 3.09, 3.39), 0.47),
+            "klmp": Found({"step": 0.65, "budget": 20000}, (0.988, 3.09, 3.39), 0.65),
+            "knlms": Found({"step": 0.769}, (1.58, 4.95, 3.39), 2.0),
+            "qklms": Found({"step": 1.0, "radius": 0.05}, (0.988, 3.09, 3.39), 0.63),
+            "norma": Found(
+                {"step": 1.0, "regularization": 1e-08, "window": 10000}, (0.988, 3.09, 3.39), 1.3
+            ),
+            "krls": Found({"ridge": 0.001}, (1.58, 3.09, 2.12), 2.2),
+            "aldkrls": Found({"tolerance": 0.001, "budget": 1000}, (0.988, 3.09, 3.39), 7.2),
+            "swkrls": Found({"ridge": 0.0001, "window": 300}, (0.618, 3.09, 3.39), 6.7),
+            "fbkrls": Found({"ridge": 0.0001, "budget": 600}, (1.58, 3.09, 3.39), 8.3),
+            "krlst": Found(
+                {"noise": 1e-05, "budget": 300, "forgetting": 1.0}, (1.58, 3.09, 3.39), 16.0
+            ),
+            "nonstill": Found({"ridge": 1e-09}, (2.53, 7.91, 5.43), 8.6),
+            "kkf": Found({"noise": 1e-06}, (1.58, 3.09, 8.69), 4.1),
+        },
+        "intel-lab": {
+            "klms": Found({"step": 0.65, "budget": 20000}, (1.04, 13.2), 3.9),
+            "klmp": Found({"step": 0.25, "budget": 20000}, (1.66, 21.1), 4.8),
+            "knlms": Found({"step": 0.385}, (1.66, 13.2), 9.4),
+            "qklms": Found({"step": 0.65, "radius": 0.05}, (1.04, 13.2), 8.3),
+            "norma": Found(
+                {"step": 0.65, "regularization": 1e-06, "window": 4160}, (1.04, 13.2), 11.0
+            ),
+            "krls": Found({"ridge": 1e-05}, (0.648, 8.25), 31.0),
+            "aldkrls": Found({"tolerance": 1e-05, "budget": 1000}, (1.66, 8.25), 17.0),
+            "swkrls": Found({"ridge": 1e-05, "window": 1000}, (1.66, 13.2), 38.0),
+            "fbkrls": Found({"ridge": 0.0001, "budget": 500}, (1.66, 13.2), 14.0),
+            "krlst": Found({"noise": 0.01, "budget": 300, "forgetting": 1.0}, (1.66, 13.2), 19.0),
+            "nonstill": Found({"ridge": 1e-07}, (1.04, 21.1), 23.0),
+            "kkf": Found({"noise": 1e-09}, (1.04, 1450.0), 4.9),
+        },
+        "cross": {
+            "klms": Found({"step": 0.5, "budget": 20000}, (0.106, 0.153), 0.26),
+            "klmp": Found({"step": 0.0625, "budget": 20000}, (0.0663, 0.392), 0.36),
+            "knlms": Found({"step": 0.25}, (0.0414, 0.0958), 0.41),
+            "qklms": Found({"step": 0.5, "radius": 0.05}, (0.106, 0.153), 0.4),
+            "norma": Found(
+                {"step": 0.5, "regularization": 1e-08, "window": 13920}, (0.106, 0.153), 0.84
+            ),
+            "krls": Found({"ridge": 1e-09}, (0.434, 0.628), 1.3),
+            "aldkrls": Found({"tolerance": 1e-06, "budget": 1000}, (0.17, 0.245), 0.92),
+            "swkrls": Found({"ridge": 1e-06, "window": 1000}, (0.271, 1.0), 5.6),
+            "fbkrls": Found({"ridge": 1e-06, "budget": 800}, (0.271, 0.392), 4.2),
+            "krlst": Found({"noise": 1e-08, "budget": 300, "forgetting": 1.0}, (0.271, 0.392), 3.3),
+            "nonstill": Found({"ridge": 1e-09}, (0.271, 1.0), 0.81),
+            "kkf": Found({"noise": 1e-08}, (0.106, 0.245), 0.67),
+        },
+    }
+)
+"""What `dkrls bench NAME --search -v` found, by dataset; seconds are those of one core."""
