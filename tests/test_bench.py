@@ -17,6 +17,7 @@ from shell import ROOT, assert_same_rows, dkrls, refusal, spawn
 
 from dkrls_cli import fit
 from dkrls_cli.axes import axis_of, text_axis
+from dkrls_cli.benchmark import speed
 from dkrls_cli.benchmark.cases import ALTERNATE, RANDOM, Case, cases_of, horizontal
 from dkrls_cli.benchmark.machine import machine
 from dkrls_cli.benchmark.race import Outcome, rows_of, summary_of
@@ -379,13 +380,26 @@ def test_an_output_is_refused_before_any_race(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("race", ["speed", "tuning", "large", "startup"])
 def test_clocks_print_what_they_measure(race: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dkrls_cli.benchmark import speed
-
     monkeypatch.setattr(speed, race, lambda: [Measure("fit", 1.25, "x the products")])
     assert "fit    1.25  x the products" in dkrls("bench", race).stdout
     found = json.loads(dkrls("bench", race, "--json").stdout)
     assert found["rows"] == [{"what": "fit", "value": 1.25, "unit": "x the products"}]
     assert found["machine"]["threads"] >= 1
+
+
+def test_growth_is_told_in_products_of_the_same_size() -> None:
+    bound, fitting, asking = speed._growth((5, 4))
+    assert (bound.what, bound.unit) == ("one matrix product per dimension, 5 x 4", "ms")
+    assert (fitting.what, asking.what) == ("fit, noise, 5 x 4", "all midpoints, noise, 5 x 4")
+    assert fitting.unit == asking.unit == "x the products"
+    assert min(bound.value, fitting.value, asking.value) > 0
+
+
+def test_grids_of_two_to_six_dimensions_have_about_as_many_cells() -> None:
+    cells = {len(shape): np.prod(shape) for shape in speed.GROWING} | {3: 64**3}
+    assert (64, 64, 64) in speed.GROWING
+    assert sorted(cells) == [1, 2, 3, 4, 5, 6]
+    assert max(cells[n] for n in range(2, 7)) < 1.2 * min(cells[n] for n in range(2, 7))
 
 
 def test_a_race_in_a_process_of_its_own(tmp_path: Path) -> None:

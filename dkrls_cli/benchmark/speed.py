@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -25,6 +26,14 @@ from dkrls_cli.kernels import Array, Kernel
 from dkrls_cli.levels import Level
 
 LONG_SIGMAS = (2.0, 2.6, 4.0)
+
+GROWING = (
+    *((m, m, m) for m in (32, 64, 128, 256)),
+    *((m,) * n for n, m in ((1, 1024), (2, 512), (4, 23), (5, 12), (6, 8))),
+)
+"""Grids that show how cost grows: with the samples of three dimensions, and with the number of
+dimensions at a quarter of a million cells, of which 64 x 64 x 64 is one. A single dimension of that
+many would need a matrix beyond any memory; it has a thousand."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +85,36 @@ def speed(repeats: int = 9) -> Iterator[Measure]:
                 fitting = seconds(partial(fit, values, train, levels(sigmas, 1e-12)), repeats)
                 trained = fit(values, train, levels(sigmas, 1e-12))
                 asking = seconds(partial(trained.predict, held), repeats)
-                scattered = seconds(partial(trained.predict_points, some), 1)
+                scattered = _once(partial(trained.predict_points, some))
                 which = f"{name}, sigmas {', '.join(map(str, sigmas))}"
                 yield Measure(f"fit, {which}", fitting / bound, "x the products")
                 yield Measure(f"grid of 29 x 30 x 20, {which}", asking / fitting, "x the fit")
                 yield Measure(f"{count} points, {which}", scattered / rival, "x scipy linear")
+        for shape in GROWING:
+            yield from _growth(shape)
+
+
+def _growth(shape: tuple[int, ...]) -> Iterator[Measure]:
+    """A fit of noise, of which nothing can be left out, and answers midway between all cells."""
+    size = " x ".join(map(str, shape))
+    values = np.random.default_rng(3).standard_normal(shape)
+    axes = [np.arange(float(n)) for n in shape]
+    rough = [Level(f"d{i}", Kernel("matern32", 2.0), 1e-2) for i in range(len(shape))]
+    repeats = 5 if values.size < 10**6 else 1
+    bound = seconds(bare_products(values), repeats)
+    trained = fit(values, axes, rough)
+    fitting = seconds(partial(fit, values, axes, rough), repeats)
+    asking = seconds(partial(trained.predict, [axis[:-1] + 0.5 for axis in axes]), repeats)
+    yield Measure(f"one matrix product per dimension, {size}", 1e3 * bound, "ms")
+    yield Measure(f"fit, noise, {size}", fitting / bound, "x the products")
+    yield Measure(f"all midpoints, noise, {size}", asking / bound, "x the products")
+
+
+def _once(job: Callable[[], object]) -> float:
+    """Time of a job that is long enough not to need a warm-up."""
+    start = perf_counter()
+    job()
+    return perf_counter() - start
 
 
 def large(size: int = 400) -> Iterator[Measure]:
