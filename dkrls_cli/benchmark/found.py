@@ -1,4 +1,4 @@
-"""Settings that a search has found for the online methods, by dataset."""
+"""Settings that a search has found for D-KRLS and the online methods, by dataset."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class Found:
 FOUND: Mapping[str, Mapping[str, Found]] = MappingProxyType(
     {
         "paper-2d": {
+            "dkrls": Found({"ridge": 1e-14}, (2.64, 3.29), 1.7),
             "klms": Found({"step": 1.0, "budget": 20000}, (1.02, 2.04), 0.58),
             "klmp": Found({"step": 0.192, "budget": 20000}, (0.636, 3.27), 0.85),
             "knlms": Found({"step": 0.65}, (0.636, 3.27), 1.1),
@@ -36,6 +37,7 @@ FOUND: Mapping[str, Mapping[str, Found]] = MappingProxyType(
             "kkf": Found({"noise": 1e-05}, (1.02, 13.4), 3.6),
         },
         "paper-3d": {
+            "dkrls": Found({"ridge": 1e-14}, (2.6, 5.16, 7.94), 1.5),
             "klms": Found({"step": 1.0, "budget": 20000}, (0.988, 3.09, 3.39), 0.47),
             "klmp": Found({"step": 0.65, "budget": 20000}, (0.988, 3.09, 3.39), 0.65),
             "knlms": Found({"step": 0.769}, (1.58, 4.95, 3.39), 2.0),
@@ -54,6 +56,7 @@ FOUND: Mapping[str, Mapping[str, Found]] = MappingProxyType(
             "kkf": Found({"noise": 1e-06}, (1.58, 3.09, 8.69), 4.1),
         },
         "intel-lab": {
+            "dkrls": Found({"ridge": 1e-07}, (2.66, 5.16), 0.43),
             "klms": Found({"step": 0.65, "budget": 20000}, (1.04, 13.2), 3.9),
             "klmp": Found({"step": 0.25, "budget": 20000}, (1.66, 21.1), 4.8),
             "knlms": Found({"step": 0.385}, (1.66, 13.2), 9.4),
@@ -70,6 +73,7 @@ FOUND: Mapping[str, Mapping[str, Found]] = MappingProxyType(
             "kkf": Found({"noise": 1e-09}, (1.04, 1450.0), 4.9),
         },
         "cross": {
+            "dkrls": Found({"ridge": 1e-14}, (0.434, 0.392), 0.55),
             "klms": Found({"step": 0.5, "budget": 20000}, (0.106, 0.153), 0.26),
             "klmp": Found({"step": 0.0625, "budget": 20000}, (0.0663, 0.392), 0.36),
             "knlms": Found({"step": 0.25}, (0.0414, 0.0958), 0.41),

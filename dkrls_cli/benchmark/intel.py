@@ -13,9 +13,11 @@ with readings in less than half of the steps that are used are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 import numpy as np
 
@@ -29,6 +31,7 @@ FIRST, LAST = 301, 400
 MOTES = tuple(mote for mote in range(1, 55) if mote not in (5, 15))
 STEP = 30.0
 DEGREES, VOLTS = (0.0, 50.0), (2.2, 3.2)
+_BEFORE = datetime(2004, 1, 1)
 LEAST = 0.5
 """Share of the steps in which a mote must have readings."""
 
@@ -53,13 +56,25 @@ class Reading:
     degrees: float
 
 
+class Log:
+    """The readings of one mote, of which there may be many."""
+
+    def __init__(self) -> None:
+        self.times, self.degrees = array("d"), array("d")
+
+    def add(self, reading: Reading) -> None:
+        """Take one more."""
+        self.times.append(reading.time)
+        self.degrees.append(reading.degrees)
+
+
 def read(path: str) -> Temperatures:
     """The paper's window of a file, whichever of the two it is."""
     with opened(path) as lines:
         first = next((line for line in lines if line.strip()), "")
         rest = (line for line in lines if line.strip())
         if ":" in first:
-            return _from_readings(path, [first], rest)
+            return _from_readings(path, chain([first], rest))
         return _from_matrix(path, first, rest)
 
 
@@ -96,28 +111,27 @@ def _numbers(path: str, number: int, line: str, columns: int) -> list[float]:
     return row
 
 
-def _from_readings(path: str, first: Iterable[str], rest: Iterable[str]) -> Temperatures:
+def _from_readings(path: str, raw: Iterable[str]) -> Temperatures:
     lines = kept = 0
-    readings: dict[int, list[Reading]] = {}
-    for part in (first, rest):
-        for line in part:
-            lines += 1
-            reading = reading_of(line)
-            if reading is not None:
-                kept += 1
-                readings.setdefault(reading.mote, []).append(reading)
+    logs: dict[int, Log] = {}
+    for line in raw:
+        lines += 1
+        reading = reading_of(line)
+        if reading is not None:
+            kept += 1
+            logs.setdefault(reading.mote, Log()).add(reading)
     if not kept:
         raise InputError(
             f"None of the {lines:,} lines of {called(path)} is a reading. Expected date, time, "
             "epoch, mote, temperature, humidity, light and voltage."
         )
-    rows, without = _resampled(readings)
+    rows, without = resampled(logs)
     if len(rows) < 2:
         raise InputError(
             f"{called(path)} has readings of {len(rows)} motes in half of the steps {FIRST} to "
             f"{LAST} of {STEP:g} s. Expected 2 at least."
         )
-    told = [f"{lines - kept:,} of {lines:,} readings were dropped as faulty"]
+    told = [f"{lines - kept:,} of {lines:,} readings were dropped: faulty, or of other motes"]
     if without:
         told.append(f"motes without enough readings: {', '.join(map(str, without))}")
     return Temperatures(smoothed(np.array(rows)), tuple(told))
@@ -129,7 +143,7 @@ def reading_of(line: str) -> Reading | None:
     if len(words) != 8:
         return None
     try:
-        time = datetime.fromisoformat(f"{words[0]}T{words[1][:15]}").timestamp()
+        time = (datetime.fromisoformat(f"{words[0]}T{words[1]}") - _BEFORE).total_seconds()
         mote, degrees, volts = int(words[3]), float(words[4]), float(words[7])
     except ValueError:
         return None
@@ -137,23 +151,18 @@ def reading_of(line: str) -> Reading | None:
     return Reading(mote, time, degrees) if good and mote in MOTES else None
 
 
-def _resampled(readings: dict[int, list[Reading]]) -> tuple[list[Array], list[int]]:
+def resampled(logs: Mapping[int, Log]) -> tuple[list[Array], list[int]]:
     """The window of every mote that has enough readings in it; the motes that have not."""
-    start = float(np.median([min(r.time for r in own) for own in readings.values()]))
-    rows, without = [], []
-    for mote in MOTES:
-        row = _window(readings.get(mote, []), start)
-        if row is None:
-            without.append(mote)
-        else:
-            rows.append(row)
-    return rows, without
+    start = float(np.median([min(log.times) for log in logs.values()]))
+    windows = {mote: _window(logs.get(mote, Log()), start) for mote in MOTES}
+    rows = [row for row in windows.values() if row is not None]
+    return rows, [mote for mote, row in windows.items() if row is None]
 
 
-def _window(readings: Iterable[Reading], start: float) -> Array | None:
+def _window(log: Log, start: float) -> Array | None:
     """Means of the steps of the window, gaps interpolated; None if there are too many."""
-    steps = np.array([int((r.time - start) // STEP) + 1 for r in readings], dtype=np.intp)
-    degrees = np.array([r.degrees for r in readings])
+    steps = ((np.array(log.times) - start) // STEP).astype(np.intp) + 1
+    degrees = np.array(log.degrees)
     inside = (steps >= FIRST) & (steps <= LAST)
     places, which = np.unique(steps[inside], return_inverse=True)
     wanted = np.arange(FIRST, LAST + 1)

@@ -127,16 +127,17 @@ Answering = Callable[[], Array]
 
 
 def _dkrls(entry: Entry, task: Task) -> Callable[[], Answering]:
-    """D-KRLS with the settings of an entry."""
+    """D-KRLS with the settings of an entry: length scales that were searched for are its sigmas."""
+    mean = float(task.values.mean()) if entry.prepared else 0.0
     ridge = entry.parameters["ridge"]
     levels = [
         Level(f"d{place}", Kernel(sigma=sigma), ridge)
-        for place, sigma in enumerate(entry.parameters["sigmas"])
+        for place, sigma in enumerate(entry.scales or entry.parameters["sigmas"])
     ]
 
     def fit() -> Answering:
-        trained = cascade.fit(task.values, task.coordinates, levels)
-        return lambda: trained.predict(task.queries)
+        trained = cascade.fit(task.values - mean, task.coordinates, levels)
+        return lambda: trained.predict(task.queries) + mean
 
     return fit
 

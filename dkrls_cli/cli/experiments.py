@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BARE = ("paper-2d", "cross")
 """What is run where none is named."""
 
+_WHOSE = {"paper": "the paper's", "searched": "searched"}
 _WIDE = 100
 _RANGES = ("seeds", "best", "worst")
 """Columns that a narrow terminal has no room for."""
@@ -253,10 +254,11 @@ def tell(rows: Sequence[Row], datasets: Iterable[str], report: Report) -> None:
     report.result({"rows": rows, "summary": verdicts, "machine": on}, "\n".join(wrapped))
 
 
-def verdict_lines(dataset: str, verdict: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+def verdict_lines(dataset: str, verdict: Sequence[Row]) -> Iterator[str]:
     """How D-KRLS stands on a dataset, in words."""
-    for method, ratio in verdict.items():
+    for row in verdict:
         yield (
-            f"{dataset}: {method} is {ratio['times_as_fast']:.3g} times as fast as the fastest and "
-            f"{ratio['times_as_accurate']:.3g} times as accurate as the best of the paper's others."
+            f"{dataset}: {label_of(row)} is {row['times_as_fast']:.3g} times as fast as the fastest"
+            f" and {row['times_as_accurate']:.3g} times as accurate as the best of the paper's"
+            f" others with {_WHOSE[row['against']]} settings."
         )
