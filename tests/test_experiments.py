@@ -118,6 +118,13 @@ def test_a_search_finds_what_is_written_down() -> None:
     assert replace(found, seconds=0.0) == replace(FOUND["cross"]["qklms"], seconds=0.0)
 
 
+def test_a_search_may_be_repeated() -> None:
+    words = ["bench", "cross", "--methods", "klms", "--seeds", 1, "--json"]
+    stored, searched = (json.loads(dkrls(*words, *more).stdout) for more in ([], ["--search"]))
+    for name in ("parameters", "max_error", "samples"):
+        assert stored["rows"][0][name] == searched["rows"][0][name]
+
+
 def test_a_search_improves_on_where_it_starts() -> None:
     data = small((20, 20))
     start, end = (search(data, "swkrls", trials) for trials in (1, 30))
@@ -386,6 +393,27 @@ def test_a_verdict_is_over_the_paper_s_methods_with_its_settings() -> None:
         ("dkrls", PAPER, 2.0, 2.0),
         ("dkrls-auto", SEARCHED, 0.5, 10.0),
     ]
+
+
+def test_plots_need_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("dkrls_cli.plots.find_spec", lambda name: None)
+    line = refusal("bench", "cross", "--plot", tmp_path / "race.png", code=2)
+    assert "matplotlib is not installed" in line
+
+
+def test_plots_show_the_error_of_the_paper_and_its_figures_once() -> None:
+    outcome = Outcome(1, 1, 1.0, max_error=3.0, normalized_max_error=0.1)
+    lab = small(name="intel-lab")
+    for entry, figure in ((Entry("norma", PAPER), 0.3422), (Entry("norma", SEARCHED), None)):
+        row = experiments.drawn(told(entry, lab, Terms(1, 60.0), [outcome], ""))
+        assert (row["max_error"], row["paper_error"]) == (0.1, figure)
+
+
+def test_a_race_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    words = ["bench", "cross", "--methods", "dkrls,linear", "--seeds", 1, "-q"]
+    dkrls(*words, "--plot", tmp_path / "race.svg")
+    assert "dkrls" in (tmp_path / "race.svg").read_text()
 
 
 # Going on after an interruption -------------------------------------------------------------------

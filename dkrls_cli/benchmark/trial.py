@@ -38,6 +38,7 @@ _QUICK, _REPEATS = 0.1, 5
 """Seconds below which a median of several runs is taken."""
 
 _BETWEEN_WORDS = 0.5
+_SHARED = 60.0
 
 T = TypeVar("T")
 
@@ -94,9 +95,9 @@ def trial(entry: Entry, dataset: Dataset, seeds: Sequence[int], seconds: float) 
     """A method on one split after another, all within so many seconds.
 
     A further split is begun only where the one before says that there is time for it in half of
-    them. Of the outcomes of one split the last one counts.
+    them, or in a minute without a limit. Of the outcomes of one split the last one counts.
     """
-    start = perf_counter()
+    start, shared = perf_counter(), seconds / 2 if math.isfinite(seconds) else _SHARED
     for seed in seeds:
         before = perf_counter()
         memory.forget_peak()
@@ -104,7 +105,7 @@ def trial(entry: Entry, dataset: Dataset, seeds: Sequence[int], seconds: float) 
         for step in attempt(entry, dataset.task(seed), bounds):
             yield step
         now = perf_counter()
-        if step.samples < step.of or (now - start) + (now - before) > seconds / 2:
+        if step.samples < step.of or (now - start) + (now - before) > shared:
             return
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -113,7 +114,7 @@ class Worker:
 
 def _context(ready: Sequence[str]) -> Any:
     # A fork of this process, which has threads, may hang: a new one is begun afresh.
-    if ready and "forkserver" in multiprocessing.get_all_start_methods():
+    if ready and sys.platform == "linux":  # elsewhere libraries do not survive a fork
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(list(ready))
         return context
