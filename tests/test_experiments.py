@@ -25,7 +25,7 @@ from dkrls_cli.benchmark.kept import row_among, rows_from
 from dkrls_cli.benchmark.paper import FIGURES, NAMES, SETTINGS, paper_2d, paper_3d_split, synthetic
 from dkrls_cli.benchmark.search import KNOBS, search
 from dkrls_cli.benchmark.trial import Bounds, Outcome, Progress, attempt, order_of, power_of, trial
-from dkrls_cli.benchmark.worker import OutOfTimeError, Worker
+from dkrls_cli.benchmark.worker import FailedError, OutOfTimeError, Worker
 from dkrls_cli.cli import experiments
 from dkrls_cli.errors import InputError
 from dkrls_cli.text import csv_text
@@ -250,6 +250,17 @@ def test_what_came_before_the_end_remains() -> None:
             seen.extend(next(parts) for _ in range(4))
         assert worker.run(10, dict) == {}
     assert seen == [0, 1, 2]
+
+
+def gone() -> None:
+    import os
+
+    os._exit(1)
+
+
+def test_a_process_that_ends_before_it_begins_is_told() -> None:
+    with pytest.raises(FailedError, match="before it had begun"):
+        Worker(gone)
 
 
 def test_medians_and_ranges_are_over_the_splits() -> None:

@@ -61,7 +61,7 @@ KNOBS: Mapping[str, Mapping[str, Knob]] = MappingProxyType(
         "krls": {"ridge": _RIDGE},
         "aldkrls": {"tolerance": Knob(1e-3, (10.0,), 1e-8, 0.5)},
         "swkrls": {"ridge": _RIDGE},
-        "fbkrls": {"ridge": _RIDGE},
+        "fbkrls": {"ridge": Knob(1e-4, (100.0, 10.0), 1e-5)},  # below, its inverse drifts
         "krlst": {"noise": _RIDGE},
         "nonstill": {"ridge": _RIDGE},
         "kkf": {"noise": _RIDGE},

@@ -281,7 +281,7 @@ def timed(job: Callable[[], T]) -> tuple[float, T]:
 
 def warm_up(entry: Entry, dimensions: int) -> None:
     """Run a method once on very little: imports and first calls are not what is timed."""
-    axes = tuple(np.linspace(0.0, 1.0, 8 - place) for place in range(dimensions))
+    axes = tuple(np.linspace(0.0, 1.0, 10 - place) for place in range(dimensions))
     values = np.sin(sum(np.ix_(*axes)))
     with suppress(Exception):  # what cannot run says so when it should
         deque(trial(entry, Dataset("small", axes, values, (1,) * dimensions), [0], 60.0))

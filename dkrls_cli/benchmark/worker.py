@@ -99,7 +99,10 @@ class Worker:
         self._process = context.Process(target=_serve, args=(theirs, self._prepare), daemon=True)
         self._process.start()
         theirs.close()
-        self._line.recv()
+        try:
+            self._line.recv()
+        except EOFError:
+            raise FailedError("its process ended before it had begun") from None
 
     def _stop(self) -> None:
         self._process.kill()
