@@ -88,6 +88,8 @@ def races(
 
       dkrls bench gaps cloudy.nc
 
+      dkrls bench stream sensors.csv
+
       dkrls bench speed --json
     """
     with edge(debug):
@@ -293,6 +295,53 @@ def gaps(
 
         terms = Terms(inputs, var, methods, seeds, time_limit, csv, overwrite)
         held(GAPS, terms, Report(json, quiet, verbose))
+
+
+@bench.command()
+def stream(
+    given: Annotated[
+        str, typer.Argument(metavar="FILE", help="NetCDF, Zarr, CSV, or a matrix of numbers.")
+    ],
+    var: opt.Var = None,
+    levels: opt.Levels = None,
+    window: Annotated[int, typer.Option(min=2, help="Slices that dkrls remembers.")] = 200,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME,...",
+            help="Of last-value, dkrls and the online methods. Default: all.",
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(metavar="S", help="Seconds for a search, and for a run.")
+    ] = 300.0,
+    csv: RowsTo = None,
+    overwrite: opt.Overwrite = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Race forecasts of a stream, one step ahead, against online kernel methods.
+
+    Slices along the last level are forecast one by one, each before it is learnt.
+
+    Online methods are searched on the first 1000 steps, or a quarter of all.
+
+    `later` is after these steps. Ratios to dkrls are on the same steps.
+
+    Examples:
+      dkrls bench stream sensors.csv
+
+      dkrls bench stream sst.nc --window 50 --methods last-value,dkrls,qklms
+
+      dkrls bench stream matrix.txt --time-limit 60 --csv race.csv
+    """
+    with edge(debug):
+        from dkrls_cli.cli.streaming import StreamTerms, streamed
+
+        terms = StreamTerms(given, var, levels, window, methods, time_limit, csv, overwrite)
+        streamed(terms, Report(json, quiet, verbose))
 
 
 CLOCKS = {
