@@ -6,6 +6,8 @@ setting before it is learnt, so each has a record of true one-step-ahead errors 
 cost. Of a series, the settings are averaged with weights 1 / (mean square error)^2, the record
 fading with the length of the window. No setting is chosen beforehand: where a series calls for a
 sharp one it leads, and right after a surprise that all have missed alike, all count alike.
+What the bank holds and the power of the weights were settled with the Intel Lab stream in view,
+so figures on that stream are not free of hindsight.
 
 On equal steps the weights of the slices depend on their number alone. With K + ridge I = L L',
 row n of L times the inverse of L above it gives those of n slices, so that one factor serves
