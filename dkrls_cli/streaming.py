@@ -66,6 +66,7 @@ class Stream:
         self._forecaster = _forecaster(model, plan)
         self._tally = _Tally(model)
         self._bars: _Bars | None = None
+        self._forecast: Forecast | None = None
 
     def knows(self, new: Axis) -> bool:
         """Whether the model has a slice at this coordinate."""
@@ -73,12 +74,23 @@ class Stream:
         return bool(kernel.nearest(new.numbers, self.model.axes[self.model.grows].numbers)[1][0])
 
     def step(self, new: Axis, values: Array) -> Expected:
-        """Forecast a slice, NaN where it has no value, then learn it."""
-        forecast = self._forecast(new)
+        """Forecast a slice, then learn it; NaN where it has no value."""
+        expected = self.expect(new)
+        self.learn(new, values)
+        return expected
+
+    def expect(self, new: Axis) -> Expected:
+        """What is expected at a coordinate."""
         if self._bars is None:
             self._bars = _Bars(self.model.variance(_queries(self.model, new)))
-        expected = Expected(forecast.values, self._bars.std)
-        plan = self.plan
+        self._forecast = self._forecast_of(new)
+        return Expected(self._forecast.values, self._bars.std)
+
+    def learn(self, new: Axis, values: Array) -> None:
+        """Learn the slice that was expected last, NaN where it has no value."""
+        forecast, plan = self._forecast, self.plan
+        assert forecast is not None
+        assert self._bars is not None
         self.model = self.model.learn(
             values, new, replace=plan.replace, window=plan.window, max_rank=plan.max_rank
         )
@@ -88,7 +100,6 @@ class Stream:
         self._tally.learn(squares, values)
         if self._forecaster is not None:
             self._forecaster.learn(forecast, values)
-        return expected
 
     @property
     def rmse(self) -> float:
@@ -112,7 +123,7 @@ class Stream:
         """The model as it is to be kept."""
         return retuned(self.model) if self.plan.retune and self.slices else self.model
 
-    def _forecast(self, new: Axis) -> Forecast:
+    def _forecast_of(self, new: Axis) -> Forecast:
         own = None
         if not _forecasts_by_weights(self.model):
             own = self.model.cascade.predict(_queries(self.model, new))

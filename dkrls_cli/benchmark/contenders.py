@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from dkrls_cli.baselines import BASELINES, Baseline
-from dkrls_cli.benchmark.feeds import CHANGES, PLACES, Feed
+from dkrls_cli.benchmark.online import CHANGES, PLACES, Feed
 
 Choice = Mapping[str, Any]
 """A value of every setting by name, and of `feed`."""

@@ -3,8 +3,8 @@
 A cell that is missing is not scored, and what was forecast for it is learnt in its place.
 
 Settings of the online methods are searched on the first steps of the stream; then all run over
-the whole of it. The bank of this package has no settings to search. What a method did after the
-part that the search has seen is told besides.
+the whole of it. This package has no settings to search. What a method did after the part that the
+search has seen is told besides.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.benchmark.bank import Bank, settings_for
 from dkrls_cli.benchmark.contenders import (
     CONTENDERS,
     Choice,
@@ -28,16 +27,19 @@ from dkrls_cli.benchmark.contenders import (
     maker,
     middle,
 )
-from dkrls_cli.benchmark.feeds import Forecaster, LastValue, Online, Units
+from dkrls_cli.benchmark.online import Forecaster, LastValue, Online, Units
+from dkrls_cli.benchmark.ours import FIRST, Ours
 from dkrls_cli.benchmark.race import NONE, OURS
 from dkrls_cli.errors import DkrlsError, InputError
 from dkrls_cli.grid import Grid
 from dkrls_cli.kernels import Array
 from dkrls_cli.settings import hierarchy_of, spacing
 from dkrls_cli.spectral import one_blas_thread
+from dkrls_cli.streaming import Plan
 
 LAST = "last-value"
-METHODS = (LAST, OURS, *CONTENDERS)
+FIXED = "dkrls-fixed"
+METHODS = (LAST, OURS, FIXED, *CONTENDERS)
 SEARCHED, SERIES = 1000, 16
 """Steps and series on which settings are searched."""
 
@@ -193,18 +195,19 @@ def run_of(method: str, stream: Stream, window: int, limit: float) -> Run:
     """A method over the stream, its settings searched before if it has any."""
     if method == LAST:
         return prequential(LastValue(), stream, limit)
-    if method == OURS:
-        return _ours(stream, window, limit)
+    if method in (OURS, FIXED):
+        return _ours(stream, Plan(window, retune=method == OURS), limit)
     found = descended(CONTENDERS[method], _search_error(method, stream, limit), limit)
     run = prequential(_online(method, found.choice, stream), stream, limit)
     searched = f"best of {found.tried} tried in {found.seconds:.0f} s"
     return replace(run, settings=f"{choice_text(found.choice)} ({searched})")
 
 
-def _ours(stream: Stream, window: int, limit: float) -> Run:
-    settings = settings_for(window * stream.units().step)
-    run = prequential(Bank(settings, window), stream, limit)
-    return replace(run, settings=f"{len(settings)} settings averaged, window {window}")
+def _ours(stream: Stream, plan: Plan, limit: float) -> Run:
+    first = min(FIRST, max(stream.searched, _LEAST))
+    run = prequential(Ours(plan, first), stream, limit)
+    how = "settings averaged by how they did of late" if plan.retune else "settings of that fit"
+    return replace(run, settings=f"fitted to the first {first}, window {plan.window}, {how}")
 
 
 def _online(method: str, choice: Choice, stream: Stream) -> Online:

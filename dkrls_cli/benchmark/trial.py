@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dkrls_cli import cascade, model
+from dkrls_cli import cascade, fitting
 from dkrls_cli.baselines import BASELINES, Baseline
 from dkrls_cli.benchmark import memory
 from dkrls_cli.benchmark.dataset import Dataset, Places, Task
@@ -147,7 +147,7 @@ def _dkrls_auto(task: Task) -> Callable[[], Answering]:
     """D-KRLS that chooses everything itself."""
 
     def fit() -> Answering:
-        trained = model.fit(task.values, task.coordinates)
+        trained = fitting.fit(task.values, task.coordinates)
         return lambda: trained.cascade.predict(task.queries)
 
     return fit

@@ -338,7 +338,7 @@ def stream(
       dkrls bench stream matrix.txt --time-limit 60 --csv race.csv
     """
     with edge(debug):
-        from dkrls_cli.cli.streaming import StreamTerms, streamed
+        from dkrls_cli.cli.streamrace import StreamTerms, streamed
 
         terms = StreamTerms(given, var, levels, window, methods, time_limit, csv, overwrite)
         streamed(terms, Report(json, quiet, verbose))
