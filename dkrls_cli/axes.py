@@ -129,10 +129,10 @@ class Axis:
             return replace(self, numbers=theirs.numbers + self.numbers.max() + 1)
         return self.at(like(theirs, self))
 
-    def joined(self, new: Axis) -> Axis:
-        """The axis with more coordinates behind, which are in its terms already."""
-        numbers = np.concatenate([self.numbers, new.numbers])
-        written = np.concatenate([self.plain, new.plain]) if self.turn else None
+    def joined(self, new: Axis, *, without: int = 0) -> Axis:
+        """The axis without its first coordinates, with more behind, which are in its terms."""
+        numbers = np.concatenate([self.numbers[without:], new.numbers])
+        written = np.concatenate([self.plain[without:], new.plain]) if self.turn else None
         return replace(self, numbers=numbers, written=written, labels=new.labels)
 
     def unwrap(self, plain: Array) -> Array:

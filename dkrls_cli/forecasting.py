@@ -68,13 +68,14 @@ class Factor:
     def __init__(self, level: Level) -> None:
         self._kernel, self._ridge = level.kernel, level.ridge
         self._nodes, self._rows = np.empty(0), np.empty((0, 0))
+        self._asked: tuple[float, Array, Array] | None = None
 
     def weights(self, nodes: Array, query: float) -> Array:
-        """K' C^-1 of one new coordinate: what every slice counts in the answer there."""
+        """What every slice counts in the answer at a new coordinate: k' C^-1."""
         self._follow(nodes)
-        across = gram(self._kernel, nodes, np.array([query]))[:, 0]
-        rows = self._rows[: nodes.size, : nodes.size]
-        return np.asarray((rows @ across) @ rows)
+        across, weights = self._solved(nodes, query)
+        self._asked = query, across, weights
+        return weights
 
     def _follow(self, nodes: Array) -> None:
         """Add rows, or begin anew if that is less work."""
@@ -86,16 +87,25 @@ class Factor:
         else:
             covariance = gram(self._kernel, nodes, nodes) + self._ridge * np.eye(nodes.size)
             self._rows = np.linalg.inv(np.linalg.cholesky(covariance))
+            self._asked = None
         self._nodes = nodes
 
+    def _solved(self, nodes: Array, query: float) -> tuple[Array, Array]:
+        """J k and J'J k of a coordinate."""
+        rows = self._rows[: nodes.size, : nodes.size]
+        across = rows @ gram(self._kernel, nodes, np.array([query]))[:, 0]
+        return across, across @ rows
+
     def _add(self, nodes: Array, place: int) -> None:
-        """The row of one more coordinate."""
+        """The row of one more coordinate; what was asked for there need not be solved again."""
         if place == len(self._rows):
             self._rows = np.pad(self._rows, (0, max(16, place)))
-        rows, own = self._rows[:place, :place], self._kernel.variance + self._ridge
-        across = rows @ gram(self._kernel, nodes[:place], nodes[place : place + 1])[:, 0]
+        node, own = float(nodes[place]), self._kernel.variance + self._ridge
+        asked, across, weights = self._asked or (math.nan, nodes, nodes)
+        if asked != node or across.size != place:
+            across, weights = self._solved(nodes[:place], node)
         left = math.sqrt(max(float(own - across @ across), self._ridge))
-        self._rows[place, :place] = -(across @ rows) / left
+        self._rows[place, :place] = -weights / left
         self._rows[place, place] = 1.0 / left
 
 

@@ -85,16 +85,19 @@ class Growing:
         """Those of the slices."""
         return self.cascade.coordinates[self.axis]
 
-    def grown(self, coordinates: Array, slices: Array) -> Growing:
-        """With new complete slices behind the old ones, `slices` having the axes of the data."""
+    def grown(self, coordinates: Array, slices: Array, *, without: int = 0) -> Growing:
+        """With new complete slices behind the old ones, of which the first may go.
+
+        `slices` has the axes of the data.
+        """
         cascade, projected = _framed(_in_samples(self.cascade, self.axis), self.axis, slices)
         new = np.moveaxis(projected, self.axis, 0)
         shelf = self.shelf
         if shelf is None or cascade is not self.cascade:
             old = np.moveaxis(cascade.core, self.axis, 0)
             shelf = _shelf(old, room=2 * (len(old) + len(new)))
-        together = np.concatenate([self.coordinates, coordinates])
-        return self._on(cascade, shelf.behind(new), together)
+        together = np.concatenate([self.coordinates[without:], coordinates])
+        return self._on(cascade, shelf.without_first(without).behind(new), together)
 
     def without_first(self, count: int) -> Growing:
         """Without the first slices."""

@@ -100,11 +100,14 @@ def _just_follow(held: Held, values: Array, new: Axis) -> bool:
 
 def _followed(held: Held, values: Array, new: Axis, window: int | None) -> Held:
     """With slices behind; nothing but these is touched."""
-    growing, axis = held.growing.grown(new.numbers, values), held.axis.joined(new)
-    over = 0 if window is None else axis.size - window
-    if over > 0:
-        growing, axis = growing.without_first(over), axis.take(slice(over, None))
-    return Held(growing, axis, None, None)
+    total = held.axis.size + new.size
+    over = 0 if window is None else max(0, total - window)
+    if over > held.axis.size:
+        surplus = over - held.axis.size
+        kept = np.arange(surplus, new.size)
+        values, new, over = values.take(kept, held.growing.axis), new.take(kept), held.axis.size
+    growing = held.growing.grown(new.numbers, values, without=over)
+    return Held(growing, held.axis.joined(new, without=over), None, None)
 
 
 def _without_empty(values: Array, new: Axis, grows: int) -> tuple[Array, Axis]:

@@ -25,13 +25,13 @@ class Ours:
         """The slice at a coordinate (series,), after at least one was learnt."""
         if self._stream is None:
             return self._seen[-1][1]
-        new = self._stream.model.axes[0].at([coordinate])
-        return np.asarray(self._stream.expect(new).values[0])
+        self._new = self._stream.model.axes[0].at([coordinate])
+        return np.asarray(self._stream.expect(self._new).values[0])
 
     def learn(self, coordinate: float, values: Array) -> None:
         """Take a slice in (series,)."""
         if self._stream is not None:
-            self._stream.learn(self._stream.model.axes[0].at([coordinate]), values[None])
+            self._stream.learn(self._new, values[None])
             return
         self._seen.append((coordinate, values))
         if len(self._seen) == self._first:
