@@ -36,13 +36,17 @@ Methods = Annotated[
     str | None,
     typer.Option(
         metavar="NAME,NAME,...",
-        help="Of dkrls, dkrls-auto, dkrls-recursive, the paper's others, and the field of today.",
+        help="Only these; a wrong name lists all.",
     ),
 ]
-Splits = Annotated[int, typer.Option("--seeds", min=1, help="Random splits, at most.")]
+Splits = Annotated[
+    int, typer.Option("--seeds", min=1, help="Random splits, as far as there is time.")
+]
 SecondsAll = Annotated[
     float | None,
-    typer.Option(metavar="S", help="Seconds for a method on one dataset."),
+    typer.Option(
+        metavar="S", help="Seconds for a method on one dataset. Default: 60, bench alone 4."
+    ),
 ]
 Full = Annotated[
     bool,
@@ -124,9 +128,9 @@ def limit_of(given: float | None, default: float, full: bool) -> float:
 
 
 PAPER = {
-    "paper-2d": "The paper's 2D comparison: 13,920 samples of sin(x) cos(d / 2).",
-    "paper-3d": "The paper's 3D comparison: 1,113,600 samples of cos(x) sin(d1 / 2) sin(d2 / 3).",
-    "cross": "The paper's space-time table: 1,406 samples, with KRLS and NONSTILL-KRLS.",
+    "paper-2d": "The paper's 2D comparison: 13,920 samples of sin(x) cos(d/2).",
+    "paper-3d": "The paper's 3D comparison: 1,113,600 samples of cos(x) sin(d1/2) sin(d2/3).",
+    "cross": "The paper's space-time table: 1,406 samples, KRLS and NONSTILL-KRLS.",
 }
 """Experiments that need no file, and what each is about."""
 
@@ -189,9 +193,9 @@ def temperatures(
     verbose: opt.Verbose = False,
     debug: opt.Debug = False,
 ) -> None:
-    """The paper's comparison on temperatures of the Intel Berkeley lab: 4,160 samples.
+    """The paper's Intel Lab comparison: 4,160 temperatures of 52 sensors.
 
-    The file is a matrix of 52 sensors, or data.txt with all readings: faulty ones are dropped.
+    FILE is a matrix of 52 columns, or data.txt, of which bad readings are dropped.
 
     Rows have the paper's settings; with a star settings found by a search.
 
