@@ -424,7 +424,7 @@ def test_a_race_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     words = ["bench", "cross", "--methods", "dkrls,linear", "--seeds", 1, "-q"]
     dkrls(*words, "--plot", tmp_path / "race.svg")
-    assert "dkrls" in (tmp_path / "race.svg").read_text()
+    assert "<svg" in (tmp_path / "race.svg").read_text()
 
 
 # Going on after an interruption -------------------------------------------------------------------
