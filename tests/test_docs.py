@@ -14,6 +14,7 @@ from shell import dkrls
 
 import dkrls_cli
 from dkrls_cli import fit, modelfile
+from dkrls_cli.cli import COMMANDS as COMMAND_LINES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -58,10 +59,17 @@ def test_readme_commands_run_in_order(tmp_path, monkeypatch):
 
 def test_readme_and_help_name_every_command():
     help_text = dkrls("--help").stdout
-    for command in ("fit", "predict", "fill", "update", "stream", "validate", "info", "bench"):
+    for command in COMMAND_LINES:
         assert any(line.startswith(f"dkrls {command} ") for line in COMMANDS)
         assert command in help_text
         assert "Examples" in dkrls(command, "--help").stdout
+
+
+@pytest.mark.parametrize(("name", "line"), list(COMMAND_LINES.items()))
+def test_the_list_of_commands_says_what_they_say(name, line):
+    command = getattr(importlib.import_module(f"dkrls_cli.cli.{name}"), name)
+    about = getattr(command, "registered_callback", None)
+    assert (about.callback if about else command).__doc__.splitlines()[0] == line
 
 
 def test_readme_documents_every_key_of_the_model_file(tmp_path):
