@@ -121,7 +121,7 @@ def test_a_search_finds_what_is_written_down() -> None:
 def test_a_search_may_be_repeated() -> None:
     words = ["bench", "cross", "--methods", "klms", "--seeds", 1, "--json"]
     stored, searched = (json.loads(dkrls(*words, *more).stdout) for more in ([], ["--search"]))
-    for name in ("parameters", "max_error", "samples"):
+    for name in ("parameters", "max_error", "samples_learnt"):
         assert stored["rows"][0][name] == searched["rows"][0][name]
 
 
@@ -278,7 +278,7 @@ def test_medians_and_ranges_are_over_the_splits() -> None:
 def test_the_last_outcome_of_a_split_counts() -> None:
     seen: list[Progress] = []
     row = row_of(Entry("rbf", "own"), small((20, 20)), Terms(2, 60.0), seen.append)
-    assert (row["samples"], row["of"], row["seeds"]) == (256, 256, 2)
+    assert (row["samples_learnt"], row["samples"], row["seeds"]) == (256, 256, 2)
 
 
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,14 +296,14 @@ def test_what_fails_is_told() -> None:
     row = row_of(worse, small(), Terms(1, 60.0), lambda progress: None)
     assert row["note"].startswith("failed: ")
     assert "radius" in row["note"]
-    assert (row["samples"], row["of"]) == (0, 132)
+    assert (row["samples_learnt"], row["samples"]) == (0, 132)
 
 
 # What is told -------------------------------------------------------------------------------------
 
 KEYS = """
-dataset method settings parameters samples of seeds seeds_asked time_limit seconds seconds_min
-seconds_max predict_seconds max_error max_error_min max_error_max normalized_max_error
+dataset method settings parameters samples_learnt samples seeds seeds_asked time_limit seconds
+seconds_min seconds_max predict_seconds max_error max_error_min max_error_max normalized_max_error
 normalized_max_error_min normalized_max_error_max rmse mean_error peak_mb search_seconds
 paper_seconds paper_error paper_mean_error note
 """
@@ -333,7 +333,7 @@ def test_json_has_a_row_per_method_and_settings(cross: tuple[dict[str, Any], str
     ]
     for row in rows:
         assert list(row) == KEYS.split()
-        assert (row["samples"], row["of"], row["seeds"]) == (1406, 1406, 2)
+        assert (row["samples_learnt"], row["samples"], row["seeds"]) == (1406, 1406, 2)
         assert row["max_error_min"] <= row["max_error"] <= row["max_error_max"]
     assert rows[0]["paper_error"] == 0.0519
     assert rows[-1]["paper_error"] is None
@@ -586,7 +586,7 @@ def test_intel_lab_races_from_raw_readings(tmp_path: Path) -> None:
     run = dkrls(*words, "--seeds", 1, "--json")
     assert "Note: motes without enough readings" in run.stderr
     rows = json.loads(run.stdout)["rows"]
-    assert [row["of"] for row in rows] == [320] * 5
+    assert [row["samples"] for row in rows] == [320] * 5
     assert all(row["normalized_max_error"] < 1.2 for row in rows)
 
 

@@ -13,8 +13,8 @@ from dkrls_cli.errors import InputError
 from dkrls_cli.text import csv_rows
 
 _TEXTS = ("dataset", "method", "settings", "parameters", "note")
-_COUNTS = ("samples", "of", "seeds", "seeds_asked")
-_SAME = ("dataset", "method", "settings", "parameters", "of", "seeds_asked", "time_limit")
+_COUNTS = ("samples_learnt", "samples", "seeds", "seeds_asked")
+_SAME = ("dataset", "method", "settings", "parameters", "samples", "seeds_asked", "time_limit")
 """What a row must agree in to stand for a method that need not be run again."""
 
 

@@ -45,7 +45,7 @@ Splits = Annotated[
 SecondsAll = Annotated[
     float | None,
     typer.Option(
-        metavar="S", help="Seconds for a method on one dataset. Default: 60, bench alone 5."
+        metavar="S", help="Seconds for a method on one dataset. Default: 60, bench alone 4."
     ),
 ]
 Full = Annotated[
@@ -79,7 +79,7 @@ def races(
 ) -> None:
     """Race on this machine: the paper's experiments, your own grids, and the clock.
 
-    Alone it runs paper-2d and cross, five seconds a method: two minutes in all.
+    Alone it runs paper-2d and cross, four seconds a method: two minutes at most.
 
     Every race takes --json, --quiet, --verbose and --debug, after its name.
 
@@ -103,7 +103,7 @@ def races(
         from dkrls_cli.benchmark.paper import synthetic
         from dkrls_cli.cli.experiments import BARE, Wish, run
 
-        seconds = limit_of(time_limit, 5.0, full)
+        seconds = limit_of(time_limit, 4.0, full)
         wish = Wish(methods, seeds, seconds, full, search, csv, plot, overwrite)
         run([synthetic(name) for name in BARE], wish, Report(json, quiet, verbose))
 

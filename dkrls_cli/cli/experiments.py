@@ -190,7 +190,8 @@ def label_of(row: Row) -> str:
 
 def learnt_text(row: Row) -> str:
     """How many of the samples were learnt."""
-    return "all" if row["samples"] == row["of"] else f"{100 * row['samples'] / row['of']:.2g} %"
+    learnt, of = row["samples_learnt"], row["samples"]
+    return "all" if learnt == of else f"{100 * learnt / of:.2g} %"
 
 
 def rounded(value: float, digits: int = 2) -> float | int:
