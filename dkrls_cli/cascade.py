@@ -41,10 +41,13 @@ from dkrls_cli.checks import check_ridges, checked_coordinates, checked_values, 
 from dkrls_cli.errors import SettingError
 from dkrls_cli.kernels import Array, gram
 from dkrls_cli.levels import Level
-from dkrls_cli.spectral import Spectrum, decompose
+from dkrls_cli.spectral import Spectrum, decompose, triangle, widened
 from dkrls_cli.tensors import Indices, Slices, Tensor, along, apply, blocks, contract, span
 
 _POINTS_AT_ONCE = 2**17
+
+_LONG, _LEAST_RIDGE = 2000, 1e-7
+"""Coordinates of a long level, and what ridge (beside its kernel) it needs for Cholesky."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +59,7 @@ class Cascade:
     levels, coordinates
         One per axis of the data.
     factors
-        What is known of the spectra; those not known are worked out when they are first needed.
+        What is known of the spectra; what is not is worked out when it is first needed.
     frames
         U_l (m_l, r_l), or None where the axis is kept in samples.
     core
@@ -92,6 +95,11 @@ class Cascade:
     def spectra(self) -> tuple[Spectrum, ...]:
         """The spectrum of every level."""
         return _spectra(self.coordinates, self.levels, self.joint_ridge, self.factors)
+
+    def known_factor(self, axis: int) -> Spectrum | None:
+        """What is known of the spectrum of a level now."""
+        worked_out: tuple[Spectrum | None, ...] = vars(self).get("spectra", self.factors)
+        return worked_out[axis]
 
     def predict(
         self, queries: Sequence[ArrayLike | None] | None = None, *, smooth: bool = False
@@ -368,7 +376,7 @@ def fit(
     check_ridges(levels, joint_ridge)
     spectra = _spectra(axes, levels, joint_ridge, [None] * len(axes))
     if compact:
-        spectra = tuple(spectrum.expressible() for spectrum in spectra)
+        spectra = tuple(s if s.triangular else s.expressible() for s in spectra)
     frames, core = _frame(data, spectra, compact, with_constant=mean != 0)
     dropped = _lost_energy(data, core) if compact else 0.0
     shared = np.may_share_memory(core, np.asarray(values))
@@ -403,19 +411,32 @@ def _spectra(
     known: Sequence[Spectrum | None],
 ) -> tuple[Spectrum, ...]:
     """The directions of every level that its ridge (its share of the joint one) can solve for."""
+    if joint_ridge is None:
+        return tuple(_solvable(*each) for each in zip(axes, levels, known, strict=True))
     whole = [
         factor or decompose(gram(level.kernel, axis, axis))
         for level, axis, factor in zip(levels, axes, known, strict=True)
     ]
     largest = math.prod(spectrum.values[0] for spectrum in whole)
-    ridges = [
-        level.ridge if joint_ridge is None else joint_ridge * spectrum.values[0] / largest
-        for level, spectrum in zip(levels, whole, strict=True)
-    ]
     return tuple(
-        factor or spectrum.solvable(ridge)
-        for factor, spectrum, ridge in zip(known, whole, ridges, strict=True)
+        factor or spectrum.solvable(joint_ridge * float(spectrum.values[0]) / largest)
+        for factor, spectrum in zip(known, whole, strict=True)
     )
+
+
+def _solvable(axis: Array, level: Level, known: Spectrum | None) -> Spectrum:
+    """The spectrum of a level with its own ridge; a known one may lack the last coordinates."""
+    size = 0 if known is None else len(known.vectors)
+    if known is not None and size == axis.size:
+        return known
+    if known is not None and known.triangular:
+        old, new = axis[:size], axis[size:]
+        across, among = gram(level.kernel, old, new), gram(level.kernel, new, new)
+        return widened(known, across, among, level.ridge)
+    gramian = gram(level.kernel, axis, axis)
+    if axis.size > _LONG and level.ridge > _LEAST_RIDGE * level.kernel.variance:
+        return triangle(gramian, level.ridge)
+    return decompose(gramian).solvable(level.ridge)
 
 
 def _frame(

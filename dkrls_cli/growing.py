@@ -15,7 +15,7 @@ import numpy as np
 
 from dkrls_cli.cascade import Cascade
 from dkrls_cli.kernels import Array
-from dkrls_cli.spectral import one_blas_thread
+from dkrls_cli.spectral import Spectrum, one_blas_thread
 from dkrls_cli.tensors import Indices, Tensor, along
 
 _LEFT = 1e-13
@@ -97,7 +97,9 @@ class Growing:
             old = np.moveaxis(cascade.core, self.axis, 0)
             shelf = _shelf(old, room=2 * (len(old) + len(new)))
         together = np.concatenate([self.coordinates[without:], coordinates])
-        return self._on(cascade, shelf.without_first(without).behind(new), together)
+        known = self.cascade.known_factor(self.axis) if without == 0 else None
+        factor = known if known is not None and known.triangular else None
+        return self._on(cascade, shelf.without_first(without).behind(new), together, factor)
 
     def without_first(self, count: int) -> Growing:
         """Without the first slices."""
@@ -126,11 +128,16 @@ class Growing:
             return core.take(places, self.axis)
         return along(core, self.axis, frame[places])
 
-    def _on(self, cascade: Cascade, shelf: Shelf, coordinates: Array) -> Growing:
-        """The cascade with the slices of a shelf; under a joint ridge all spectra go together."""
+    def _on(
+        self, cascade: Cascade, shelf: Shelf, coordinates: Array, factor: Spectrum | None = None
+    ) -> Growing:
+        """The cascade with the slices of a shelf; under a joint ridge all spectra go together.
+
+        A factor that is given is of the first coordinates.
+        """
         coordinates.setflags(write=False)
         axes, factors = list(cascade.coordinates), list(cascade.factors)
-        axes[self.axis], factors[self.axis] = coordinates, None
+        axes[self.axis], factors[self.axis] = coordinates, factor
         if cascade.joint_ridge is not None:
             factors = [None] * cascade.ndim
         order = [*range(1, self.axis + 1), 0, *range(self.axis + 1, cascade.ndim)]

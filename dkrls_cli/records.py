@@ -29,6 +29,7 @@ def record(cascade: Cascade) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "dropped": cascade.dropped,
         "mean": cascade.mean,
         "levels": [_level_record(level) for level in cascade.levels],
+        "triangular": [spectrum.triangular for spectrum in cascade.spectra],
     }
     arrays: dict[str, NDArray[Any]] = {"core": np.ascontiguousarray(cascade.core)}
     for i, spectrum in enumerate(cascade.spectra):
@@ -45,10 +46,13 @@ def cascade_from(header: Mapping[str, Any], arrays: Arrays) -> Cascade:
     """The cascade that was recorded, its arrays checked against each other."""
     levels = tuple(_level_from(level) for level in header["levels"])
     axes = range(len(levels))
+    triangular = header.get("triangular", [False] * len(levels))
     cascade = Cascade(
         levels,
         tuple(arrays[f"coordinates_{i}"] for i in axes),
-        tuple(Spectrum(arrays[f"vectors_{i}"], arrays[f"spectrum_{i}"]) for i in axes),
+        tuple(
+            Spectrum(arrays[f"vectors_{i}"], arrays[f"spectrum_{i}"], triangular[i]) for i in axes
+        ),
         tuple(arrays.get(f"frame_{i}") for i in axes),
         arrays["core"],
         header["joint_ridge"],

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import reduce
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,13 +10,14 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dkrls_cli import Kernel, Level, fit, load_model
+from dkrls_cli import Kernel, Level, cascade, fit, load_model
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.fitting import retuned
 from dkrls_cli.gapbars import GapBars
 from dkrls_cli.growing import Growing
 from dkrls_cli.kernels import gram
 from dkrls_cli.slicegaps import fill_slices
+from dkrls_cli.spectral import triangle, widened
 
 X, Y, T = np.linspace(0, 1, 9), np.array([0.0, 0.1, 0.3, 0.7, 1.1]), np.arange(24.0)
 LEVELS = [
@@ -423,3 +425,66 @@ def test_windows_and_ranks_are_checked():
         model.update(array.isel(t=[20]), window=0)
     with pytest.raises(SettingError, match="rank 0"):
         model.update(array.isel(t=[20]), max_rank=0)
+
+
+# --- long levels ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def short_is_long(monkeypatch):
+    """Levels of more than ten coordinates take the way of long ones."""
+    monkeypatch.setattr(cascade, "_LONG", 10)
+
+
+def test_long_levels_answer_as_others_do(monkeypatch):
+    array = grid_of(field())
+    plain = fitted(array)
+    monkeypatch.setattr(cascade, "_LONG", 10)
+    long = fitted(array)
+    assert [s.triangular for s in long.cascade.spectra] == [False, False, True]
+    assert_equal_models(long, plain)
+    points = {"x": [0.03, 0.5, X[2]], "y": [0.2, 1.0, Y[1]], "t": [3.3, 24.0, T[5]]}
+    np.testing.assert_allclose(long.predict_points(**points), plain.predict_points(**points))
+    np.testing.assert_allclose(long.std_points(**points), plain.std_points(**points), rtol=1e-6)
+    np.testing.assert_allclose(long.weights(3), plain.weights(3), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(long.predict(smooth=True), plain.predict(smooth=True), rtol=1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(parts=partitions())
+def test_long_levels_grow_by_rows(parts):
+    array = grid_of(field())
+    with mock.patch.object(cascade, "_LONG", 10):
+        first, *others = [array.isel(t=sorted(part)) for part in parts]
+        model = fitted(first)
+        for part in others:
+            model = model.update(part)
+            model.cascade.spectra  # noqa: B018  it is worked out on the way
+        assert_equal_models(model, fitted(array))
+
+
+@pytest.mark.usefixtures("short_is_long")
+def test_long_levels_keep_their_rows(tmp_path):
+    array = grid_of(field())
+    model = fitted(array.isel(t=slice(0, 20)))
+    rows = model.cascade.spectra[2].vectors.T
+    model.save(tmp_path / "m.npz")
+    again = load_model(tmp_path / "m.npz").update(array.isel(t=slice(20, None)))
+    assert np.array_equal(again.cascade.spectra[2].vectors.T[:20, :20], rows)
+    assert_equal_models(again, fitted(array))
+    assert_equal_models(
+        again.update(array.isel(t=[3]), replace=True, window=15).thinned(12),
+        (fitted(array.isel(t=slice(9, None))).thinned(12)),
+    )
+    smooth = [*LEVELS[:2], Level("t", Kernel("gaussian", 5.0), 1e-12)]
+    assert not fitted(array, levels=smooth).cascade.spectra[2].triangular
+
+
+def test_triangles_are_inverses_of_any_size():
+    x = np.arange(300.0)
+    gramian = gram(Kernel("matern32", 7.0), x, x)
+    first = triangle(gramian[:290, :290], 1e-3)
+    whole = widened(first, gramian[:290, 290:], gramian[290:, 290:], 1e-3)
+    inverse = (whole.vectors / (whole.values + 1e-3)) @ whole.vectors.T
+    np.testing.assert_allclose(inverse @ (gramian + 1e-3 * np.eye(300)), np.eye(300), atol=1e-9)
+    assert np.array_equal(np.triu(whole.vectors), whole.vectors)
