@@ -159,7 +159,7 @@ def _moved(held: Held, values: Array, numbers: Array, axis: Axis, source: Indice
         if held.growing.cascade.joint_ridge is not None:
             return _under_joint_ridge(held, values, axis, source, lost)
         if lost.any():
-            return _under_level_ridges(held, values, numbers, axis, source, lost)
+            return _under_level_ridges(held, values, axis, source, lost)
     growing = held.growing.grown(numbers, values)
     return Held(_in_order(growing, source), axis, None, None)
 
@@ -184,36 +184,48 @@ def _in_order(growing: Growing, places: Indices) -> Growing:
     return growing.taken(places)
 
 
-def _under_level_ridges(
-    held: Held, values: Array, numbers: Array, axis: Axis, source: Indices, lost: Mask
-) -> Held:
-    """Slices with gaps are filled from the complete ones and from each other."""
-    growing, old = held.growing, held.axis.size
-    by_age = np.argsort(source)
-    gappy: Mask = np.asarray(lost.reshape(len(lost), -1).any(axis=1))[by_age]
-    whole, gaps = source[by_age][~gappy], source[by_age][gappy]
-    coordinates = np.concatenate([held.axis.numbers, numbers])
-    known = growing.taken(whole[whole < old])
-    fresh = whole[whole >= old]
-    if fresh.size:
-        known = known.grown(coordinates[fresh], values.take(fresh - old, growing.axis))
-    slices = np.concatenate(
-        [growing.slices(gaps[gaps < old]), values.take(gaps[gaps >= old] - old, growing.axis)],
-        growing.axis,
-    )
-    slices[np.moveaxis(lost[by_age][gappy], 0, growing.axis)] = np.nan
-    done = fill_slices(known, coordinates[gaps], slices)
-    together = known.grown(coordinates[gaps], done.values)
-    places = np.argsort(np.concatenate([whole, gaps]))[np.argsort(by_age)]
-    unobserved = np.moveaxis(lost, 0, growing.axis)
+def _under_level_ridges(held: Held, values: Array, axis: Axis, source: Indices, lost: Mask) -> Held:
+    """Slices with gaps are filled from the complete ones and from each other.
+
+    All stand in the order of the axis, whenever they came: what is solved for step by step depends
+    on it, to the tolerance of the solve.
+    """
+    grows, old = held.growing.axis, held.axis.size
+    gappy: Mask = np.asarray(lost.reshape(len(lost), -1).any(axis=1))
+    known = _complete(held.growing, values, axis.take(~gappy).numbers, source[~gappy], old)
+    slices = _gathered(held.growing, values, source[gappy], old)
+    slices[np.moveaxis(lost[gappy], 0, grows)] = np.nan
+    coordinates = axis.numbers[gappy]
+    done = fill_slices(known, coordinates, slices)
+    together = known.grown(coordinates, done.values)
+    places = np.argsort(np.concatenate([np.flatnonzero(~gappy), np.flatnonzero(gappy)]))
+    unobserved = np.moveaxis(lost, 0, grows)
     return Held(together.taken(places), axis, unobserved, None, done)
+
+
+def _complete(
+    growing: Growing, values: Array, coordinates: Array, source: Indices, old: int
+) -> Growing:
+    """Old and new slices without gaps."""
+    new = source >= old
+    together = growing.grown(coordinates[new], values.take(source[new] - old, growing.axis))
+    places = source.copy()
+    places[new] = old + np.arange(np.count_nonzero(new))
+    return together.taken(places)
+
+
+def _gathered(growing: Growing, values: Array, source: Indices, old: int) -> Array:
+    """Old and new slices as they were given."""
+    by_age = np.argsort(source)
+    before, new = np.split(source[by_age], [np.count_nonzero(source < old)])
+    parts = [growing.slices(before), values.take(new - old, growing.axis)]
+    return np.concatenate(parts, growing.axis).take(np.argsort(by_age), growing.axis)
 
 
 def _under_joint_ridge(held: Held, values: Array, axis: Axis, source: Indices, lost: Mask) -> Held:
     """All missing cells are solved for again, as in a fit."""
     growing, trained = held.growing, held.growing.cascade
-    everything = [growing.slices(np.arange(held.axis.size)), values]
-    slices = np.concatenate(everything, growing.axis).take(source, growing.axis)
+    slices = _gathered(growing, values, source, held.axis.size)
     unobserved = np.moveaxis(lost, 0, growing.axis)
     slices[unobserved] = np.nan
     nodes = list(trained.coordinates)

@@ -308,6 +308,18 @@ def test_slices_with_gaps_may_come_in_any_order(how):
     assert (by_ones.std().values[~lost] == 0).all()
 
 
+def test_the_order_does_not_matter_where_cells_are_hard_to_solve_for():
+    array, _ = with_gaps(slices=range(8, 24))
+    ridges = (4e-2, 1e-8, 2e-7)
+    levels = [replace(level, ridge=ridge) for level, ridge in zip(LEVELS, ridges, strict=True)]
+    start = fitted(array.isel(t=slice(0, 8)), levels=levels)
+    at_once = start.update(array.isel(t=slice(8, None)))
+    by_parts = start
+    for part in ([20, 9, 13], [23, 11], [8, 22, 10, 12], [21, 14, 15, 16, 17, 18, 19]):
+        by_parts = by_parts.update(array.isel(t=part))
+    assert_equal_models(by_parts, at_once)
+
+
 def test_a_grid_with_gaps_is_fitted_as_it_is_updated():
     array, _ = with_gaps(slices=range(24))
     whole = fitted(array, **{**JOINT, "noise": "auto"})
