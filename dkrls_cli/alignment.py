@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from dkrls_cli.axes import Attributes, Axis, calendar_of, like
+from dkrls_cli.axes import Attributes, Axis, calendar_of, like, text_axis
 from dkrls_cli.checks import checked_gaps
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid import Grid
@@ -33,7 +34,7 @@ def aligned(grid: Grid, axes: Sequence[Axis], grows: int, attrs: Attributes) -> 
         _check_meaning(own, its)
         if place != grows:
             values = _in_order_of(own, its, values, place)
-    return values, axes[grows].continued(theirs[grows])
+    return values, _finite(axes[grows].continued(theirs[grows]))
 
 
 def plain_slices(
@@ -42,7 +43,7 @@ def plain_slices(
     """An array of numbers as slices at coordinates along one axis; a scalar is for one slice."""
     if coordinates is None:
         raise SettingError(f"Coordinates of the new slices along '{axes[grows].name}' are needed.")
-    new = axes[grows].at(coordinates)
+    new = coordinates_on(axes[grows], coordinates)
     if np.ndim(coordinates) == 0 and values.ndim < len(axes):
         values = np.expand_dims(values, grows)
     expected = [axis.size for axis in axes]
@@ -50,6 +51,23 @@ def plain_slices(
     if values.shape != tuple(expected):
         raise InputError(f"Slices of shape {values.shape} do not fit the model's, {expected}.")
     return checked_gaps(values), new
+
+
+def coordinates_on(axis: Axis, values: Any) -> Axis:
+    """New coordinates as the user writes them, in the terms of an axis; labels are numbered on."""
+    if np.ndim(values) > 1:
+        raise InputError(f"Coordinates of '{axis.name}' must be a vector, got {np.shape(values)}.")
+    if axis.labels is None:
+        return _finite(axis.at(values))
+    return axis.continued(text_axis(axis.name, [str(value) for value in np.atleast_1d(values)]))
+
+
+def _finite(new: Axis) -> Axis:
+    """Coordinates, refused where one is none."""
+    bad = new.numbers[~np.isfinite(new.numbers)]
+    if bad.size:
+        raise InputError(f"A coordinate of '{new.name}' is {bad[0]}. Expected a finite one.")
+    return new
 
 
 def _check_units(what: str, theirs: Attributes, own: Attributes) -> None:
@@ -75,7 +93,8 @@ def _in_order_of(own: Axis, its: Axis, values: Array, place: int) -> Array:
     """Values with the coordinates of one axis in the order of the model's."""
     if its.labels is not None and own.labels is not None:
         _refuse_others(own.name, set(own.texts) - set(its.texts), set(its.texts) - set(own.texts))
-    numbers = own.encode(like(its, own))
+    single = its.dtype == "float32"  # and need not agree in more digits than that
+    numbers = (replace(own, dtype="float32") if single else own).encode(like(its, own))
     if np.array_equal(numbers, own.numbers):
         return values
     nearest, same = Kernel(period=own.turn).nearest(own.numbers, numbers)

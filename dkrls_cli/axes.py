@@ -152,7 +152,7 @@ class Axis:
             return self.time.numbers(given)
         try:
             numbers = given.astype(np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             bad = next(str(v) for v in given.flat if not _is_number(v))
             raise SettingError(f"'{bad}' is not a number, as '{self.name}' needs.") from None
         return self._settle(numbers)
@@ -288,6 +288,6 @@ def _some(labels: Sequence[str]) -> str:
 def _is_number(value: Any) -> bool:
     try:
         float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True

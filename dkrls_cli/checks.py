@@ -12,6 +12,9 @@ from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.kernels import Array
 from dkrls_cli.levels import Level
 
+UNWRITTEN = 9.9e36
+"""A value of this size is what netCDF leaves in cells of floats that nobody wrote."""
+
 
 def checked_values(values: ArrayLike) -> Array:
     """Values as float64, refused if they are no grid or not all finite."""

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from dkrls_cli.axes import Axis, text_axis
+from dkrls_cli.alignment import coordinates_on
+from dkrls_cli.axes import Axis
+from dkrls_cli.checks import UNWRITTEN
 from dkrls_cli.errors import DkrlsError, InputError
 from dkrls_cli.kernels import Array, Kernel
 from dkrls_cli.tables import is_missing
@@ -70,7 +72,7 @@ class Feed:
         lines, head = iter(self.text), []
         for line in lines:
             head.append(line)
-            if line.strip():
+            if not _says_nothing(line):
                 break
         self.form = "jsonl" if head and head[-1].lstrip().startswith("{") else "csv"
         read = _json_rows if self.form == "jsonl" else _csv_rows
@@ -118,15 +120,26 @@ def _json_rows(
     others = [dim for i, dim in enumerate(dims) if i != grows]
     value = None
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
+        if _says_nothing(line):
             continue
         cell = _object(line, f"Line {number} of {source}")
         if value is None:
             value = list(cell)[_columns(list(cell), dims, name, source)[-1]]
-        try:
-            yield number, cell[dims[grows]], tuple([cell[dim] for dim in others]), cell[value]
-        except KeyError as lacking:
-            raise InputError(f"Line {number} of {source} has no {lacking}.") from None
+        lacking = [key for key in (*dims, value) if key not in cell]
+        if lacking:
+            raise InputError(f"Line {number} of {source} has no '{lacking[0]}'.")
+        odd = [dim for dim in dims if type(cell[dim]) not in (str, int, float)]
+        if odd:
+            raise InputError(
+                f"Line {number} of {source} has {json.dumps(cell[odd[0]])} for a coordinate of "
+                f"'{odd[0]}'. Expected a number or a text."
+            )
+        yield number, cell[dims[grows]], tuple([cell[dim] for dim in others]), cell[value]
+
+
+def _says_nothing(line: str) -> bool:
+    """Whether a line is blank, or a comment."""
+    return line.startswith("#") or not line.strip()
 
 
 def _object(line: str, where: str) -> Mapping[str, Any]:
@@ -175,7 +188,8 @@ class _Gatherer:
         values = np.full(count, np.nan)
         values[list(cells)] = list(cells.values())
         shape = [1 if i == self.grows else axis.size for i, axis in enumerate(self.axes)]
-        axis = self._explained(lambda: _coordinate(self.axes[self.grows], _stripped(text)), line)
+        grows = self.axes[self.grows]
+        axis = self._explained(lambda: coordinates_on(grows, [_coordinate(grows, text)]), line)
         if axis.labels is not None:
             self.axes[self.grows] = axis  # labels are numbered on
         return NewSlice(axis, values.reshape(shape))
@@ -185,7 +199,7 @@ class _Gatherer:
         axes = [axis for i, axis in enumerate(self.axes) if i != self.grows]
         pairs = zip(axes, others, strict=True)
         nodes = self._explained(
-            lambda: [_node(axis, _stripped(text)) for axis, text in pairs], line
+            lambda: [_node(axis, _coordinate(axis, text)) for axis, text in pairs], line
         )
         shape = [axis.size for axis in axes]
         return int(np.ravel_multi_index(nodes, shape)) if nodes else 0
@@ -197,11 +211,11 @@ class _Gatherer:
             if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
                 raise ValueError
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(
                 f"Line {line} of {self.source} has '{value}' for a value. Expected a number, or NA."
             ) from None
-        return number if np.isfinite(number) else float("nan")
+        return number if abs(number) < UNWRITTEN else float("nan")
 
     def _explained(self, encode: Callable[[], Any], line: int) -> Any:
         try:
@@ -210,15 +224,13 @@ class _Gatherer:
             raise InputError(f"Line {line} of {self.source}: {error}") from None
 
 
-def _stripped(value: Any) -> Any:
-    return value.strip() if isinstance(value, str) else value
-
-
-def _coordinate(axis: Axis, value: Any) -> Axis:
-    """One coordinate in the terms of an axis; a new label is numbered on."""
-    if axis.labels is None:
-        return axis.at([value])
-    return axis.continued(text_axis(axis.name, [str(value)]))
+def _coordinate(axis: Axis, value: Any) -> Any:
+    """A coordinate without blanks around it. Python would take 1_2 for 12: not here."""
+    if not isinstance(value, str):
+        return value
+    if "_" in value and axis.labels is None:
+        raise InputError(f"'{value}' is no coordinate of '{axis.name}'.")
+    return value.strip()
 
 
 def _node(axis: Axis, value: Any) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.axes import Axis
+from dkrls_cli.checks import UNWRITTEN
 from dkrls_cli.errors import InputError
 from dkrls_cli.grid import Grid, Style
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _TABLES = (".csv", ".csv.gz", ".tsv", ".txt")
 _NETCDF = (".nc", ".nc4", ".cdf", ".netcdf")
-_UNWRITTEN_FLOAT = 9.9e36
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def _kind_by_content(path: str) -> str:
 def _without_unusable(values: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
     """Infinities, and what netCDF leaves in cells of floats that nobody wrote, made missing."""
     with np.errstate(invalid="ignore"):
-        unusable = ~(np.abs(values) < _UNWRITTEN_FLOAT) & ~np.isnan(values)
+        unusable = ~(np.abs(values) < UNWRITTEN) & ~np.isnan(values)
     if not unusable.any():
         return values, []
     infinite = int(np.isinf(values).sum())

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -139,6 +140,50 @@ def test_bad_rows_end_it_and_lose_nothing(model: Path) -> None:
     assert "Line 14 of standard input has 'hot'" in result.stderr
     assert len(table(result.stdout)) == 12
     assert slices(model) == 64
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("time", [1, 2], r"Line 1 .* has \[1, 2\] for a coordinate of 'time'"),
+        ("time", None, "has null for a coordinate of 'time'"),
+        ("time", float("nan"), "Line 1 .* 'time' is nan"),
+        ("time", "nan", "'nan'"),
+        ("sensor", {"name": "north"}, "for a coordinate of 'sensor'"),
+        ("heat", 10**400, "Line 1 .* for a value"),
+        ("heat", [8.0], "for a value"),
+    ],
+)
+def test_json_of_the_wrong_kind_is_refused(model: Path, name: str, value: Any, reason: str) -> None:
+    before = model.read_bytes()
+    row = {**lines(60, 61)[0], name: value}
+    line = refusal("stream", model, stdin=json.dumps(row) + "\n")
+    assert re.search(reason, line)
+    assert model.read_bytes() == before
+
+
+def test_numbers_of_the_wrong_kind_are_refused(tmp_path: Path) -> None:
+    text = "time,heat\n" + "".join(f"{t},{np.sin(t / 3)}\n" for t in range(20))
+    (tmp_path / "old.csv").write_text(text)
+    model = tmp_path / "m.npz"
+    dkrls("fit", tmp_path / "old.csv", "-o", model)
+    for wrong in ("nan", "inf", "2_0", "", "1" + "0" * 400):
+        assert "Line 2" in refusal("stream", model, stdin=f"time,heat\n{wrong},1\n")
+    assert "Line 1" in refusal("stream", model, stdin=f'{{"time": 1{"0" * 400}, "heat": 1}}\n')
+
+
+def test_comments_may_stand_before_json_lines(model: Path) -> None:
+    dkrls("stream", model, stdin="# from the roof\n\n" + as_json(lines(60, 62)))
+    assert slices(model) == 62
+
+
+def test_what_a_file_means_by_missing_a_stream_does_too(model: Path) -> None:
+    rows = [
+        {**row, "heat": 9.96921e36 if i == 1 else row["heat"]}
+        for i, row in enumerate(lines(60, 61))
+    ]
+    told = table(dkrls("stream", model, stdin=as_csv(rows)).stdout)
+    assert [row["heat"] == "" for row in told] == [False, True, False]
 
 
 @pytest.mark.parametrize(

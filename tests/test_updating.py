@@ -170,6 +170,9 @@ def test_plain_arrays_and_single_slices():
         start.update(values[:3, :, 22:], T[22:])
     with pytest.raises(SettingError, match="Coordinates"):
         start.update(values[..., 22:])
+    for wrong, words in ((np.nan, "is nan"), (np.inf, "is inf"), ([[22.0]], "a vector")):
+        with pytest.raises(InputError, match=words):
+            start.update(values[..., 22:23], wrong)
 
 
 def test_saving_keeps_what_an_update_needs(tmp_path):
@@ -241,6 +244,18 @@ def test_labels_are_numbered_on():
     model = fitted(array.isel(t=slice(0, 2))).update(array.isel(t=[2]))
     assert model.axes[2].texts == ["a", "b", "c"]
     assert np.allclose(model.predict(t=["c"])[..., 0], values[..., 2])
+    assert model.update(values[..., 0], "d").axes[2].texts == ["a", "b", "c", "d"]
+
+
+def test_coordinates_in_single_precision_are_the_same():
+    array = grid_of(field())
+    array = array.assign_coords(x=array.x / 3, y=array.y / 7)
+    new = array.isel(t=slice(20, None))
+    single = new.assign_coords(x=new.x.astype("float32"), y=new.y.astype("float32"))
+    model = fitted(array.isel(t=slice(0, 20)))
+    assert_equal_models(model.update(single), fitted(array))
+    with pytest.raises(InputError, match="'x' differ"):
+        model.update(single.assign_coords(x=single.x + np.float32(1e-4)))
 
 
 def test_positions_are_counted_on():
