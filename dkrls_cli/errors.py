@@ -27,4 +27,4 @@ class ModelFileError(DkrlsError):
 
 
 class OutputError(DkrlsError):
-    """An output cannot be written: it exists already, or its folder does not."""
+    """An output cannot be written: it exists already, its folder does not, or there is no room."""

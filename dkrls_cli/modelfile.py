@@ -36,6 +36,18 @@ def write(
     overwrite: bool = True,
 ) -> None:
     """Write a model file beside its target, then move it over: there is never half a file."""
+    try:
+        _write(path, header, arrays, overwrite)
+    except OSError as error:
+        raise OutputError(f"'{path}' cannot be written ({error.strerror or error}).") from None
+
+
+def _write(
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    overwrite: bool,
+) -> None:
     listed = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
     text = json.dumps({"format": FORMAT, "version": VERSION, **header, "arrays": listed})
     with replacing(path, overwrite=overwrite) as temporary:
@@ -48,12 +60,17 @@ def write(
 def replacing(
     path: str | os.PathLike[str], *, overwrite: bool, folder: bool = False
 ) -> Iterator[Path]:
-    """A temporary path beside the target that takes its place if all goes well."""
-    target = Path(path)
-    refuse_unwritable(target, overwrite=overwrite)
+    """A temporary path beside the target that takes its place if all goes well.
+
+    A link stays one, and so do the permissions of what is replaced.
+    """
+    refuse_unwritable(Path(path), overwrite=overwrite)
+    target = Path(path).resolve()
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         yield temporary
+        if target.exists():
+            shutil.copymode(target, temporary)
         if folder and target.exists():
             shutil.rmtree(target)
         temporary.replace(target)

@@ -140,7 +140,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
         raise OSError("disk full")
 
     monkeypatch.setattr(np, "savez", full)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(OutputError, match=r"m\.npz' cannot be written \(disk full\)"):
         model.save(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["m.npz"]

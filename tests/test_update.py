@@ -193,6 +193,26 @@ def test_what_does_not_fit_is_refused_and_nothing_changes(model: Path, tmp_path:
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.skipif(os.name == "nt", reason="other links and permissions there")
+def test_links_and_permissions_stay(model: Path, tmp_path: Path) -> None:
+    new = written(field().isel(time=slice(30, None)), tmp_path / "new.csv")
+    link = tmp_path / "latest.npz"
+    link.symlink_to(model.name)
+    model.chmod(0o600)
+    dkrls("update", link, new)
+    assert link.is_symlink()
+    assert load_model(model).cascade.shape == (40, 12)
+    assert model.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_output_that_is_a_folder_is_named(model: Path, tmp_path: Path) -> None:
+    new = written(field().isel(time=slice(30, None)), tmp_path / "new.csv")
+    (tmp_path / "folder").mkdir()
+    line = dkrls("update", model, new, "-o", tmp_path / "folder", "--overwrite", code=1).stderr
+    assert f"'{tmp_path / 'folder'}' cannot be written" in line
+    assert ".part" not in line
+
+
 def test_a_lock_is_waited_for_and_taken_away(tmp_path: Path) -> None:
     said: list[str] = []
     path = tmp_path / "m.npz"
