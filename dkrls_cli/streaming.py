@@ -68,10 +68,15 @@ class Stream:
         self._bars: _Bars | None = None
         self._forecast: Forecast | None = None
 
-    def knows(self, new: Axis) -> bool:
-        """Whether the model has a slice at this coordinate."""
+    def wants(self, new: Axis) -> bool:
+        """Whether a slice would be learnt and kept: one that is known may be to be replaced."""
+        known, window = self.model.growing.coordinates, self.plan.window
+        if window is not None and window <= known.size:
+            oldest = np.partition(known, -window)[-window]
+            if new.numbers[0] < oldest:
+                return False
         kernel = self.model.cascade.levels[self.model.grows].kernel
-        return bool(kernel.nearest(new.numbers, self.model.axes[self.model.grows].numbers)[1][0])
+        return self.plan.replace or not kernel.nearest(new.numbers, known)[1][0]
 
     def step(self, new: Axis, values: Array) -> Expected:
         """Forecast a slice, then learn it; NaN where it has no value."""

@@ -31,6 +31,8 @@ Integers = NDArray[np.intp]
 def opened(path: str) -> Iterator[TextIO]:
     """A file or standard input as text, unzipped; what goes wrong in reading it, in one line."""
     source = called(path)
+    if path == "-" and sys.stdin is None:
+        raise InputError(f"{source} is closed. Expected rows of values.")
     try:
         with ExitStack() as stack:
             raw = sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb"))

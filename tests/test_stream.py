@@ -134,6 +134,25 @@ def test_what_is_known_is_skipped_or_replaced(model: Path) -> None:
     assert slices(model) == 65
 
 
+def test_what_a_window_has_left_behind_is_skipped(model: Path) -> None:
+    text = as_csv(lines(50, 80))
+    for learnt, skipped in ((20, 10), (0, 30)):
+        told = dkrls("stream", model, "--json", "--window", 12, stdin=text).stdout
+        assert [json.loads(told)[key] for key in ("slices", "skipped")] == [learnt, skipped]
+    assert "too old" in dkrls("stream", model, "--window", 12, stdin=text).stderr
+    told = dkrls("stream", model, "--json", "--window", 12, "--replace", stdin=text).stdout
+    assert [json.loads(told)[key] for key in ("slices", "skipped")] == [12, 18]
+    assert slices(model) == 12
+
+
+def test_a_slice_without_any_value_is_told_and_forgotten(model: Path) -> None:
+    empty = [{**row, "heat": ""} for row in lines(60, 61)]
+    result = dkrls("stream", model, stdin=as_csv(empty))
+    assert "nan" not in result.stderr
+    assert len(table(result.stdout)) == 3
+    assert slices(model) == 60
+
+
 def test_bad_rows_end_it_and_lose_nothing(model: Path) -> None:
     text = as_csv(lines(60, 64)) + "2024-01-02T08:00:00,north,hot\n"
     result = dkrls("stream", model, stdin=text, code=1)
@@ -191,6 +210,7 @@ def test_what_a_file_means_by_missing_a_stream_does_too(model: Path) -> None:
     [
         (["--save-every", "often"], 2, "--save-every"),
         (["--save-every", "0"], 2, "--save-every"),
+        (["--save-every", f"{10**12}h"], 2, "--save-every"),
         (["--format", "nc"], 2, "format"),
         ([], 1, "empty"),
     ],
@@ -291,6 +311,63 @@ def test_a_reader_that_goes_away_loses_nothing(model: Path) -> None:
     assert process.stderr.read() == ""
     process.stderr.close()
     assert slices(model) >= 63
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_full_outputs_are_told_and_what_was_learnt_is_kept(model: Path) -> None:
+    command = [sys.executable, "-m", "dkrls_cli", "stream", str(model)]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            command,
+            input=as_csv(lines(60, 62)),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("Error: Standard output cannot be written")
+    assert slices(model) == 61
+
+
+@needs_signals
+def test_closed_ends_are_no_riddle(model: Path, tmp_path: Path) -> None:
+    command = f"'{sys.executable}' -m dkrls_cli stream '{model}'"
+    (tmp_path / "new.csv").write_text(as_csv(lines(60, 62)))
+
+    def ended(ends: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            f"{command} {ends}", shell=True, cwd=ROOT, capture_output=True, text=True, check=False
+        )
+
+    closed = ended("<&-")
+    assert (closed.returncode, closed.stderr.count("\n")) == (1, 1)
+    assert "standard input is closed" in closed.stderr
+    unheard = ended(f"< '{tmp_path / 'new.csv'}' >&-")
+    assert unheard.returncode == 0, unheard.stderr
+    assert slices(model) == 62
+
+
+@needs_signals
+def test_told_to_stop_while_it_saves_it_saves(model: Path) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from dkrls_cli import modelfile\n"
+        "from dkrls_cli.cli import app\n"
+        "write = modelfile.write\n"
+        "def interrupted(*given, **how):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    write(*given, **how)\n"
+        "modelfile.write = interrupted\n"
+        "app(sys.argv[1:])\n"
+    )
+    command = [sys.executable, "-c", program, "stream", str(model)]
+    ended = subprocess.run(
+        command, input=as_csv(lines(60, 63)), capture_output=True, cwd=ROOT, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert slices(model) == 63
 
 
 @needs_signals

@@ -93,6 +93,8 @@ def _share_text(share: float, bar: bool) -> str:
 @contextmanager
 def edge(debug: bool) -> Iterator[None]:
     """The one place where errors become a line on stderr and an exit code."""
+    if sys.stdout is None:  # closed by who started the command
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         yield
         sys.stdout.flush()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, perf_counter
@@ -16,7 +17,7 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.report import Report, edge
-from dkrls_cli.errors import SettingError
+from dkrls_cli.errors import OutputError, SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.feeds import Feed, NewSlice
@@ -85,7 +86,7 @@ def stream(
 
 def parsed_saving(text: str) -> tuple[int | None, float | None]:
     """How often to save: after so many slices, or so many seconds."""
-    match = re.fullmatch(r"(\d+)\s*(s|min|h)?", text.strip())
+    match = re.fullmatch(r"([0-9]{1,6})\s*(s|min|h)?", text.strip())
     if not match or int(match[1]) == 0:
         raise SettingError(f"Invalid --save-every {text}. Give slices (100) or a time (60s, 5min).")
     number = int(match[1])
@@ -109,6 +110,7 @@ class Keeper:
     every_seconds: float | None
     saved_slices: int = 0
     saved_at: float = field(default_factory=monotonic)
+    skipped: int = 0
     stopped: bool = False
     waiting: bool = False
     stream: Stream | None = None
@@ -134,11 +136,7 @@ class Keeper:
         while not self.stopped:
             self.waiting = True
             try:
-                if self.stopped:  # told so just before
-                    return
-                new = next(slices, None)
-            except StoppedError:
-                return
+                new = None if self.stopped else next(slices, None)  # it may be told just before
             finally:
                 self.waiting = False
             if new is None:
@@ -150,13 +148,14 @@ class Keeper:
         """Heed the signals that end a command, and the clock where there is one."""
         endings = (signal.SIGTERM, signal.SIGINT)
         before = {number: signal.signal(number, self._stop) for number in endings}
-        if self.every_seconds is not None and hasattr(signal, "setitimer"):
+        pause = self.every_seconds if hasattr(signal, "setitimer") else None
+        if pause is not None:
             before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._tick)
-            signal.setitimer(signal.ITIMER_REAL, self.every_seconds, self.every_seconds)
+            signal.setitimer(signal.ITIMER_REAL, pause, pause)
         try:
             yield
         finally:
-            if signal.SIGALRM in before:
+            if pause is not None:
                 signal.setitimer(signal.ITIMER_REAL, 0.0)
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -164,6 +163,7 @@ class Keeper:
     def _stop(self, number: int, frame: Any) -> None:
         self.stopped = True
         if self.waiting:
+            self.waiting = False
             raise StoppedError
 
     def _tick(self, number: int, frame: Any) -> None:
@@ -183,23 +183,23 @@ def lived(
     model = load_model(path)
     keeper.stream = Stream(model, plan)
     start = perf_counter()
-    try:
-        with keeper.on_watch(), opened("-") as text:
-            feed = Feed(text, list(model.axes), model.grows, model.name, called("-"))
-            teller = None if report.json else Teller(feed, form, std)
-            skipped = learnt(keeper, feed, teller, report)
-    finally:
-        keeper.save()
-    tell(keeper, skipped, perf_counter() - start, report)
+    with keeper.on_watch():
+        try:
+            with suppress(StoppedError), opened("-") as text:
+                feed = Feed(text, list(model.axes), model.grows, model.name, called("-"))
+                learn(keeper, feed, None if report.json else Teller(feed, form, std), report)
+        finally:
+            keeper.save()
+    tell(keeper, perf_counter() - start, report)
 
 
-def learnt(keeper: Keeper, feed: Feed, teller: Teller | None, report: Report) -> int:
-    """Forecast, tell and learn every slice that is new; how many were not."""
-    stream, skipped, warned = keeper.stream, 0, False
+def learn(keeper: Keeper, feed: Feed, teller: Teller | None, report: Report) -> None:
+    """Forecast, tell and learn every slice that is new."""
+    stream, warned = keeper.stream, False
     assert stream is not None
     for new in keeper.incoming(feed.slices()):
-        if stream.knows(new.axis) and not stream.plan.replace:
-            skipped += 1
+        if not stream.wants(new.axis):
+            keeper.skipped += 1
             continue
         expected = stream.step(new.axis, new.values)
         if teller is not None:
@@ -208,7 +208,6 @@ def learnt(keeper: Keeper, feed: Feed, teller: Teller | None, report: Report) ->
         if stream.drift and not warned and not stream.plan.retune:
             report.note(f"Warning: {drift_text(stream)}.")
             warned = True
-    return skipped
 
 
 def drift_text(stream: Stream) -> str:
@@ -242,18 +241,23 @@ class Teller:
             "error": expected.values - new.values,
             **({"std": expected.std} if self.std else {}),
         }
-        self.writer.write_cells(model.dims, [axis.texts for axis in axes], answers)
-        sys.stdout.flush()
+        try:
+            self.writer.write_cells(model.dims, [axis.texts for axis in axes], answers)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(f"Standard output cannot be written ({error.strerror}).") from None
 
 
-def tell(keeper: Keeper, skipped: int, seconds: float, report: Report) -> None:
+def tell(keeper: Keeper, seconds: float, report: Report) -> None:
     """Say how it went."""
     stream = keeper.stream
     assert stream is not None
     facts: dict[str, Any] = {
         "model": str(keeper.path),
         "slices": stream.slices,
-        "skipped": skipped,
+        "skipped": keeper.skipped,
         "kept": stream.model.axes[stream.model.grows].size,
         "rmse": stream.rmse,
         "last_value_rmse": stream.last_value_rmse,
@@ -265,9 +269,9 @@ def tell(keeper: Keeper, skipped: int, seconds: float, report: Report) -> None:
         report.result(facts, "")
         return
     words = f"{stream.slices} slices learnt in {seconds:.3g} s"
-    if stream.slices:
+    if math.isfinite(stream.rmse):
         words += f", forecast to {stream.rmse:.4g} (the last value: {stream.last_value_rmse:.4g})"
-    if skipped:
-        words += f"; {skipped} known already and skipped"
+    if keeper.skipped:
+        words += f"; {keeper.skipped} known already, or too old for the window, and skipped"
     where = f"saved to {keeper.path}" if stream.slices else "the model is as it was"
     report.note(f"{'Stopped: ' if keeper.stopped else ''}{words}; {where}.")
