@@ -287,10 +287,11 @@ class Model:
         max_rank: int | None = None,
     ) -> Model:
         """As :meth:`update`, of slices that are in the terms of the model already."""
-        from dkrls_cli.updating import updated
+        from dkrls_cli.updating import observed_slices, updated
 
         held = updated(self._held(), values, new, replace_old=replace, window=window)
-        count = int(self.origin.get("slices_added", 0)) + new.size
+        came = observed_slices(values, self.grows).size
+        count = int(self.origin.get("slices_added", 0)) + came
         model = self._holding(held, {"slices_added": count})
         return model if max_rank is None else model.thinned(max_rank)
 
@@ -352,10 +353,15 @@ class Model:
             self.name,
             self.attrs,
             self.style,
-            {**self.origin, **facts, **self._gap_facts(held, axes)},
+            {**self._lasting_facts(held), **facts, **self._gap_facts(held, axes)},
             None if isinstance(held.bars, GapBars) else held.unobserved,
             held.growing.shelf,
         )
+
+    def _lasting_facts(self, held: Held) -> Attributes:
+        """Where the model comes from, without what was missing once nothing is."""
+        gone = ("missing",) if held.unobserved is None else ()
+        return {key: value for key, value in self.origin.items() if key not in gone}
 
     def _gap_facts(self, held: Held, axes: Sequence[Axis]) -> dict[str, Any]:
         """What is missing, and how well it is solved for."""

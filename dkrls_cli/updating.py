@@ -112,11 +112,16 @@ def _followed(held: Held, values: Array, new: Axis, window: int | None) -> Held:
 
 def _without_empty(values: Array, new: Axis, grows: int) -> tuple[Array, Axis]:
     """Slices with one observed cell at least."""
-    others = tuple(axis for axis in range(values.ndim) if axis != grows)
-    seen = np.flatnonzero(~np.isnan(values).all(axis=others))
+    seen = observed_slices(values, grows)
     if seen.size == new.size:
         return values, new
     return values.take(seen, grows), new.take(seen)
+
+
+def observed_slices(values: Array, grows: int) -> Indices:
+    """Places of the slices with one observed cell at least."""
+    others = tuple(axis for axis in range(values.ndim) if axis != grows)
+    return np.flatnonzero(~np.isnan(values).all(axis=others))
 
 
 def _refuse_twice(kernel: Kernel, new: Axis) -> None:

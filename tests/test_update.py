@@ -159,6 +159,26 @@ def test_gaps_in_new_slices_are_filled(model: Path, tmp_path: Path) -> None:
     assert [float(c[-2]) for c in cells] == pytest.approx(truth, abs=0.3)
 
 
+def test_slices_without_any_value_are_left_out_and_told(model: Path, tmp_path: Path) -> None:
+    holed = field()
+    holed[33] = np.nan
+    new = written(holed.isel(time=slice(30, None)), tmp_path / "new.nc")
+    result = dkrls("update", model, new, "--json")
+    told = json.loads(result.stdout)
+    assert (told["slices_added"], told["slices"]) == (9, 39)
+    assert "observed cell left out: 1" in result.stderr
+
+
+def test_gaps_that_a_window_leaves_behind_are_told_no_more(model: Path, tmp_path: Path) -> None:
+    holed = field()
+    holed[31, 4:6] = np.nan
+    new = written(holed.isel(time=slice(30, 35)), tmp_path / "new.nc")
+    later = written(holed.isel(time=slice(35, None)), tmp_path / "later.nc")
+    assert "missing" in dkrls("update", model, new).stdout
+    assert "missing" not in dkrls("update", model, later, "--window", 5).stdout
+    assert "missing" not in dkrls("info", model).stdout
+
+
 def test_a_drift_is_warned_of_unless_settings_are_chosen_anew(model: Path, tmp_path: Path) -> None:
     new = written(field().isel(time=slice(30, None)), tmp_path / "new.nc")
     far = written(field().isel(time=slice(30, None)) * 9, tmp_path / "far.nc")

@@ -91,6 +91,9 @@ def changed(
         after.save(target, overwrite=True)
     if surprise.drifts and not retune:
         report.note(f"Warning: {drift_text(surprise)}.")
+    empty = grid.values.shape[grid.dims.index(before.hierarchy[-1])] - added(before, after)
+    if empty:
+        report.note(f"Note: slices without any observed cell left out: {empty}.")
     for note in after.origin.get("notes", ()):
         if note not in before.origin.get("notes", ()):
             report.note(f"Warning: {note}.")
