@@ -6,7 +6,7 @@ import glob
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,6 @@ from dkrls_cli.axes import Axis
 from dkrls_cli.checks import UNWRITTEN
 from dkrls_cli.errors import InputError
 from dkrls_cli.grid import Grid, Style
-
-if TYPE_CHECKING:
-    pass
 
 _TABLES = (".csv", ".csv.gz", ".tsv", ".txt")
 _NETCDF = (".nc", ".nc4", ".cdf", ".netcdf")

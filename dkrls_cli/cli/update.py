@@ -16,6 +16,7 @@ from dkrls_cli.cli.report import Report, bytes_text, edge, pairs, table
 if TYPE_CHECKING:
     from dkrls_cli.grid import Grid
     from dkrls_cli.model import Model
+    from dkrls_cli.streaming import Plan
     from dkrls_cli.updating import Surprise
 
 
@@ -58,13 +59,15 @@ def update(
     with edge(debug):
         from dkrls_cli.locking import locked
         from dkrls_cli.modelfile import refuse_unwritable
+        from dkrls_cli.streaming import Plan
 
         report = Report(json, quiet, verbose)
         target = output or model
         if output is not None and output != model:
             refuse_unwritable(output, overwrite=overwrite)
         with locked(target, wait, report.note):
-            changed(model, target, inputs, var, (replace, window, max_rank, retune), report)
+            plan = Plan(window, max_rank, replace, retune)
+            changed(model, target, inputs, var, plan, report)
 
 
 def changed(
@@ -72,24 +75,25 @@ def changed(
     target: Path,
     inputs: list[str],
     var: str | None,
-    how: tuple[bool, int | None, int | None, bool],
+    plan: Plan,
     report: Report,
 ) -> None:
     """Read the model, let the slices join, write it again, and say what has become of it."""
     from dkrls_cli.fitting import retuned
     from dkrls_cli.model import load_model
 
-    replace, window, max_rank, retune = how
     before = load_model(path)
     grid = new_slices(before, inputs, var, report)
     start = perf_counter()
     with report.working(f"learning {shape_text(grid.axes)}"):
         surprise = before.surprise(grid)
-        after = before.update(grid, replace=replace, window=window, max_rank=max_rank)
-        if retune:
+        after = before.update(
+            grid, replace=plan.replace, window=plan.window, max_rank=plan.max_rank
+        )
+        if plan.retune:
             after = retuned(after)
         after.save(target, overwrite=True)
-    if surprise.drifts and not retune:
+    if surprise.drifts and not plan.retune:
         report.note(f"Warning: {drift_text(surprise)}.")
     empty = grid.values.shape[grid.dims.index(before.hierarchy[-1])] - added(before, after)
     if empty:
