@@ -39,15 +39,13 @@ from numpy.typing import ArrayLike, DTypeLike
 from dkrls_cli.chebyshev import resolve
 from dkrls_cli.checks import check_ridges, checked_coordinates, checked_values, vector_of
 from dkrls_cli.errors import SettingError
+from dkrls_cli.factors import spectra_of
 from dkrls_cli.kernels import Array, gram
 from dkrls_cli.levels import Level
-from dkrls_cli.spectral import Spectrum, decompose, triangle, widened
+from dkrls_cli.spectral import Spectrum
 from dkrls_cli.tensors import Indices, Slices, Tensor, along, apply, blocks, contract, span
 
 _POINTS_AT_ONCE = 2**17
-
-_LONG, _LEAST_RIDGE = 2000, 1e-7
-"""Coordinates of a long level, and what ridge (beside its kernel) it needs for Cholesky."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +92,7 @@ class Cascade:
     @cached_property
     def spectra(self) -> tuple[Spectrum, ...]:
         """The spectrum of every level."""
-        return _spectra(self.coordinates, self.levels, self.joint_ridge, self.factors)
+        return spectra_of(self.coordinates, self.levels, self.joint_ridge, self.factors)
 
     def known_factor(self, axis: int) -> Spectrum | None:
         """What is known of the spectrum of a level now."""
@@ -374,7 +372,7 @@ def fit(
     data = checked_values(values)
     axes = checked_coordinates(coordinates, levels, data.shape)
     check_ridges(levels, joint_ridge)
-    spectra = _spectra(axes, levels, joint_ridge, [None] * len(axes))
+    spectra = spectra_of(axes, levels, joint_ridge, [None] * len(axes))
     if compact:
         spectra = tuple(s if s.triangular else s.expressible() for s in spectra)
     frames, core = _frame(data, spectra, compact, with_constant=mean != 0)
@@ -402,41 +400,6 @@ def footprint(shape: Sequence[int], dtype: DTypeLike = np.float64) -> Footprint:
     factors = sum(6 * 8 * m * m for m in shape)
     operations = 0.5 * cells * max(shape) + 12.0 * sum(m**3 for m in shape)
     return Footprint(cells, cells * arrays + factors, operations)
-
-
-def _spectra(
-    axes: Sequence[Array],
-    levels: Sequence[Level],
-    joint_ridge: float | None,
-    known: Sequence[Spectrum | None],
-) -> tuple[Spectrum, ...]:
-    """The directions of every level that its ridge (its share of the joint one) can solve for."""
-    if joint_ridge is None:
-        return tuple(_solvable(*each) for each in zip(axes, levels, known, strict=True))
-    whole = [
-        factor or decompose(gram(level.kernel, axis, axis))
-        for level, axis, factor in zip(levels, axes, known, strict=True)
-    ]
-    largest = math.prod(spectrum.values[0] for spectrum in whole)
-    return tuple(
-        factor or spectrum.solvable(joint_ridge * float(spectrum.values[0]) / largest)
-        for factor, spectrum in zip(known, whole, strict=True)
-    )
-
-
-def _solvable(axis: Array, level: Level, known: Spectrum | None) -> Spectrum:
-    """The spectrum of a level with its own ridge; a known one may lack the last coordinates."""
-    size = 0 if known is None else len(known.vectors)
-    if known is not None and size == axis.size:
-        return known
-    if known is not None and known.triangular:
-        old, new = axis[:size], axis[size:]
-        across, among = gram(level.kernel, old, new), gram(level.kernel, new, new)
-        return widened(known, across, among, level.ridge)
-    gramian = gram(level.kernel, axis, axis)
-    if axis.size > _LONG and level.ridge > _LEAST_RIDGE * level.kernel.variance:
-        return triangle(gramian, level.ridge)
-    return decompose(gramian).solvable(level.ridge)
 
 
 def _frame(

@@ -27,6 +27,7 @@ ROOMS = [
     "checks",
     "tuning",
     "jointridge",
+    "factors",
     "cascade",
     "growing",
     "errorbars",

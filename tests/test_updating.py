@@ -10,7 +10,7 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dkrls_cli import Kernel, Level, cascade, fit, load_model
+from dkrls_cli import Kernel, Level, factors, fit, load_model
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.fitting import retuned
 from dkrls_cli.gapbars import GapBars
@@ -460,13 +460,13 @@ def test_windows_and_ranks_are_checked():
 @pytest.fixture
 def short_is_long(monkeypatch):
     """Levels of more than ten coordinates take the way of long ones."""
-    monkeypatch.setattr(cascade, "_LONG", 10)
+    monkeypatch.setattr(factors, "_LONG", 10)
 
 
 def test_long_levels_answer_as_others_do(monkeypatch):
     array = grid_of(field())
     plain = fitted(array)
-    monkeypatch.setattr(cascade, "_LONG", 10)
+    monkeypatch.setattr(factors, "_LONG", 10)
     long = fitted(array)
     assert [s.triangular for s in long.cascade.spectra] == [False, False, True]
     assert_equal_models(long, plain)
@@ -481,7 +481,7 @@ def test_long_levels_answer_as_others_do(monkeypatch):
 @given(parts=partitions())
 def test_long_levels_grow_by_rows(parts):
     array = grid_of(field())
-    with mock.patch.object(cascade, "_LONG", 10):
+    with mock.patch.object(factors, "_LONG", 10):
         first, *others = [array.isel(t=sorted(part)) for part in parts]
         model = fitted(first)
         for part in others:
