@@ -61,6 +61,8 @@ def _acquired(lock: Path, name: str, wait: float, tell: Callable[[str], None]) -
 def _opened(lock: Path, name: str) -> int:
     try:
         return os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+    except FileNotFoundError:
+        raise OutputError(f"There is no folder '{lock.parent}' for {name}.") from None
     except OSError as error:
         raise OutputError(f"{name} cannot be locked ({error.strerror}).") from None
 

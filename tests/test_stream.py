@@ -19,6 +19,7 @@ import pytest
 from shell import ROOT, dkrls, refusal
 
 from dkrls_cli import load_model
+from dkrls_cli.cli.stream import Keeper
 
 SENSORS = ["north", "south", "roof, west"]
 SETTINGS = ["--kernel", "matern32", "--sigma", "time=0.3", "--sigma", "sensor=2", "--ridge", "1e-3"]
@@ -230,6 +231,13 @@ def test_a_drift_is_warned_of_once(model: Path) -> None:
     assert (
         "promised" not in dkrls("stream", model, "--retune", "--replace", stdin=as_csv(far)).stderr
     )
+
+
+def test_saves_that_take_long_come_less_often(tmp_path: Path) -> None:
+    due = {"saved_at": time.monotonic() - 60}
+    assert Keeper(tmp_path / "m.npz", None, 50.0, save_took=4.0, **due)._is_late()
+    assert not Keeper(tmp_path / "m.npz", None, 50.0, save_took=7.0, **due)._is_late()
+    assert not Keeper(tmp_path / "m.npz", 5, None, **due)._is_late()
 
 
 # --- as a process -------------------------------------------------------------------------------

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from dkrls_cli.rows import RowWriter
     from dkrls_cli.streaming import Expected, Plan, Stream
 
+_REST = 10.0
+"""Between saves at least so many times as long as one takes."""
+
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
@@ -110,6 +113,7 @@ class Keeper:
     every_seconds: float | None
     saved_slices: int = 0
     saved_at: float = field(default_factory=monotonic)
+    save_took: float = 0.0
     skipped: int = 0
     stopped: bool = False
     waiting: bool = False
@@ -117,19 +121,26 @@ class Keeper:
 
     def save(self) -> None:
         """Write the model, if there is something new in it."""
+        begun = monotonic()
         if self.stream is not None and self.stream.slices > self.saved_slices:
             self.stream.kept().save(self.path, overwrite=True)
             self.saved_slices = self.stream.slices
         self.saved_at = monotonic()
+        self.save_took = self.saved_at - begun
 
     def save_in_time(self) -> None:
         """Write the model if it is due."""
         assert self.stream is not None
         new = self.stream.slices - self.saved_slices
         by_count = self.every_slices is not None and new >= self.every_slices
-        late = self.every_seconds is not None and monotonic() - self.saved_at >= self.every_seconds
-        if by_count or (late and new):
+        if by_count or (self._is_late() and new):
             self.save()
+
+    def _is_late(self) -> bool:
+        """Whether the time has come; saves that take long come less often."""
+        if self.every_seconds is None:
+            return False
+        return monotonic() - self.saved_at >= max(self.every_seconds, _REST * self.save_took)
 
     def incoming(self, slices: Iterator[NewSlice]) -> Iterator[NewSlice]:
         """Slices until there are no more, or until told to stop."""
