@@ -122,22 +122,24 @@ def fit(
 
 
 def retuned(model: Model) -> Model:
-    """A model with the settings of its last level chosen anew on the slices it holds."""
+    """A model with the settings of its last level chosen anew on the slices it holds.
+
+    Nothing else changes: a coordinate of which no cell is observed now stays, and all missing
+    cells are filled anew.
+    """
     *others, last = model.levels
     joint = model.cascade.joint_ridge is not None
     values = model.cascade.predict()
     if joint and model.unobserved is not None:
         values[model.unobserved] = np.nan
-    grid = Grid(values, model.axes, model.name, model.attrs, model.style)
     chosen = fit(
-        grid,
+        Grid(values, model.axes, model.name, model.attrs, model.style),
         levels=[*others, last.name],
         noise="joint" if joint else "level",
         mean=model.cascade.mean,
-        dtype=model.cascade.core.dtype.name,
-        origin=model.origin,
     )
-    return replace(chosen, filled=model.filled)
+    settings = chosen.cascade.levels, chosen.cascade.joint_ridge
+    return model.with_settings(*settings, chosen.bars, chosen.origin["notes"])
 
 
 def _grid(

@@ -304,6 +304,22 @@ class Model:
             return self
         return self._holding(held, {"thinned": thinning.after(self.origin.get("thinned"))})
 
+    def with_settings(
+        self, levels: Sequence[Level], joint_ridge: float | None, bars: Bars, notes: list[str]
+    ) -> Model:
+        """The model of the same slices with other settings, and how wide error bars then are."""
+        factors = (None,) * len(levels)
+        cascade = dataclasses.replace(
+            self.cascade, levels=tuple(levels), joint_ridge=joint_ridge, factors=factors
+        )
+        known = self.known_bars
+        if isinstance(known, GapBars) and isinstance(bars, GapBars):
+            known = dataclasses.replace(bars, distance=known.distance)
+        origin = {**self.origin, "notes": notes}
+        changed = dataclasses.replace(self, cascade=cascade, known_bars=known, origin=origin)
+        none = np.arange(0)
+        return changed.learn(self.growing.slices(none), self.axes[self.grows].take(none))
+
     def surprise(self, data: xr.DataArray | Grid | ArrayLike, coordinates: Any = None) -> Surprise:
         """How far new slices are from what the model predicts, before it learns them."""
         from dkrls_cli.updating import Surprise

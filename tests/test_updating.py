@@ -437,6 +437,29 @@ def test_retuning_changes_the_last_level_only(how):
     assert other.hierarchy == model.hierarchy
 
 
+def test_retuning_keeps_a_place_that_is_silent_now():
+    array = grid_of(field())
+    array[2, :, 10:] = np.nan
+    start = fitted(array.isel(t=slice(0, 10)), **JOINT)
+    model = start.update(array.isel(t=slice(10, None)), window=8)
+    other = retuned(model)
+    assert other.cascade.shape == (9, 5, 8)
+    assert np.array_equal(other.unobserved, model.unobserved)
+    assert other.levels[2] != model.levels[2]
+    more = array.isel(t=[23]).assign_coords(t=[24.0])
+    assert np.isfinite(other.update(more, window=8).predict(t=[25.0])).all()
+
+
+def test_retuning_fills_anew():
+    array, lost = with_gaps()
+    model = fitted(array.isel(t=slice(0, 10))).update(array.isel(t=slice(10, None)))
+    other = retuned(model)
+    assert np.array_equal(other.unobserved, lost)
+    held = fitted(array.isel(t=slice(0, 10)), levels=other.levels)
+    again = held.update(array.isel(t=slice(10, None)))
+    assert_equal_models(other, again)
+
+
 def test_surprise_tells_a_drift_from_more_of_the_same():
     array = grid_of(field())
     model = fitted(array.isel(t=slice(0, 20)))
