@@ -11,22 +11,22 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dkrls_cli.cascade.kernels import Kernel
+    from dkrls_cli.cascade.level import Level
     from dkrls_cli.errors import DkrlsError
-    from dkrls_cli.fitting import fit
-    from dkrls_cli.kernels import Kernel
-    from dkrls_cli.levels import Level
-    from dkrls_cli.model import Model, load_model
+    from dkrls_cli.model.fit import fit
+    from dkrls_cli.model.model import Model, load_model
 
 __version__ = "0.1.0"
 __all__ = ["DkrlsError", "Kernel", "Level", "Model", "fit", "load_model"]
 
 _ROOMS = {
     "DkrlsError": "errors",
-    "Kernel": "kernels",
-    "Level": "levels",
-    "Model": "model",
-    "fit": "fitting",
-    "load_model": "model",
+    "Kernel": "cascade.kernels",
+    "Level": "cascade.level",
+    "Model": "model.model",
+    "fit": "model.fit",
+    "load_model": "model.model",
 }
 
 

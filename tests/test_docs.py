@@ -13,8 +13,9 @@ import pytest
 from shell import dkrls
 
 import dkrls_cli
-from dkrls_cli import fit, modelfile
+from dkrls_cli import fit
 from dkrls_cli.cli import COMMANDS as COMMAND_LINES
+from dkrls_cli.files import npz as modelfile
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

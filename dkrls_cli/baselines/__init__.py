@@ -16,20 +16,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from dkrls_cli.baselines.aldkrls import ALDKRLS
 from dkrls_cli.baselines.contract import Baseline
-from dkrls_cli.baselines.fbkrls import FBKRLS
-from dkrls_cli.baselines.kkf import KKF
-from dkrls_cli.baselines.klmp import KLMP
-from dkrls_cli.baselines.klms import KLMS
-from dkrls_cli.baselines.knlms import KNLMS
-from dkrls_cli.baselines.krls import KRLS
-from dkrls_cli.baselines.krlst import KRLST
-from dkrls_cli.baselines.nonstill import NonstillKRLS
-from dkrls_cli.baselines.norma import NORMA
-from dkrls_cli.baselines.qklms import QKLMS
-from dkrls_cli.baselines.recursive import RecursiveDKRLS
-from dkrls_cli.baselines.swkrls import SWKRLS
+from dkrls_cli.baselines.gradient.klmp import KLMP
+from dkrls_cli.baselines.gradient.klms import KLMS
+from dkrls_cli.baselines.gradient.knlms import KNLMS
+from dkrls_cli.baselines.gradient.norma import NORMA
+from dkrls_cli.baselines.gradient.qklms import QKLMS
+from dkrls_cli.baselines.least_squares.aldkrls import ALDKRLS
+from dkrls_cli.baselines.least_squares.fbkrls import FBKRLS
+from dkrls_cli.baselines.least_squares.kkf import KKF
+from dkrls_cli.baselines.least_squares.krls import KRLS
+from dkrls_cli.baselines.least_squares.krlst import KRLST
+from dkrls_cli.baselines.least_squares.nonstill import NonstillKRLS
+from dkrls_cli.baselines.least_squares.recursive import RecursiveDKRLS
+from dkrls_cli.baselines.least_squares.swkrls import SWKRLS
 
 __all__ = ["BASELINES", "Baseline"]
 

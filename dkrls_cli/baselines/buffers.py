@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import blas
 
-from dkrls_cli.kernels import Array
+from dkrls_cli.arrays import Array
 
 
 class Centres:

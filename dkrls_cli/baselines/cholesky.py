@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
+from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError
-from dkrls_cli.kernels import Array
 
 
 class GrowingCholesky:

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.kernels import Array
 
 _AT_ONCE = 4096
 

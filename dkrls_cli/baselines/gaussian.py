@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dkrls_cli.kernels import Array
+from dkrls_cli.arrays import Array
 
 Rows = Callable[[Array, Array], Array]
 """A kernel: points (n, D) and centres (D, m) to (n, m)."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dkrls_cli.axes import Axis
-    from dkrls_cli.kernels import Kernel
-    from dkrls_cli.levels import Level
-    from dkrls_cli.model import Model
-    from dkrls_cli.settings import Wish
+    from dkrls_cli.cascade.kernels import Kernel
+    from dkrls_cli.cascade.level import Level
+    from dkrls_cli.grid.axes import Axis
+    from dkrls_cli.model.model import Model
+    from dkrls_cli.model.settings import Wish
 
 
 def level_rows(
@@ -29,7 +29,7 @@ def _row(depth: int, axis: Axis, level: Level | Wish) -> dict[str, Any]:
 
 def _settings(level: Level | Wish) -> dict[str, Any]:
     """Settings of a level, or what is wished of it; what is to be chosen is auto."""
-    from dkrls_cli.levels import Level
+    from dkrls_cli.cascade.level import Level
 
     if isinstance(level, Level):
         kernel = level.kernel

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.command import command_line
 from dkrls_cli.cli.describe import missing_words, shape_text
 from dkrls_cli.cli.fit import fit_settings, refuse_too_large, tell_notes, trained
-from dkrls_cli.cli.report import Report, edge, pairs
+from dkrls_cli.cli.report import Report, command_line, edge, pairs
 from dkrls_cli.cli.target import Target, chosen_target
 from dkrls_cli.cli.wanted import cells_to_fill, gap_limits, leave_beyond
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
-    from dkrls_cli.grid import Grid
-    from dkrls_cli.kernels import Array
-    from dkrls_cli.model import Model
-    from dkrls_cli.sources import Source
-    from dkrls_cli.tensors import Mask
+    from dkrls_cli.arrays import Array, Mask
+    from dkrls_cli.files.source import Source
+    from dkrls_cli.grid.grid import Grid
+    from dkrls_cli.model.model import Model
 
 
 def fill(
@@ -84,7 +82,7 @@ def fill(
 
       dkrls fill rain.csv -o filled.csv --mask none
     """
-    from dkrls_cli.settings import hierarchy_of
+    from dkrls_cli.grid.cf import hierarchy_of
 
     with edge(debug):
         report = Report(json, quiet, verbose)
@@ -124,8 +122,8 @@ def file_target(output: str | None, overwrite: bool) -> Target:
 
 def opened_whole(path: str, var: str | None, levels: list[str] | None, report: Report) -> Source:
     """The variable in its file, nothing of it left out."""
-    from dkrls_cli.reading import open_file
-    from dkrls_cli.sources import expand
+    from dkrls_cli.files.reading import open_file
+    from dkrls_cli.files.source import expand
 
     paths = expand(path)
     if len(paths) > 1:
@@ -145,7 +143,7 @@ def model_of(
     report: Report,
 ) -> tuple[Model, float]:
     """A model through the gaps, and the seconds it took."""
-    from dkrls_cli.reading import without_repeats
+    from dkrls_cli.files.reading import without_repeats
 
     once = without_repeats(replace(source, load=lambda: whole.values, notes=[]))
     return trained(once.grid(), settings, threads, [path], report)
@@ -178,15 +176,15 @@ def write(
     target: Target,
 ) -> None:
     """The filled grid: a copy of the file that is changed in these cells, or the variable alone."""
-    from dkrls_cli.grid import std_variable
-    from dkrls_cli.sources import kind_of
-    from dkrls_cli.writing import history_line, write_grid
+    from dkrls_cli.files.source import kind_of
+    from dkrls_cli.files.writing import history_line, write_grid
+    from dkrls_cli.grid.grid import std_variable
 
     assert target.path is not None
     name, attrs = std_variable(filled.name, filled.attrs)
     kind = {"netcdf": "nc", "zarr": "zarr"}.get(kind_of(path))
     if kind == target.form:
-        from dkrls_cli.patching import Patch, patched_copy
+        from dkrls_cli.files.patching import Patch, patched_copy
 
         added = None if errors is None else (name, errors.astype(filled.style.dtype), attrs)
         line = history_line(command_line())

@@ -10,22 +10,16 @@ import typer
 
 from dkrls_cli import __version__
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import (
-    kernel_facts,
-    level_rows,
-    missing_words,
-    model_rows,
-    shape_text,
-)
+from dkrls_cli.cli.describe import kernel_facts, level_rows, missing_words, model_rows, shape_text
 from dkrls_cli.cli.report import Report, bytes_text, edge, pairs, table
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
-    from dkrls_cli.choosing import Watch
-    from dkrls_cli.grid import Grid
-    from dkrls_cli.model import Model
-    from dkrls_cli.sources import Source
-    from dkrls_cli.tuning import Choice
+    from dkrls_cli.files.source import Source
+    from dkrls_cli.grid.grid import Grid
+    from dkrls_cli.model.choosing import Watch
+    from dkrls_cli.model.model import Model
+    from dkrls_cli.tuning.slices import Choice
 
 
 def fit(
@@ -100,7 +94,7 @@ def fit_settings(
     compact: bool,
     float32: bool,
 ) -> dict[str, Any]:
-    """The options of a fit as the arguments of :func:`dkrls_cli.fitting.fit`."""
+    """The options of a fit as the arguments of :func:`dkrls_cli.model.fit.fit`."""
     return {
         "levels": opt.names(levels),
         "kernel": opt.setting(kernel, "--kernel"),
@@ -117,7 +111,7 @@ def fit_settings(
 
 def opened(inputs: list[str], var: str | None, levels: list[str] | None, report: Report) -> Source:
     """The variable in its files, values not yet read."""
-    from dkrls_cli.reading import open_source
+    from dkrls_cli.files.reading import open_source
 
     with report.working("opening files"):
         source = open_source(inputs, var, levels)
@@ -143,8 +137,8 @@ def trained(
     grid: Grid, settings: dict[str, Any], threads: int | None, inputs: list[str], report: Report
 ) -> tuple[Model, float]:
     """The model, and the seconds it took."""
-    from dkrls_cli.fitting import fit as fit_model
-    from dkrls_cli.spectral import blas_threads
+    from dkrls_cli.model.fit import fit as fit_model
+    from dkrls_cli.threads import blas_threads
 
     defaults = fit_settings(None, None, None, None, None, "auto", "model", None, False, False)
     origin = {
@@ -186,7 +180,7 @@ def curves(report: Report) -> Watch | None:
 
 def refuse_too_large(source: Source, limit: int | None) -> None:
     """Refuse a fit that would need more memory than allowed, before any is used."""
-    from dkrls_cli.cascade import footprint
+    from dkrls_cli.cascade.cascade import footprint
     from dkrls_cli.errors import InputError
 
     needed = footprint(source.shape, source.dtype).memory
@@ -199,7 +193,7 @@ def refuse_too_large(source: Source, limit: int | None) -> None:
 
 def checked_output(output: Path | None, overwrite: bool) -> Path:
     """Where the model goes, known to be free before the work begins."""
-    from dkrls_cli.modelfile import refuse_unwritable
+    from dkrls_cli.files.output import refuse_unwritable
 
     if output is None:
         raise SettingError("Where should the model go? Give -o MODEL.npz, or --dry-run.")
@@ -209,8 +203,8 @@ def checked_output(output: Path | None, overwrite: bool) -> Path:
 
 def tell_plan(source: Source, settings: dict[str, Any], report: Report) -> None:
     """What a fit would do."""
-    from dkrls_cli.cascade import footprint
-    from dkrls_cli.settings import read_wishes
+    from dkrls_cli.cascade.cascade import footprint
+    from dkrls_cli.model.settings import read_wishes
 
     tell_notes(source, report)
     wanted = {

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.command import command_line
 from dkrls_cli.cli.describe import missing_words, model_rows, shape_text
-from dkrls_cli.cli.report import Report, bytes_text, edge, pairs, table
+from dkrls_cli.cli.report import Report, bytes_text, command_line, edge, pairs, table
 from dkrls_cli.cli.target import Target, grid_target
 
 if TYPE_CHECKING:
-    from dkrls_cli.model import Model
+    from dkrls_cli.model.model import Model
 
 
 def info(
@@ -38,7 +37,7 @@ def info(
 
       dkrls info sst.npz --weights weights.nc
     """
-    from dkrls_cli.model import load_model
+    from dkrls_cli.model.model import load_model
 
     with edge(debug):
         report = Report(json, quiet, verbose)
@@ -57,8 +56,8 @@ def weight_count(model: Model) -> int:
 
 def write_weights(model: Model, target: Target) -> None:
     """The paper's weights, one variable per level."""
-    from dkrls_cli.grid import Style
-    from dkrls_cli.writing import write_grid
+    from dkrls_cli.files.writing import write_grid
+    from dkrls_cli.grid.grid import Style
 
     depths = range(len(model.hierarchy) + 1 - weight_count(model), len(model.hierarchy) + 1)
     arrays = [model.weights(depth) for depth in depths]

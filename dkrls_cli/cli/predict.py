@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.command import command_line
-from dkrls_cli.cli.queries import parse_at
-from dkrls_cli.cli.report import Report, edge
+from dkrls_cli.cli.report import Report, command_line, edge
 from dkrls_cli.cli.target import Target, chosen_target
 from dkrls_cli.errors import SettingError
+from dkrls_cli.grid.spec import parse_at
 
 if TYPE_CHECKING:
-    from dkrls_cli.axes import Axis
-    from dkrls_cli.kernels import Array
-    from dkrls_cli.model import Model
-    from dkrls_cli.rows import RowWriter
+    from dkrls_cli.arrays import Array
+    from dkrls_cli.files.rows import RowWriter
+    from dkrls_cli.grid.axes import Axis
+    from dkrls_cli.model.model import Model
 
 _ROWS = ("csv", "jsonl", "json")
 _BLOCK_CELLS = 2**15
@@ -79,8 +78,8 @@ def predict(
 
       dkrls predict sst.npz --points stations.csv > stations-sst.csv
     """
-    from dkrls_cli.model import load_model
-    from dkrls_cli.spectral import blas_threads
+    from dkrls_cli.model.model import load_model
+    from dkrls_cli.threads import blas_threads
 
     with edge(debug):
         report = Report(json, quiet, verbose)
@@ -112,17 +111,17 @@ def asked_axes(model: Model, at: Sequence[str] | None, like: str | None) -> list
     """Where to answer: the coordinates of a file, over them those of --at."""
     asked: dict[str, Any] = {}
     if like is not None:
-        from dkrls_cli.reading import read_coordinates
+        from dkrls_cli.files.reading import read_coordinates
 
         asked = read_coordinates(like, model.axes)
-    return model.axes_at({**asked, **parse_at(at, model)})
+    return model.axes_at({**asked, **parse_at(at, model.axes)})
 
 
 def refuse_outside(axes: Sequence[Axis], model: Model, allowed: bool) -> None:
     """Refuse coordinates outside the training range of a dimension that is no circle."""
     import numpy as np
 
-    from dkrls_cli.filling import outside
+    from dkrls_cli.circle import outside
 
     if allowed:
         return
@@ -171,7 +170,7 @@ def at_points(
     """Answers at scattered points, as they come; the number of points."""
     from dataclasses import replace
 
-    from dkrls_cli.points import point_blocks
+    from dkrls_cli.files.points import point_blocks
 
     if target.form not in _ROWS:
         raise SettingError("Scattered points are written as csv or jsonl, not as a grid.")
@@ -203,8 +202,8 @@ def columns(model: Model, values: Array, spread: Array | None) -> dict[str, Any]
 @contextmanager
 def rows_output(target: Target, name: str) -> Iterator[RowWriter]:
     """A writer of rows to stdout, or to a file that appears when it is whole."""
-    from dkrls_cli.modelfile import replacing
-    from dkrls_cli.rows import RowWriter
+    from dkrls_cli.files.output import replacing
+    from dkrls_cli.files.rows import RowWriter
 
     if target.form == "json":
         rows = StringIO()
@@ -227,7 +226,7 @@ def write_answers(
     """A grid of answers to a file, or to stdout by way of one."""
     from tempfile import TemporaryDirectory
 
-    from dkrls_cli.writing import write_grid, write_netcdf_to_stdout
+    from dkrls_cli.files.writing import write_grid, write_netcdf_to_stdout
 
     variables: dict[str, tuple[Array, Mapping[str, Any]]] = {model.name: (values, model.attrs)}
     if spread is not None:

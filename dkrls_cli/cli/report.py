@@ -184,3 +184,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def command_line() -> list[str]:
+    """Return the words of the running command, the program by its name."""
+    return ["dkrls", *sys.argv[1:]]

@@ -20,9 +20,9 @@ from dkrls_cli.cli.report import Report, edge
 from dkrls_cli.errors import OutputError, SettingError
 
 if TYPE_CHECKING:
-    from dkrls_cli.feeds import Feed, NewSlice
-    from dkrls_cli.rows import RowWriter
-    from dkrls_cli.streaming import Expected, Plan, Stream
+    from dkrls_cli.files.feed import Feed, NewSlice
+    from dkrls_cli.files.rows import RowWriter
+    from dkrls_cli.model.stream import Expected, Plan, Stream
 
 _REST = 10.0
 """Between saves at least so many times as long as one takes."""
@@ -71,9 +71,8 @@ def stream(
       dkrls stream m.npz --retune --json -o new.npz < day.jsonl
     """
     with edge(debug):
-        from dkrls_cli.locking import locked
-        from dkrls_cli.modelfile import refuse_unwritable
-        from dkrls_cli.streaming import Plan
+        from dkrls_cli.files.output import locked, refuse_unwritable
+        from dkrls_cli.model.stream import Plan
 
         report = Report(json, quiet, verbose)
         target = output or model
@@ -186,10 +185,10 @@ def lived(
     path: Path, keeper: Keeper, plan: Plan, form: str | None, std: bool, report: Report
 ) -> None:
     """Forecast and learn until the input ends, and keep the model whatever happens."""
-    from dkrls_cli.feeds import Feed
-    from dkrls_cli.model import load_model
-    from dkrls_cli.streaming import Stream
-    from dkrls_cli.text import called, opened
+    from dkrls_cli.files.csv import called, opened
+    from dkrls_cli.files.feed import Feed
+    from dkrls_cli.model.model import load_model
+    from dkrls_cli.model.stream import Stream
 
     model = load_model(path)
     keeper.stream = Stream(model, plan)
@@ -240,7 +239,7 @@ class Teller:
 
     def tell(self, stream: Stream, new: NewSlice, expected: Expected) -> None:
         """The rows of a slice: what came, what was expected, and how far that was off."""
-        from dkrls_cli.rows import RowWriter
+        from dkrls_cli.files.rows import RowWriter
 
         if self.writer is None:
             self.writer = RowWriter(sys.stdout, self.form or self.feed.form)

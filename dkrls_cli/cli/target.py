@@ -21,7 +21,7 @@ class Target:
 
     def refuse_unwritable(self) -> None:
         """Refuse an output that cannot be written, before any work."""
-        from dkrls_cli.modelfile import refuse_unwritable
+        from dkrls_cli.files.output import refuse_unwritable
 
         if self.path is not None:
             refuse_unwritable(Path(self.path), overwrite=self.overwrite)

@@ -14,10 +14,10 @@ from dkrls_cli.cli.fit import loaded
 from dkrls_cli.cli.report import Report, bytes_text, edge, pairs, table
 
 if TYPE_CHECKING:
-    from dkrls_cli.grid import Grid
-    from dkrls_cli.model import Model
-    from dkrls_cli.streaming import Plan
-    from dkrls_cli.updating import Surprise
+    from dkrls_cli.grid.grid import Grid
+    from dkrls_cli.model.model import Model
+    from dkrls_cli.model.stream import Plan
+    from dkrls_cli.model.update import Surprise
 
 
 def update(
@@ -57,9 +57,8 @@ def update(
       tail -n +2 more.csv | cat header.csv - | dkrls update m.npz - -o new.npz
     """
     with edge(debug):
-        from dkrls_cli.locking import locked
-        from dkrls_cli.modelfile import refuse_unwritable
-        from dkrls_cli.streaming import Plan
+        from dkrls_cli.files.output import locked, refuse_unwritable
+        from dkrls_cli.model.stream import Plan
 
         report = Report(json, quiet, verbose)
         target = output or model
@@ -79,8 +78,8 @@ def changed(
     report: Report,
 ) -> None:
     """Read the model, let the slices join, write it again, and say what has become of it."""
-    from dkrls_cli.fitting import retuned
-    from dkrls_cli.model import load_model
+    from dkrls_cli.model.fit import retuned
+    from dkrls_cli.model.model import load_model
 
     before = load_model(path)
     grid = new_slices(before, inputs, var, report)
@@ -106,7 +105,7 @@ def changed(
 
 def new_slices(model: Model, inputs: list[str], var: str | None, report: Report) -> Grid:
     """The slices in their files; the model's own variable is taken if it is there."""
-    from dkrls_cli.reading import open_slices
+    from dkrls_cli.files.reading import open_slices
 
     source = open_slices(inputs, var, model.hierarchy, model.name)
     if source.name != model.name and var is None:

@@ -16,9 +16,9 @@ from dkrls_cli.cli.report import Report, edge, pairs, table
 from dkrls_cli.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from dkrls_cli.grid import Grid
-    from dkrls_cli.kernels import Array
-    from dkrls_cli.model import Model
+    from dkrls_cli.arrays import Array
+    from dkrls_cli.grid.grid import Grid
+    from dkrls_cli.model.model import Model
 
 _MISSED = 3
 
@@ -78,7 +78,7 @@ def validate(
 
       dkrls validate sst.nc --holdout time=0.1
     """
-    from dkrls_cli.spectral import blas_threads
+    from dkrls_cli.threads import blas_threads
 
     with edge(debug):
         report = Report(json, quiet, verbose)
@@ -116,7 +116,7 @@ def validate(
 
 def thresholds(texts: list[str] | None) -> dict[str, float]:
     """Largest values allowed, by metric."""
-    from dkrls_cli.metrics import ERRORS
+    from dkrls_cli.model.metrics import ERRORS
 
     limits = {}
     for text in texts or ():
@@ -173,8 +173,8 @@ def against_model(
     """Metrics of a model on the cells of a grid."""
     import numpy as np
 
-    from dkrls_cli.axes import like
-    from dkrls_cli.model import load_model
+    from dkrls_cli.grid.axes import like
+    from dkrls_cli.model.model import load_model
 
     model = load_model(path)
     source = opened(inputs, var or _same_name(inputs, model), None, report)
@@ -206,7 +206,7 @@ def all_scores(
     model: Model, queries: list[Array], truth: Array, answers: Array, smooth: bool
 ) -> dict[str, float]:
     """Metrics of answers, and of their error bars."""
-    from dkrls_cli.metrics import coverage90, scores
+    from dkrls_cli.model.metrics import coverage90, scores
 
     spread = model.variance(queries, smooth=smooth)
     return {**scores(truth, answers), "coverage90": coverage90(truth, answers, spread)}
@@ -214,7 +214,7 @@ def all_scores(
 
 def _same_name(inputs: list[str], model: Model) -> str | None:
     """The model's own variable, where the file has it."""
-    from dkrls_cli.reading import has_variable
+    from dkrls_cli.files.reading import has_variable
 
     return model.name if has_variable(inputs, model.name) else None
 
@@ -261,8 +261,8 @@ def _one_holdout(
 ) -> tuple[dict[str, float], list[dict[str, Any]]]:
     import numpy as np
 
-    from dkrls_cli.fitting import fit as fit_model
-    from dkrls_cli.splits import Split, random_split
+    from dkrls_cli.model.fit import fit as fit_model
+    from dkrls_cli.model.splits import Split, random_split
 
     rng = np.random.default_rng(seed)
     splits = [

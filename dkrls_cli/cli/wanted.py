@@ -8,10 +8,10 @@ from dkrls_cli.cli import options as opt
 from dkrls_cli.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from dkrls_cli.axes import Axis
-    from dkrls_cli.grid import Grid
-    from dkrls_cli.model import Model
-    from dkrls_cli.tensors import Mask
+    from dkrls_cli.arrays import Mask
+    from dkrls_cli.grid.axes import Axis
+    from dkrls_cli.grid.grid import Grid
+    from dkrls_cli.model.model import Model
 
 
 def gap_limits(texts: list[str] | None, axes: tuple[Axis, ...]) -> dict[int, float]:
@@ -46,7 +46,7 @@ def cells_to_fill(
     """The missing cells to fill, and how many are left for which reason."""
     import numpy as np
 
-    from dkrls_cli.filling import gap_lengths
+    from dkrls_cli.gaps.pattern import gap_lengths
 
     missing = np.isnan(whole.values)
     wanted = missing.copy()
@@ -67,7 +67,7 @@ def leave(wanted: Mask, cells: Any) -> int:
 
 def leave_beyond(whole: Grid, model: Model, wanted: Mask) -> dict[str, int]:
     """Leave cells at coordinates where the model could only extrapolate; how many, by reason."""
-    from dkrls_cli.filling import outside
+    from dkrls_cli.circle import outside
 
     left = {}
     for place, (axis, known) in enumerate(zip(whole.axes, model.axes, strict=True)):
@@ -86,7 +86,7 @@ def masked(whole: Grid, missing: Mask, mask: str, last: str) -> Any:
     """Cells that are to stay missing."""
     import numpy as np
 
-    from dkrls_cli.filling import always_missing
+    from dkrls_cli.gaps.pattern import always_missing
 
     place = whole.dims.index(last)
     if mask == "none":
@@ -102,7 +102,7 @@ def mask_in_file(whole: Grid, path: str) -> Any:
     """Cells for which a file has 0 or nothing, on some dimensions of the grid."""
     import numpy as np
 
-    from dkrls_cli.reading import open_file
+    from dkrls_cli.files.reading import open_file
 
     grid = open_file(path).grid()
     unknown = [dim for dim in grid.dims if dim not in whole.dims]

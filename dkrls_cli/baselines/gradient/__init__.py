@@ -1,0 +1,1 @@
+"""Online methods that take a step down the gradient with every sample."""

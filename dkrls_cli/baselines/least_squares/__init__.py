@@ -1,0 +1,1 @@
+"""Online methods that solve a least-squares problem with every sample."""

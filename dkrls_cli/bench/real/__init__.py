@@ -1,0 +1,1 @@
+"""Races on grids of your own: between coordinates, and in gaps."""

@@ -1,0 +1,1 @@
+"""Races of forecasts, one step ahead."""

@@ -1,0 +1,45 @@
+"""Streams as a bare matrix of numbers: a line for each step, a column for each series."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dkrls_cli.arrays import Array
+from dkrls_cli.errors import InputError
+from dkrls_cli.files.csv import called, numbers_of, opened
+from dkrls_cli.grid.axes import index_axis
+from dkrls_cli.grid.grid import Grid
+
+
+def is_matrix(path: str) -> bool:
+    """Whether the first line of a text is numbers with blanks between them, and nothing else."""
+    if not path.lower().endswith((".txt", ".dat", ".txt.gz", ".dat.gz")):
+        return False
+    with opened(path) as lines:
+        words = next((line.split() for line in lines if line.strip()), [])
+    return len(words) > 1 and numbers_of(words) is not None
+
+
+def read_matrix(path: str) -> Grid:
+    """The matrix as a grid of time and series."""
+    with opened(path) as lines:
+        rows = [
+            _row(path, number, line.split())
+            for number, line in enumerate(lines, start=1)
+            if line.strip()
+        ]
+    for number, row in enumerate(rows, start=1):
+        if row.size != rows[0].size:
+            raise InputError(
+                f"Row {number} of {called(path)} has {row.size} numbers, the first "
+                f"{rows[0].size}. Expected as many in every row."
+            )
+    axes = (index_axis("time", len(rows)), index_axis("series", rows[0].size))
+    return Grid(np.array(rows), axes)
+
+
+def _row(path: str, number: int, words: list[str]) -> Array:
+    row = numbers_of(words)
+    if row is None:
+        raise InputError(f"Line {number} of {called(path)} is not all numbers.")
+    return row

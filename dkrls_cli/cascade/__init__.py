@@ -1,0 +1,1 @@
+"""The mathematics: kernels, levels, the cascade of weights, and its error bars. Plain arrays."""

@@ -1,0 +1,58 @@
+"""Smooth functions of one coordinate as Chebyshev series: resolved once, evaluated often."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dkrls_cli.arrays import Array
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A vector-valued function on an interval: sum over k of T_k(s) terms[k], s in [-1, 1]."""
+
+    terms: Array
+    low: float
+    half: float
+
+    def __call__(self, coordinates: Array) -> Array:
+        """Values (n, size) at coordinates (n,) of the interval."""
+        from numpy.polynomial.chebyshev import chebvander
+
+        scaled = (coordinates - self.low) / self.half - 1.0
+        return np.asarray(chebvander(scaled, len(self.terms) - 1) @ self.terms)
+
+    def __matmul__(self, matrix: Array) -> Series:
+        """The function followed by a matrix."""
+        return Series(self.terms @ matrix, self.low, self.half)
+
+
+def resolve(
+    function: Callable[[Array], Array], low: float, high: float, limit: int
+) -> Series | None:
+    """The series of a function (n,) -> (n, size) on [low, high], if it has less than `limit` terms.
+
+    It is taken when its last terms have fallen to round-off of the largest: the values of the
+    function carry the same round-off. None for a function with kinks, or with more detail than
+    `limit` terms can hold.
+    """
+    count, half = 16, 0.5 * (float(high) - float(low))
+    while count < limit and 0 < half < math.inf:
+        turns = np.outer(np.arange(count), 2 * np.arange(count) + 1) % (4 * count)
+        cosines = np.cos(
+            0.5 * np.pi / count * turns
+        )  # T_k at the Chebyshev points; T_1: the points
+        terms = (2.0 / count) * (cosines @ function(low + half * (1.0 + cosines[1])))
+        terms[0] *= 0.5
+        sizes = np.abs(terms).max(axis=1)
+        kept = 1 + int(np.flatnonzero(sizes >= 8 * _EPS * sizes.max())[-1])
+        if kept <= count - 4:
+            return Series(terms[:kept], low, half)
+        count += count // 2
+    return None

@@ -1,0 +1,154 @@
+"""Tensors: products along their axes, contraction at points, and what their fibres span.
+
+Plain arrays only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dkrls_cli.arrays import Array, Indices, Slices, Tensor
+from dkrls_cli.threads import one_blas_thread
+
+Operator = NDArray[Any] | None
+"""Along one axis: a matrix to apply (2-D), indices to take (1-D), or nothing to do."""
+
+
+def blocks(shape: Sequence[int], cells: int) -> Iterator[Slices]:
+    """Parts of a grid in C order, of about so many cells each: some of an axis, all after it."""
+    if math.prod(shape) == 0:
+        return
+    inner = len(shape)
+    while inner > 0 and math.prod(shape[inner - 1 :]) <= cells:
+        inner -= 1
+    whole = tuple(slice(0, size) for size in shape[inner:])
+    if inner == 0:
+        yield whole
+        return
+    step = max(1, cells // math.prod(shape[inner:]))
+    for outer in np.ndindex(*shape[: inner - 1]):
+        for start in range(0, shape[inner - 1], step):
+            part = slice(start, min(start + step, shape[inner - 1]))
+            yield (*(slice(i, i + 1) for i in outer), part, *whole)
+
+
+def along(tensor: Tensor, axis: int, matrix: Array) -> Array:
+    """The matrix (p, m) applied to every fibre of the tensor along one axis of length m."""
+    before, m, after = _fold(tensor.shape, axis)
+    fibres = tensor.reshape(before, m, after)
+    if after < 8:  # too narrow for one product per leading index: one product for all of them
+        product = np.tensordot(fibres, matrix, (1, 1)).swapaxes(1, 2)
+    else:
+        product = np.matmul(matrix, fibres)
+    return product.reshape(*tensor.shape[:axis], matrix.shape[0], *tensor.shape[axis + 1 :])
+
+
+def apply(tensor: Tensor, operators: Sequence[Operator]) -> Array:
+    """One operator along each axis, those that shrink it most first; always a new array."""
+    result = tensor
+    active = {
+        axis: operator
+        for axis, operator in enumerate(operators)
+        if operator is not None and not _takes_all(operator, tensor.shape[axis])
+    }
+    for axis in sorted(active, key=lambda axis: len(active[axis]) / tensor.shape[axis]):
+        operator = active[axis]
+        matrix = operator.ndim == 2
+        result = along(result, axis, operator) if matrix else result.take(operator, axis)
+    return np.array(result, np.float64, copy=True if result is tensor else None)
+
+
+def contract(
+    tensor: Tensor,
+    count: int,
+    rows: Callable[[int, slice], Array],
+    looked_up: Mapping[int, Indices],
+    widest: int,
+) -> Array:
+    """The tensor contracted, at each of `count` points, with one row per axis.
+
+    `looked_up` holds the axes that need no row but an index per point; they go first, as one
+    gather. For any other axis `rows` makes the rows (points, size) of a part of the points.
+    Without an axis to look up, the longest goes first, as one matrix product for a block of
+    points. What is left per point is small, and blocks of points keep it in the cache: `widest`
+    is the longest row that is made on the way.
+    """
+    first = list(looked_up) or [int(np.argmax(tensor.shape))]
+    others = [axis for axis in range(tensor.ndim) if axis not in first]
+    sizes = [tensor.shape[axis] for axis in first]
+    unfolded = tensor.transpose(*first, *others).reshape(math.prod(sizes), -1)
+    places = np.ravel_multi_index(list(looked_up.values()), sizes) if looked_up else None
+    block = max(128, 2**16 // max(unfolded.shape[1], widest))
+    answers = np.empty(count)
+    for start in range(0, count, block):
+        part = slice(start, start + block)
+        partial = rows(first[0], part) @ unfolded if places is None else unfolded[places[part]]
+        for axis in others:
+            row = rows(axis, part)
+            partial = np.matmul(row[:, None, :], partial.reshape(*row.shape, -1))[:, 0, :]
+        answers[part] = partial[:, 0]
+    return answers
+
+
+def span(tensor: Tensor, axis: int) -> Array | None:
+    """Orthonormal basis (m, r) of all fibres along an axis, if they span under a quarter of it.
+
+    None when they span more: the data has detail in more directions than is worth a change of
+    basis. A few fibres tell most often. If they leave it open, all fibres are seen, through
+    randomly weighted sums of them (fixed seed), which span what the fibres span as long as there
+    are more sums than directions. Directions below 1e-14 of the largest are round-off of the data.
+    """
+    before, m, after = _fold(tensor.shape, axis)
+    widest = m // 4
+    fibres = tensor.reshape(before, m, after)
+    some = np.linspace(0, before * after - 1, widest + 8).astype(np.intp)
+    if widest < 3:
+        return None
+    with one_blas_thread():
+        sizes = np.linalg.svd(
+            fibres[some // after, :, some % after].astype(np.float64), compute_uv=False
+        )
+    seen = _rank(sizes)
+    if seen > widest - 2:
+        return None
+    for width in (min(seen + 7, widest), widest):
+        basis = _range(_sums(fibres, width))
+        if basis.shape[1] <= width - 2:
+            return basis
+    return None
+
+
+def _sums(fibres: Tensor, width: int) -> Array:
+    """Randomly weighted sums (m, width) of all fibres (before, m, after)."""
+    rng = np.random.default_rng(0)
+    before, _, after = fibres.shape
+    rows, columns = rng.random((before, width)) - 0.5, rng.random((after, width)) - 0.5
+    if after == 1:
+        return np.asarray(fibres[:, :, 0].T @ rows)
+    return np.asarray(np.einsum("ams,as->ms", np.matmul(fibres, columns), rows))
+
+
+def _range(matrix: Tensor) -> Array:
+    """Orthonormal basis of the columns, directions of round-off left out; one at least."""
+    with one_blas_thread():
+        vectors, sizes, _ = np.linalg.svd(matrix.astype(np.float64), full_matrices=False)
+    return np.ascontiguousarray(vectors[:, : _rank(sizes)])
+
+
+def _rank(sizes: Array) -> int:
+    """How many singular values are above round-off of the data; one at least."""
+    return max(1, int(np.count_nonzero(sizes > 1e-14 * sizes[0])))
+
+
+def _fold(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+    """Sizes before, along and after an axis."""
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def _takes_all(operator: NDArray[Any], size: int) -> bool:
+    return operator.ndim == 1 and np.array_equal(operator, np.arange(size))

@@ -1,0 +1,1 @@
+"""Disk and pipes: reading and writing NetCDF, Zarr, CSV and model files."""

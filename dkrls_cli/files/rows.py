@@ -1,0 +1,166 @@
+"""Rows of answers to text: CSV and JSON lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.files.csv import numbers_of
+from dkrls_cli.files.points import PointBlock
+
+_UNSAFE_IN_CSV = re.compile(r'[,;\t"\r\n]|^[\s#]|\s$')
+_ZERO_PADDED = re.compile(r"[+-]?0\d")
+_JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a row is spelt: what stands around its cells, before and in each of them."""
+
+    start: str
+    between: str
+    end: str
+    missing: str
+    has_header: bool
+    key: Callable[[str], str]
+    texts: Callable[[Sequence[str]], Sequence[str]]
+
+    def pieces(self, name: str, texts: Sequence[str]) -> list[str]:
+        """A column of cells, each with what stands before and after it."""
+        key, between = self.key(name), self.between
+        return [f"{key}{text}{between}" for text in self.texts(texts)]
+
+
+def _csv_texts(texts: Sequence[str]) -> Sequence[str]:
+    """Cells in quotes where they need them; mostly none does, which is soon seen of all at once."""
+    together = "".join(texts)
+    if together.isascii() and not any(mark in together for mark in ',;\t"\r\n# '):
+        return texts
+    return [_csv_text(text) for text in texts]
+
+
+def _csv_text(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if _UNSAFE_IN_CSV.search(text) else text
+
+
+def _json_texts(texts: Sequence[str]) -> Sequence[str]:
+    distinct = {text: _json_text(text) for text in set(texts)}
+    return [distinct[text] for text in texts]
+
+
+def _json_text(text: str) -> str:
+    """A number where the text is one (007 is a name), null where it is empty or not finite."""
+    if _JSON_NUMBER.fullmatch(text):
+        return text
+    numbers = None if _ZERO_PADDED.match(text) else numbers_of([text or "nan"])
+    if numbers is None:
+        return json.dumps(text, ensure_ascii=False)
+    return repr(float(numbers[0])) if np.isfinite(numbers[0]) else "null"
+
+
+def _json_key(name: str) -> str:
+    return f"{json.dumps(name, ensure_ascii=False)}: "
+
+
+_FORMS = {
+    "csv": _Form("", ",", "\n", "", True, lambda _: "", _csv_texts),
+    "jsonl": _Form("{", ", ", "}\n", "null", False, _json_key, _json_texts),
+}
+
+
+@dataclass
+class RowWriter:
+    """Rows of answers to a text stream, as CSV (a header first) or JSON lines.
+
+    Floats are written with the shortest text that reads back as the same number, those that are
+    not finite as an empty cell or null.
+
+    Attributes
+    ----------
+    stream
+        Where the rows go. Opened and closed by the caller.
+    form
+        ``csv`` or ``jsonl``.
+
+    Examples
+    --------
+    >>> import sys
+    >>> writer = RowWriter(sys.stdout)
+    >>> answers = {"sst": np.array([[20.5, np.nan], [0.1, 3.0]], np.float32)}
+    >>> writer.write_cells(["time", "x"], [["2020-01-01", "2020-01-02"], ["a", "b"]], answers)
+    time,x,sst
+    2020-01-01,a,20.5
+    2020-01-01,b,
+    2020-01-02,a,0.1
+    2020-01-02,b,3.0
+    """
+
+    stream: TextIO
+    form: str = "csv"
+    _begun: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        if self.form not in _FORMS:
+            raise SettingError(f"Unknown format '{self.form}'. Choose {' or '.join(_FORMS)}.")
+
+    def write_points(self, block: PointBlock, answers: Mapping[str, NDArray[Any]]) -> None:
+        """The rows of a block as they were read, with a column per answer."""
+        columns = zip(block.header, zip(*block.cells, strict=True), strict=False)
+        pieces = [_FORMS[self.form].pieces(name, texts) for name, texts in columns]
+        self._write(block.header, map("".join, zip(*pieces, strict=True)), answers)
+
+    def write_cells(
+        self,
+        dims: Sequence[str],
+        texts: Sequence[Sequence[str]],
+        answers: Mapping[str, NDArray[Any]],
+    ) -> None:
+        """The cells of a product grid in C order: a column per dimension, then one per answer."""
+        columns = zip(dims, texts, strict=True)
+        pieces = [_FORMS[self.form].pieces(dim, coordinates) for dim, coordinates in columns]
+        self._write(dims, map("".join, product(*pieces)), answers)
+
+    def _write(
+        self, names: Sequence[str], starts: Iterable[str], answers: Mapping[str, NDArray[Any]]
+    ) -> None:
+        form = _FORMS[self.form]
+        if not self._begun:
+            self._begin(names, answers)
+        columns = [_answer_texts(form, name, values) for name, values in answers.items()]
+        ends = map(form.between.join, zip(*columns, strict=True)) if columns[1:] else columns[0]
+        opening, closing = form.start, form.end
+        self.stream.writelines(
+            f"{opening}{start}{end}{closing}" for start, end in zip(starts, ends, strict=True)
+        )
+
+    def _begin(self, names: Sequence[str], answers: Iterable[str]) -> None:
+        form = _FORMS[self.form]
+        taken = [name for name in answers if name in names]
+        if taken:
+            raise InputError(f"There is a column '{taken[0]}' already, as the answers'. Rename it.")
+        if form.has_header:
+            self.stream.write(form.between.join(form.texts([*names, *answers])) + form.end)
+        self._begun = True
+
+
+def _answer_texts(form: _Form, name: str, values: NDArray[Any]) -> list[str]:
+    """Numbers in C order as texts, with their key."""
+    flat, key = values.ravel(), form.key(name)
+    is_short = flat.dtype.kind == "f" and flat.dtype != np.float64
+    texts = _short_texts(flat) if is_short else list(map(repr, flat.tolist()))
+    for hole in np.flatnonzero(~np.isfinite(flat)).tolist():
+        texts[hole] = form.missing
+    return [key + text for text in texts] if key else texts
+
+
+def _short_texts(numbers: NDArray[Any]) -> list[str]:
+    """Floats shorter than Python's: numpy knows their digits, Python when to write an exponent."""
+    return [repr(float(text)) if "e" in text else text for text in map(str, numbers)]

@@ -1,0 +1,1 @@
+"""Missing cells: one kernel model through the observed cells only. Plain arrays."""

@@ -1,0 +1,1 @@
+"""Labels in memory: axes, calendars, grids, and what their names and units mean."""

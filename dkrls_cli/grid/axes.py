@@ -1,0 +1,293 @@
+"""Axes: what the coordinates of a dimension mean, to numbers and back.
+
+A kernel sees numbers only. An axis knows what they stand for (plain numbers, dates of some
+calendar, text labels, or just positions) and how to read and write them in the user's own terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dkrls_cli.arrays import Array
+from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.grid.calendars import TimeScale
+
+Attributes = Mapping[str, Any]
+_CIRCLE = 360.0
+_EAST = ("degrees_east", "degree_east", "degrees_e", "degree_e", "degreese", "degreee")
+_NORTH = ("degrees_north", "degree_north", "degrees_n", "degree_n", "degreesn", "degreen")
+_GREGORIAN = ("gregorian", "proleptic_gregorian")  # joined, dates of today agree
+NO_ATTRIBUTES: Attributes = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One dimension's coordinates.
+
+    Attributes
+    ----------
+    name
+        Name of the dimension.
+    numbers
+        The coordinates as the kernel sees them (m,).
+    dtype
+        Type in which the coordinates were stored, and are written again.
+    time
+        What the numbers mean as dates, if they do.
+    labels
+        What stands at positions 0, 1, 2, ... if the coordinates are texts.
+    attrs
+        Attributes of the coordinate, units and calendar of a time axis not among them.
+    has_coordinate
+        False for a dimension without a coordinate: the numbers are positions.
+    turn
+        Numbers this far apart are the same place: 360 for degrees of longitude, else None.
+    written
+        The numbers as the user writes them, where they are turns away from those the kernel sees.
+    """
+
+    name: str
+    numbers: Array
+    dtype: str = "float64"
+    time: TimeScale | None = None
+    labels: tuple[str, ...] | None = None
+    attrs: Attributes = field(default_factory=dict)
+    has_coordinate: bool = True
+    turn: float | None = None
+    written: Array | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return self.numbers.size
+
+    @property
+    def units(self) -> str:
+        """Units of the numbers, as far as known."""
+        return self.time.units if self.time else str(self.attrs.get("units", ""))
+
+    @property
+    def plain(self) -> Array:
+        """The numbers as the user writes them."""
+        return self.numbers if self.written is None else self.written
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The coordinates in the user's terms, in their stored type where it can hold them."""
+        if self.labels is not None:
+            return np.array(self.labels)[self.numbers.astype(np.intp)]
+        return self.time.dates(self.numbers) if self.time else self.stored
+
+    @property
+    def stored(self) -> NDArray[Any]:
+        """The plain numbers in the stored type if it holds them all exactly, else in float64."""
+        if self.dtype == "str":
+            return self.plain
+        with np.errstate(invalid="ignore", over="ignore"):
+            stored = self.plain.astype(self.dtype)
+        return stored if np.array_equal(stored.astype(np.float64), self.plain) else self.plain
+
+    @property
+    def texts(self) -> list[str]:
+        """The coordinates as texts that `at` reads back."""
+        if self.labels is not None:
+            return [self.labels[int(n)] for n in self.numbers]
+        return (
+            self.time.texts(self.numbers) if self.time else [str(n) for n in self.stored.tolist()]
+        )
+
+    def at(self, values: Any) -> Axis:
+        """The axis at other coordinates, given in the user's terms: dates, labels or numbers."""
+        plain = self._plain(values)
+        numbers = self.unwrap(plain)
+        return replace(self, numbers=numbers, written=plain if self.turn else None)
+
+    def encode(self, values: Any) -> Array:
+        """Coordinates in the user's terms as the numbers that the kernel sees."""
+        return self.unwrap(self._plain(values))
+
+    def take(self, indices: Any) -> Axis:
+        """The axis at some of its own coordinates."""
+        written = None if self.written is None else self.written[indices]
+        return replace(self, numbers=self.numbers[indices], written=written)
+
+    def continued(self, theirs: Axis) -> Axis:
+        """Coordinates of another axis in the terms of this one, to follow it.
+
+        New labels are numbered on, and so are positions where neither has a coordinate.
+        """
+        if self.labels is not None and theirs.labels is not None:
+            labels = tuple(dict.fromkeys([*self.labels, *theirs.texts]))
+            return replace(self, labels=labels).at(theirs.texts)
+        if not self.has_coordinate and not theirs.has_coordinate:
+            return replace(self, numbers=theirs.numbers + self.numbers.max() + 1)
+        return self.at(like(theirs, self))
+
+    def joined(self, new: Axis, *, without: int = 0) -> Axis:
+        """The axis without its first coordinates, with more behind, which are in its terms."""
+        numbers = np.concatenate([self.numbers[without:], new.numbers])
+        written = np.concatenate([self.plain[without:], new.plain]) if self.turn else None
+        return replace(self, numbers=numbers, written=written, labels=new.labels)
+
+    def unwrap(self, plain: Array) -> Array:
+        """Numbers brought by whole turns into, or else nearest to, the range of the axis."""
+        if self.turn is None:
+            return plain
+        low, high = self.numbers.min(), self.numbers.max()
+        numbers = plain - self.turn * np.floor((plain - low) / self.turn)
+        below = (numbers > high) & (numbers - high > low + self.turn - numbers)
+        return np.asarray(np.where(below, numbers - self.turn, numbers))
+
+    def _plain(self, values: Any) -> Array:
+        given = np.atleast_1d(np.asarray(values))
+        if self.labels is not None:
+            return self._positions(given)
+        if self.time is not None and given.dtype.kind not in "fiu":
+            return self.time.numbers(given)
+        try:
+            numbers = given.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            bad = next(str(v) for v in given.flat if not _is_number(v))
+            raise SettingError(f"'{bad}' is not a number, as '{self.name}' needs.") from None
+        return self._settle(numbers)
+
+    def _positions(self, given: NDArray[Any]) -> Array:
+        place = {label: position for position, label in enumerate(self.labels or ())}
+        unknown = [str(v) for v in given if str(v) not in place]
+        if unknown:
+            raise SettingError(
+                f"'{self.name}' has no '{unknown[0]}'. It holds text labels, {_some(list(place))}; "
+                "between labels there is nothing to ask for."
+            )
+        return np.array([float(place[str(v)]) for v in given])
+
+    def _settle(self, numbers: Array) -> Array:
+        """Numbers that are training coordinates in the stored precision, made exactly those."""
+        if self.dtype != "float32" or self.size < 2:
+            return numbers
+        known = np.sort(self.plain)
+        place = np.clip(np.searchsorted(known, numbers), 1, known.size - 1)
+        near = np.where(
+            numbers - known[place - 1] < known[place] - numbers, known[place - 1], known[place]
+        )
+        precision = 4 * float(np.finfo(np.float32).eps) * float(np.abs(known[[0, -1]]).max())
+        slack = min(precision, 1e-3 * float(np.min(np.diff(known))))
+        return np.where(np.abs(numbers - near) <= slack, near, numbers)
+
+
+def index_axis(name: str, size: int) -> Axis:
+    """A dimension without coordinates: positions 0, 1, 2, ..."""
+    return Axis(name, np.arange(float(size)), "int64", has_coordinate=False)
+
+
+def axis_of(name: str, values: Any, attrs: Attributes = NO_ATTRIBUTES) -> Axis:
+    """The axis of coordinates in memory: numbers, datetime64, datetime or cftime objects, texts."""
+    given = np.asarray(values)
+    if given.ndim != 1:
+        raise InputError(f"Coordinates of '{name}' must be a vector, got shape {given.shape}.")
+    first = given.flat[0] if given.size else None
+    if given.dtype.kind == "M" or hasattr(first, "year"):
+        scale = TimeScale(
+            "days since 1970-01-01", getattr(first, "calendar", "proleptic_gregorian")
+        )
+        return Axis(name, scale.numbers(given), "float64", scale, attrs=attrs)
+    if given.dtype.kind in "US" or isinstance(first, str | bytes):
+        return text_axis(name, [_text(v) for v in given.tolist()], attrs)
+    if given.dtype.kind not in "fiub":
+        raise InputError(
+            f"Coordinates of '{name}' are of type {given.dtype}. Expected numbers, dates or texts."
+        )
+    return number_axis(name, given, attrs)
+
+
+def number_axis(name: str, values: NDArray[Any], attrs: Attributes = NO_ATTRIBUTES) -> Axis:
+    """An axis of numbers; degrees of longitude are laid out without a jump from 360 to 0."""
+    plain = values.astype(np.float64)
+    axis = Axis(name, plain, values.dtype.newbyteorder("=").name, attrs=attrs)
+    if not is_longitude(axis) or not np.isfinite(plain).all():
+        return axis
+    return replace(axis, numbers=_without_jump(plain), turn=_CIRCLE, written=plain)
+
+
+def _without_jump(degrees: Array) -> Array:
+    """Degrees moved by whole turns, so that the widest gap is the way round the back."""
+    way_round = _CIRCLE - float(np.ptp(degrees))
+    if np.diff(np.sort(degrees), prepend=degrees.min()).max() <= way_round + 1e-6:
+        return degrees
+    ring = np.sort(np.mod(degrees, _CIRCLE))
+    widest = np.argmax(np.diff(ring, append=ring[0] + _CIRCLE))
+    start = ring[(widest + 1) % ring.size]
+    turns = np.floor((degrees - start) / _CIRCLE + 1e-9)
+    return np.asarray(degrees - _CIRCLE * (turns - turns[0]))
+
+
+def is_longitude(axis: Axis) -> bool:
+    """Whether a dimension is longitude in degrees, by its attributes or, without them, its name."""
+    units = str(axis.attrs.get("units", "")).lower().replace(" ", "_")
+    standard = str(axis.attrs.get("standard_name", "")).lower()
+    if units in _EAST or (standard == "longitude" and units.startswith("deg")):
+        return True
+    named = axis.name.lower() in ("lon", "longitude", "long", "lons", "longitudes")
+    return named and (units in ("", "degrees", "degree", "deg")) and axis.size > 1
+
+
+def is_latitude(axis: Axis) -> bool:
+    """Whether a dimension is latitude, by its attributes or, without them, its name."""
+    units = str(axis.attrs.get("units", "")).lower().replace(" ", "_")
+    standard = str(axis.attrs.get("standard_name", "")).lower()
+    named = axis.name.lower() in ("lat", "latitude", "lats", "latitudes")
+    marked = units in _NORTH or standard == "latitude"
+    return marked or (named and units in ("", "degrees", "degree", "deg"))
+
+
+def like(theirs: Axis, own: Axis) -> Any:
+    """Coordinates of another file in the terms of our axis."""
+    kinds = [(axis.time is None, axis.labels is None) for axis in (theirs, own)]
+    counted = [axis.units for axis in (theirs, own) if " since " in axis.units.lower()]
+    if kinds[0] != kinds[1] or (own.time is None and len(set(counted)) > 1):
+        raise InputError(
+            f"Coordinates of '{own.name}' are of another kind there ({_kind_text(theirs)}) than "
+            f"here ({_kind_text(own)})."
+        )
+    if own.time is not None and theirs.time is not None:
+        same = theirs.time == own.time
+        return theirs.numbers if same else own.time.numbers(theirs.time.texts(theirs.numbers))
+    return theirs.texts if own.labels is not None else theirs.plain
+
+
+def _kind_text(axis: Axis) -> str:
+    return "text labels" if axis.labels is not None else axis.units or "numbers"
+
+
+def calendar_of(axis: Axis) -> str:
+    """The calendar of a time axis, those that agree on dates of today by one name."""
+    name = axis.time.calendar if axis.time else "none"
+    return "standard" if name in _GREGORIAN else name
+
+
+def text_axis(name: str, labels: Sequence[str], attrs: Attributes = NO_ATTRIBUTES) -> Axis:
+    """An axis of text labels: positions for the kernel, labels for the user."""
+    return Axis(name, np.arange(float(len(labels))), "str", labels=tuple(labels), attrs=attrs)
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("utf-8", "replace").strip() if isinstance(value, bytes) else value.strip()
+
+
+def _some(labels: Sequence[str]) -> str:
+    shown = ", ".join(labels[:4])
+    return shown if len(labels) <= 4 else f"{shown}, ... ({len(labels)} of them)"
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""What a user does: fit, predict, update, stream, and save a model."""

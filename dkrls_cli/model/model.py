@@ -1,0 +1,429 @@
+"""The model as users hold it: a cascade with the names, units and origin of its data."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dkrls_cli import __version__
+from dkrls_cli.arrays import Array, Mask, Slices, as_numbers
+from dkrls_cli.cascade import errorbars
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.growing import Growing, Shelf
+from dkrls_cli.cascade.level import Level
+from dkrls_cli.errors import ModelFileError, SettingError
+from dkrls_cli.files import npz as modelfile
+from dkrls_cli.gaps import bars as gapbars
+from dkrls_cli.gaps.bars import Bars, GapBars
+from dkrls_cli.grid.axes import Attributes, Axis
+from dkrls_cli.grid.grid import (
+    Grid,
+    Style,
+    from_data_array,
+    is_labelled,
+    std_variable,
+    to_data_array,
+)
+from dkrls_cli.model.record import (
+    axis_from,
+    axis_record,
+    bars_from,
+    bars_record,
+    cascade_from,
+    filled_from,
+    from_json,
+    record,
+    to_json,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from dkrls_cli.model.update import Held, Surprise
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A trained model of a labelled grid.
+
+    Attributes
+    ----------
+    cascade
+        The numbers: levels, spectra and the data in its frames, axes in the order of the data.
+    axes
+        What the coordinates mean.
+    hierarchy
+        Names of the dimensions from level 0 to the last level.
+    name, attrs, style
+        Of the variable, and how its file keeps it.
+    known_bars
+        What error bars are made from: see :mod:`dkrls_cli.cascade.errorbars`, and
+        :mod:`dkrls_cli.gaps.bars` for models of grids with missing cells. None: they are calibrated
+        when first asked for.
+    origin
+        Where the model comes from: inputs, options, versions.
+    filled
+        Cells that were missing in slices that came later, under a ridge per level; or None.
+    shelf
+        What the slices stand on in a model that grows, see :mod:`dkrls_cli.cascade.growing`.
+    """
+
+    cascade: Cascade
+    axes: tuple[Axis, ...]
+    hierarchy: tuple[str, ...]
+    known_bars: Bars | None
+    name: str = "values"
+    attrs: Attributes = field(default_factory=dict)
+    style: Style = field(default_factory=Style)
+    origin: Attributes = field(default_factory=dict)
+    filled: Mask | None = None
+    shelf: Shelf | None = None
+
+    @cached_property
+    def bars(self) -> Bars:
+        """What error bars are made from."""
+        return errorbars.calibrate(self.cascade) if self.known_bars is None else self.known_bars
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Names of the dimensions, in the order of the data."""
+        return tuple(axis.name for axis in self.axes)
+
+    @property
+    def grows(self) -> int:
+        """Place among the dimensions of the one that grows: that of the last level."""
+        return self.dims.index(self.hierarchy[-1])
+
+    @property
+    def unobserved(self) -> Mask | None:
+        """Cells that were missing, in the shape of the grid; None: there is none."""
+        if isinstance(self.known_bars, GapBars):
+            return np.asarray(self.known_bars.distance > 0)
+        return self.filled
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        """Root mean square error per axis on slices left out, or on cells under a joint ridge."""
+        if isinstance(self.bars, GapBars):
+            return (self.bars.error,) * len(self.axes)
+        errors = self.bars.errors.tolist()
+        return tuple(errors if len(errors) > 1 else errors * len(self.axes))
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels, from level 0 to the last."""
+        return tuple(self.cascade.levels[self.dims.index(name)] for name in self.hierarchy)
+
+    def predict(self, *, smooth: bool = False, **at: Any) -> xr.DataArray:
+        """Answers on the product grid of the coordinates given; other dimensions keep theirs.
+
+        A scalar coordinate drops its dimension. `smooth` asks the model at training coordinates
+        as well, see :mod:`dkrls_cli.cascade.cascade`.
+
+        Examples
+        --------
+        >>> from dkrls_cli import fit
+        >>> x, d = np.linspace(0, 3, 30), np.linspace(0, 5, 40)
+        >>> model = fit(np.outer(np.sin(x), np.cos(d)), {"x": x, "d": d})
+        >>> answers = model.predict(x=[0.51, 1.02], d=2.5)
+        >>> answers.dims, bool(np.allclose(answers, np.sin([0.51, 1.02]) * np.cos(2.5), atol=1e-3))
+        (('x',), True)
+        """
+        axes = self.axes_at(at)
+        values = self.cascade.predict(self.queries(axes), smooth=smooth)
+        answers = to_data_array(values, axes, self.name, self.attrs)
+        return answers.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
+
+    def std(self, *, smooth: bool = False, **at: Any) -> xr.DataArray:
+        """Standard errors of the answers of :meth:`predict`; 0 where all is passed through."""
+        axes = self.axes_at(at)
+        spread = self.variance(self.queries(axes), smooth=smooth)
+        name, attrs = self.std_variable()
+        errors = to_data_array(np.sqrt(spread), axes, name, attrs)
+        return errors.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
+
+    def std_variable(self) -> tuple[str, dict[str, Any]]:
+        """Name and attributes of the standard error, after the CF conventions."""
+        return std_variable(self.name, self.attrs)
+
+    def predict_points(self, *, smooth: bool = False, **at: Any) -> Array:
+        """Answers at scattered points: equally long coordinates for every dimension."""
+        return self.cascade.predict_points(self._points(at), smooth=smooth)
+
+    def std_points(self, *, smooth: bool = False, **at: Any) -> Array:
+        """Standard errors of the answers of :meth:`predict_points`."""
+        return np.sqrt(self.variance_at_points(self._points(at), smooth=smooth))
+
+    def variance(self, queries: Sequence[Array], *, smooth: bool = False) -> Array:
+        """Variance of the answers on the product grid of the numbers asked for."""
+        whole = tuple(slice(0, query.size) for query in queries)
+        return self.variances(queries, smooth=smooth)(whole)
+
+    def variances(
+        self, queries: Sequence[Array], *, smooth: bool = False
+    ) -> Callable[[Slices], Array]:
+        """What gives the variance of any part of that grid."""
+        if isinstance(self.bars, GapBars):
+            return gapbars.variances(self.cascade, self.bars, queries, smooth=smooth)
+        given = errorbars.variances(self.cascade, self.bars, queries, smooth=smooth)
+        if self.filled is None:
+            return given
+        nodes = [self.cascade.nodes(axis, q, smooth) for axis, q in enumerate(queries)]
+        filled = self._filled_variance(self.bars)
+
+        def with_filled(part: Slices) -> Array:
+            result, here = given(part), [n[p] for n, p in zip(nodes, part, strict=True)]
+            known = np.ix_(*[np.flatnonzero(n >= 0) for n in here])
+            result[known] += filled[np.ix_(*[n[n >= 0] for n in here])]
+            return result
+
+        return with_filled
+
+    def variance_at_points(self, points: Sequence[Array], *, smooth: bool = False) -> Array:
+        """Variance of the answers at scattered points."""
+        if isinstance(self.bars, GapBars):
+            return gapbars.variance_at_points(self.cascade, self.bars, points, smooth=smooth)
+        result = errorbars.variance_at_points(self.cascade, self.bars, points, smooth=smooth)
+        if self.filled is not None:
+            nodes = [self.cascade.nodes(axis, p, smooth) for axis, p in enumerate(points)]
+            known = np.flatnonzero(np.all([n >= 0 for n in nodes], axis=0))
+            result[known] += self._filled_variance(self.bars)[tuple(n[known] for n in nodes)]
+        return result
+
+    def _filled_variance(self, bars: errorbars.Calibration) -> Array:
+        """Variance of cells that were missing, 0 in all others, in the shape of the grid."""
+        assert self.filled is not None
+        beside = [-1 if axis == self.grows else 1 for axis in range(len(self.axes))]
+        alone = errorbars.filled_variance(self.cascade, bars, self.grows)
+        return np.asarray(self.filled * alone.reshape(beside))
+
+    def _points(self, at: Mapping[str, Any]) -> list[Array]:
+        missing = [dim for dim in self.dims if dim not in at]
+        if missing:
+            raise SettingError(f"Points need a coordinate for '{missing[0]}' as well.")
+        return self.queries(self.axes_at(at))
+
+    def weights(self, depth: int) -> xr.DataArray:
+        """The paper's weights after levels 0 to `depth` - 1 were trained (1: Initial Modeling)."""
+        if not 1 <= depth <= len(self.hierarchy):
+            raise SettingError(f"Invalid depth {depth}. It must be 1 to {len(self.hierarchy)}.")
+        solved = [self.dims.index(name) for name in self.hierarchy[:depth]]
+        values = self.cascade.weights(solved)
+        label = f"weights of '{self.name}' after {', '.join(self.hierarchy[:depth])}"
+        return to_data_array(values, self.axes, f"weights_{depth}", {"long_name": label})
+
+    def axes_at(self, at: Mapping[str, Any]) -> list[Axis]:
+        """The axes at the coordinates given; a dimension that is not named keeps its own."""
+        unknown = [dim for dim in at if dim not in self.dims]
+        if unknown:
+            raise SettingError(
+                f"The model has no dimension '{unknown[0]}'. It has {', '.join(self.dims)}."
+            )
+        return [axis.at(at[axis.name]) if axis.name in at else axis for axis in self.axes]
+
+    def queries(self, axes: Sequence[Axis]) -> list[Array]:
+        """What to ask the cascade for these axes."""
+        return [
+            known if axis.numbers is own.numbers else axis.numbers
+            for axis, own, known in zip(axes, self.axes, self.cascade.coordinates, strict=True)
+        ]
+
+    def update(
+        self,
+        data: xr.DataArray | Grid | ArrayLike,
+        coordinates: Any = None,
+        *,
+        replace: bool = False,
+        window: int | None = None,
+        max_rank: int | None = None,
+    ) -> Model:
+        """The model with new slices along its last level, and the same settings.
+
+        It equals a fit of all slices with these settings, whatever the order in which they come.
+        An update touches the new slices only; the factor of the last level is worked out when an
+        answer first needs it.
+
+        Parameters
+        ----------
+        data
+            Slices with the model's dimensions, NaN where cells are missing; a DataArray with one
+            slice may have its coordinate as a scalar.
+        coordinates
+            Coordinates of the slices along the last level, where `data` is an array of numbers.
+        replace
+            Whether slices may take the place of those at the same coordinates; else that is an
+            error.
+        window
+            How many slices to keep at most: those of the largest coordinates.
+        max_rank
+            How many slices to keep at most, over the whole history: those go whose coordinates
+            the others span best (approximate linear dependency). What that costs is in
+            ``origin["thinned"]``.
+
+        Examples
+        --------
+        >>> from dkrls_cli import fit
+        >>> x, t = np.linspace(0, 3, 20), np.arange(30.0)
+        >>> values = np.outer(np.sin(x), np.cos(t / 4))
+        >>> model = fit(values[:, :29], {"x": x, "t": t[:29]})
+        >>> model.update(values[:, 29:], t[29:]).cascade.shape
+        (20, 30)
+        """
+        values, new = self._new_slices(data, coordinates)
+        return self.learn(values, new, replace=replace, window=window, max_rank=max_rank)
+
+    def learn(
+        self,
+        values: Array,
+        new: Axis,
+        *,
+        replace: bool = False,
+        window: int | None = None,
+        max_rank: int | None = None,
+    ) -> Model:
+        """As :meth:`update`, of slices that are in the terms of the model already."""
+        from dkrls_cli.model.update import observed_slices, updated
+
+        held = updated(self._held(), values, new, replace_old=replace, window=window)
+        came = observed_slices(values, self.grows).size
+        count = int(self.origin.get("slices_added", 0)) + came
+        model = self._holding(held, {"slices_added": count})
+        return model if max_rank is None else model.thinned(max_rank)
+
+    def thinned(self, max_rank: int) -> Model:
+        """The model without the slices that the others span best, until so many are left."""
+        from dkrls_cli.model.update import thinned
+
+        held, thinning = thinned(self._held(), max_rank)
+        if thinning is None:
+            return self
+        return self._holding(held, {"thinned": thinning.after(self.origin.get("thinned"))})
+
+    def with_settings(
+        self, levels: Sequence[Level], joint_ridge: float | None, bars: Bars, notes: list[str]
+    ) -> Model:
+        """The model of the same slices with other settings, and how wide error bars then are."""
+        factors = (None,) * len(levels)
+        cascade = dataclasses.replace(
+            self.cascade, levels=tuple(levels), joint_ridge=joint_ridge, factors=factors
+        )
+        known = self.known_bars
+        if isinstance(known, GapBars) and isinstance(bars, GapBars):
+            known = dataclasses.replace(bars, distance=known.distance)
+        origin = {**self.origin, "notes": notes}
+        changed = dataclasses.replace(self, cascade=cascade, known_bars=known, origin=origin)
+        none = np.arange(0)
+        return changed.learn(self.growing.slices(none), self.axes[self.grows].take(none))
+
+    def surprise(self, data: xr.DataArray | Grid | ArrayLike, coordinates: Any = None) -> Surprise:
+        """How far new slices are from what the model predicts, before it learns them."""
+        from dkrls_cli.model.update import Surprise
+
+        values, new = self._new_slices(data, coordinates)
+        queries = list(self.cascade.coordinates)
+        queries[self.grows] = new.numbers
+        missed = self.cascade.predict(queries) - values
+        promised = self.variance(queries)
+        seen = np.isfinite(missed) & (promised > 0)
+        return Surprise.of(missed[seen], promised[seen])
+
+    def _new_slices(
+        self, data: xr.DataArray | Grid | ArrayLike, coordinates: Any
+    ) -> tuple[Array, Axis]:
+        """Values with the axes of the model, and their coordinates along the one that grows."""
+        from dkrls_cli.grid.alignment import aligned, plain_slices
+
+        if is_labelled(data):
+            labelled = from_data_array(data, keep=self.hierarchy[-1])
+            data = dataclasses.replace(labelled, values=as_numbers(labelled.values, "values"))
+        if not isinstance(data, Grid):
+            return plain_slices(as_numbers(data, "values"), coordinates, self.axes, self.grows)
+        if coordinates is not None:
+            raise SettingError("Coordinates were given for data that has its own.")
+        return aligned(data, self.axes, self.grows, self.attrs)
+
+    @property
+    def growing(self) -> Growing:
+        """The cascade, and the axis along which it grows."""
+        return Growing(self.cascade, self.grows, self.shelf)
+
+    def _held(self) -> Held:
+        from dkrls_cli.model.update import Held
+
+        return Held(self.growing, self.axes[self.grows], self.unobserved, self.known_bars)
+
+    def _holding(self, held: Held, facts: Attributes) -> Model:
+        """The model with other slices."""
+        axes = list(self.axes)
+        axes[self.grows] = held.axis
+        return Model(
+            held.growing.cascade,
+            tuple(axes),
+            self.hierarchy,
+            held.bars,
+            self.name,
+            self.attrs,
+            self.style,
+            {**self._lasting_facts(held), **facts, **self._gap_facts(held, axes)},
+            None if isinstance(held.bars, GapBars) else held.unobserved,
+            held.growing.shelf,
+        )
+
+    def _lasting_facts(self, held: Held) -> Attributes:
+        """Where the model comes from, without what was missing once nothing is."""
+        gone = ("missing",) if held.unobserved is None else ()
+        return {key: value for key, value in self.origin.items() if key not in gone}
+
+    def _gap_facts(self, held: Held, axes: Sequence[Axis]) -> dict[str, Any]:
+        """What is missing, and how well it is solved for."""
+        from dkrls_cli.model.training import missing_facts, solve_notes
+
+        if held.done is None or held.unobserved is None:
+            return {}
+        known = {"settings_tried": 0, **self.origin.get("missing", {})}
+        found = missing_facts(~held.unobserved, axes, self.grows, held.done)
+        return {"missing": known | found, "notes": solve_notes(held.done)}
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
+        """Write the model file, whole or not at all."""
+        header, arrays = record(self.cascade)
+        bars, distance = bars_record(self.bars)
+        header |= {
+            "bars": bars,
+            "program": f"dkrls {__version__}",
+            "name": self.name,
+            "attrs": to_json(self.attrs),
+            "style": to_json(asdict(self.style)),
+            "origin": to_json(self.origin),
+            "hierarchy": list(self.hierarchy),
+            "axes": [axis_record(axis) for axis in self.axes],
+        }
+        filled = {} if self.filled is None else {"filled": np.packbits(self.filled)}
+        modelfile.write(path, header, {**arrays, **distance, **filled}, overwrite=overwrite)
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """Read a model file."""
+    header, arrays = modelfile.read(path)
+    try:
+        trained = cascade_from(header, arrays)
+        axes = tuple(
+            axis_from(axis, level.name, numbers)
+            for axis, level, numbers in zip(
+                header["axes"], trained.levels, trained.coordinates, strict=True
+            )
+        )
+        attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
+        style, hierarchy = Style(**from_json(header["style"])), tuple(header["hierarchy"])
+        bars = bars_from(header["bars"], arrays, trained.shape)
+        filled = filled_from(arrays, trained.shape)
+        return Model(trained, axes, hierarchy, bars, header["name"], attrs, style, origin, filled)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ModelFileError(f"'{path}' is damaged ({error}). Fit the model again.") from None

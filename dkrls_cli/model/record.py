@@ -1,0 +1,178 @@
+"""What a model file says of a cascade and its axes, as plain values and named arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dkrls_cli.arrays import Array, Mask
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.errorbars import Calibration
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.spectrum import Spectrum
+from dkrls_cli.gaps.bars import Bars, GapBars
+from dkrls_cli.grid.axes import Axis
+from dkrls_cli.grid.calendars import TimeScale
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def record(cascade: Cascade) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Settings of a cascade for the header, and its arrays."""
+    header = {
+        "joint_ridge": cascade.joint_ridge,
+        "dropped": cascade.dropped,
+        "mean": cascade.mean,
+        "levels": [_level_record(level) for level in cascade.levels],
+        "triangular": [spectrum.triangular for spectrum in cascade.spectra],
+    }
+    arrays: dict[str, NDArray[Any]] = {"core": np.ascontiguousarray(cascade.core)}
+    for i, spectrum in enumerate(cascade.spectra):
+        arrays[f"coordinates_{i}"] = cascade.coordinates[i]
+        arrays[f"spectrum_{i}"] = spectrum.values
+        arrays[f"vectors_{i}"] = spectrum.vectors
+        frame = cascade.frames[i]
+        if frame is not None:
+            arrays[f"frame_{i}"] = frame
+    return header, arrays
+
+
+def cascade_from(header: Mapping[str, Any], arrays: Arrays) -> Cascade:
+    """The cascade that was recorded, its arrays checked against each other."""
+    levels = tuple(_level_from(level) for level in header["levels"])
+    axes = range(len(levels))
+    triangular = header.get("triangular", [False] * len(levels))
+    cascade = Cascade(
+        levels,
+        tuple(arrays[f"coordinates_{i}"] for i in axes),
+        tuple(
+            Spectrum(arrays[f"vectors_{i}"], arrays[f"spectrum_{i}"], triangular[i]) for i in axes
+        ),
+        tuple(arrays.get(f"frame_{i}") for i in axes),
+        arrays["core"],
+        header["joint_ridge"],
+        header["dropped"],
+        header["mean"],
+    )
+    if cascade.core.ndim != len(levels):
+        raise ValueError(f"{len(levels)} levels for {cascade.core.ndim} axes")
+    for axis in axes:
+        _check_sizes(cascade, axis)
+    return cascade
+
+
+def _check_sizes(cascade: Cascade, axis: int) -> None:
+    m, spectrum, frame = cascade.shape[axis], cascade.spectra[axis], cascade.frames[axis]
+    fits = spectrum.vectors.shape == (m, spectrum.rank)
+    if frame is None:
+        fits &= cascade.core.shape[axis] == m
+    else:
+        fits &= frame.shape == (m, cascade.core.shape[axis])
+    if not fits:
+        raise ValueError(f"arrays of level '{cascade.levels[axis].name}' do not fit together")
+
+
+def _level_record(level: Level) -> dict[str, Any]:
+    kernel = level.kernel
+    return {
+        "name": level.name,
+        "kernel": kernel.family,
+        "sigma": kernel.sigma,
+        "period": kernel.period,
+        "constant": kernel.constant,
+        "cycle": kernel.cycle,
+        "swing": kernel.swing,
+        "ridge": level.ridge,
+    }
+
+
+def _level_from(record: Mapping[str, Any]) -> Level:
+    fields = ("kernel", "sigma", "period", "constant", "cycle", "swing")
+    kernel = Kernel(*(record[field] for field in fields))
+    return Level(record["name"], kernel, record["ridge"])
+
+
+def bars_record(bars: Bars) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What error bars are made from, for the header, and its array if it has one."""
+    if isinstance(bars, GapBars):
+        known = {"error": bars.error, "scale": bars.scale, "power": bars.power}
+        return known, {"distance": bars.distance.astype(np.float32)}
+    return {
+        "errors": bars.errors.tolist(),
+        "scales": bars.scales.tolist(),
+        "factors": bars.factors.tolist(),
+    }, {}
+
+
+def bars_from(header: Mapping[str, Any], arrays: Arrays, shape: tuple[int, ...]) -> Bars:
+    """The error bars that were recorded."""
+    if "distance" not in arrays:
+        return Calibration(*(np.array(header[key]) for key in ("errors", "scales", "factors")))
+    distance = arrays["distance"].astype(np.float64)
+    if distance.shape != shape:
+        raise ValueError("distances do not fit the grid")
+    return GapBars(distance, header["scale"], header["power"], header["error"])
+
+
+def filled_from(arrays: Arrays, shape: tuple[int, ...]) -> Mask | None:
+    """Which cells were missing and are filled, if any was recorded."""
+    if "filled" not in arrays:
+        return None
+    count = math.prod(shape)
+    if arrays["filled"].shape != ((count + 7) // 8,):
+        raise ValueError("filled cells do not fit the grid")
+    return np.unpackbits(arrays["filled"], count=count).astype(bool).reshape(shape)
+
+
+def axis_record(axis: Axis) -> dict[str, Any]:
+    """What an axis means, without its name and numbers."""
+    return {
+        "dtype": axis.dtype,
+        "time": [axis.time.units, axis.time.calendar] if axis.time else None,
+        "labels": axis.labels,
+        "attrs": to_json(axis.attrs),
+        "has_coordinate": axis.has_coordinate,
+        "turn": axis.turn,
+        "written": to_json(axis.written),
+    }
+
+
+def axis_from(record: Mapping[str, Any], name: str, numbers: Array) -> Axis:
+    """The axis that was recorded."""
+    time, labels = record["time"], record["labels"]
+    return Axis(
+        name,
+        numbers,
+        record["dtype"],
+        TimeScale(*time) if time else None,
+        tuple(labels) if labels is not None else None,
+        from_json(record["attrs"]),
+        record["has_coordinate"],
+        record["turn"],
+        from_json(record["written"]),
+    )
+
+
+def to_json(value: Any) -> Any:
+    """A value that JSON holds; numpy values keep their type."""
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiub":
+        return {"dtype": value.dtype.str, "values": value.tolist()}
+    if isinstance(value, Mapping):
+        return {str(key): to_json(v) for key, v in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [to_json(v) for v in value]
+    return value if value is None or isinstance(value, str | bool | int | float) else str(value)
+
+
+def from_json(value: Any) -> Any:
+    """The value that `to_json` was given."""
+    if isinstance(value, dict) and value.keys() == {"dtype", "values"}:
+        return np.array(value["values"], value["dtype"])[()]
+    if isinstance(value, dict):
+        return {key: from_json(v) for key, v in value.items()}
+    return [from_json(v) for v in value] if isinstance(value, list) else value

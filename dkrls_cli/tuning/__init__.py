@@ -1,0 +1,1 @@
+"""Choosing settings: kernels, length scales and ridges, by what is left out. Plain arrays."""

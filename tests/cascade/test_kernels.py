@@ -1,0 +1,155 @@
+"""Kernels against scalar formulas, scikit-learn, and what makes a kernel a kernel."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, Matern
+
+from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
+from dkrls_cli.circle import nearest, wrap
+from dkrls_cli.errors import DkrlsError, SettingError
+
+SKLEARN = {
+    "gaussian": RBF,
+    "matern52": lambda sigma: Matern(sigma, nu=2.5),
+    "matern32": lambda sigma: Matern(sigma, nu=1.5),
+    "matern12": lambda sigma: Matern(sigma, nu=0.5),
+}
+RNG = np.random.default_rng(3)
+A, B = RNG.uniform(-5, 5, 40), RNG.uniform(-5, 5, 30)
+
+
+@pytest.mark.parametrize("sigma", [0.2, 1.0, 7.0])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gram_is_the_one_of_scikit_learn(family: str, sigma: float) -> None:
+    expected = SKLEARN[family](sigma)(A[:, None], B[:, None])
+    np.testing.assert_allclose(gram(Kernel(family, sigma), A, B), expected, rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("z", "other", "sigma"), [(0.0, 1.0, 1.0), (2.5, -0.5, 0.7), (4.0, 4.0, 3.0)]
+)
+def test_gaussian_is_the_formula_of_the_paper(z: float, other: float, sigma: float) -> None:
+    expected = math.exp(-((z - other) ** 2) / (2 * sigma**2))
+    (found,) = gram(Kernel("gaussian", sigma), np.array([z]), np.array([other])).ravel()
+    assert math.isclose(found, expected, rel_tol=1e-14)
+
+
+@pytest.mark.parametrize("period", [1.0, 10.0, 360.0])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_distance_on_a_circle_is_the_chord(family: str, period: float) -> None:
+    def on_circle(z: np.ndarray) -> np.ndarray:
+        return period / (2 * np.pi) * np.exp(2j * np.pi * z / period)
+
+    sigma = period / 5
+    chord = np.abs(on_circle(A)[:, None] - on_circle(B))
+    expected = SKLEARN[family](sigma)(np.zeros((1, 1)), chord.reshape(-1, 1)).reshape(chord.shape)
+    np.testing.assert_allclose(gram(Kernel(family, sigma, period), A, B), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_short_sigma_does_not_see_the_circle(family: str) -> None:
+    z = np.linspace(-3e-4, 3e-4, 21)
+    line, circle = (gram(Kernel(family, 1e-4, period), z, z) for period in (None, 1.0))
+    np.testing.assert_allclose(circle, line, atol=1e-6)
+
+
+@pytest.mark.parametrize("turns", [-2, -1, 1, 5])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_whole_turns_change_nothing(family: str, turns: int) -> None:
+    kernel = Kernel(family, 1.5, 7.0)
+    np.testing.assert_allclose(gram(kernel, A + 7 * turns, B), gram(kernel, A, B), atol=1e-13)
+
+
+@pytest.mark.parametrize("period", [None, 11.0])
+@pytest.mark.parametrize("sigma", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gram_is_symmetric_semidefinite_with_unit_diagonal(
+    family: str, sigma: float, period: float | None
+) -> None:
+    matrix = gram(Kernel(family, sigma, period), A, A)
+    eigenvalues = np.linalg.eigvalsh(matrix)
+    np.testing.assert_array_equal(matrix, matrix.T)
+    np.testing.assert_array_equal(np.diag(matrix), 1.0)
+    assert eigenvalues[0] > -1e-14 * eigenvalues[-1]
+
+
+@pytest.mark.parametrize("sigma", [5e-324, 1e-300, 1.0, 1e300, 1.7e308])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_finite_distance_or_sigma_is_too_extreme(family: str, sigma: float) -> None:
+    z = np.array([0.0, 1e-320, 1e-300, 1.0, 1e8, 1e300, 1.7e308])
+    matrix = gram(Kernel(family, sigma), z, -z)
+    assert ((matrix >= 0) & (matrix <= 1)).all()
+
+
+@pytest.mark.parametrize("period", [1e-300, 7e-9, 360.0, 1e300])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_finite_distance_or_period_is_too_extreme(family: str, period: float) -> None:
+    z = np.array([0.0, 1e-300, 1.0, 1e300, 1.7e308])
+    matrix = gram(Kernel(family, 1.0, period), z, -z)
+    assert ((matrix >= 0) & (matrix <= 1)).all()
+
+
+@pytest.mark.parametrize("period", [None, 3.0])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gram_leaves_its_arguments_alone(family: str, period: float | None) -> None:
+    a, b = A.copy(), B.copy()
+    gram(Kernel(family, 1.0, period), a, b)
+    np.testing.assert_array_equal(a, A)
+    np.testing.assert_array_equal(b, B)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_constant_and_a_cycle_are_added(family: str) -> None:
+    z, other = np.linspace(-3, 9, 40), np.linspace(0, 30, 17)
+    plain, circle = Kernel(family, 1.7), Kernel("gaussian", 0.25 * 5.0, 5.0)
+    kernel = Kernel(family, 1.7, None, constant=2.0, cycle=5.0, swing=3.0)
+    expected = gram(plain, z, other) + 2.0 + 3.0 * gram(circle, z, other)
+    np.testing.assert_allclose(gram(kernel, z, other), expected, atol=1e-13)
+    assert np.diag(gram(kernel, z, z)) == pytest.approx(np.full(40, kernel.variance))
+    assert np.linalg.eigvalsh(gram(kernel, z, z)).min() > -1e-12
+
+
+def test_wrap_brings_whole_turns_together() -> None:
+    z = np.array([-358.5, 1.5, 361.5, 721.5])
+    np.testing.assert_array_equal(wrap(z, 360.0), 1.5)
+    np.testing.assert_array_equal(wrap(z, None), z)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"family": "cubic"}, "Unknown kernel 'cubic'.*gaussian, matern52, matern32, matern12"),
+        ({"sigma": 0.0}, "Invalid sigma 0.0"),
+        ({"sigma": -1.0}, "Invalid sigma -1.0"),
+        ({"sigma": math.nan}, "Invalid sigma nan"),
+        ({"sigma": math.inf}, "Invalid sigma inf"),
+        ({"period": 0.0}, "Invalid period 0.0"),
+        ({"period": -360.0}, "Invalid period -360.0"),
+        ({"period": math.nan}, "Invalid period nan"),
+        ({"period": math.inf}, "Invalid period inf"),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict, message: str) -> None:
+    with pytest.raises(SettingError, match=message) as caught:
+        Kernel(**settings)
+    assert isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, DkrlsError)
+
+
+def test_kernel_is_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Kernel().sigma = 2.0
+
+
+@pytest.mark.parametrize(
+    "nodes", [np.linspace(0, 1.9, 20), np.arange(0, 2, 0.1), 1e6 + np.arange(0, 2, 0.1)]
+)
+def test_decimals_mean_the_nodes_they_round_to(nodes: np.ndarray) -> None:
+    kernel = Kernel()
+    typed = np.round(nodes, 1)
+    assert nearest(typed, nodes, kernel.period)[1].all()
+    assert (nearest(typed, nodes, kernel.period)[0] == np.arange(nodes.size)).all()
+    assert not nearest(nodes[:-1] + 1e-6, nodes, kernel.period)[1].any()

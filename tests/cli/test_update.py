@@ -1,0 +1,272 @@
+"""``dkrls update``: files of new slices, in place, one at a time, and nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from shell import ROOT, dkrls, refusal
+
+from dkrls_cli import fit, load_model
+from dkrls_cli.errors import OutputError
+from dkrls_cli.files.output import locked
+from dkrls_cli.files.reading import open_source
+
+DAYS = np.datetime64("2024-01-01", "ns") + np.arange(40) * np.timedelta64(1, "D")
+SETTINGS = ["--kernel", "matern52", "--sigma", "x=0.4", "--sigma", "time=144", "--ridge", "1e-3"]
+
+
+def field() -> xr.DataArray:
+    x = np.linspace(0, 1, 12)
+    values = np.sin(np.arange(40) / 5)[:, None] * np.cos(3 * x) + 4
+    values += 0.05 * np.random.default_rng(0).normal(size=values.shape)
+    coords = {"time": DAYS, "x": ("x", x, {"units": "km"})}
+    return xr.DataArray(values, coords, ("time", "x"), "flow", {"units": "m3 s-1"})
+
+
+def written(array: xr.DataArray, path: Path, since: str = "2024-01-01") -> Path:
+    if path.suffix == ".csv":
+        array.to_series().reset_index().to_csv(path, index=False)
+    elif path.suffix == ".zarr":
+        encoding = {"time": {"units": f"days since {since}"}}
+        array.to_dataset().to_zarr(path, encoding=encoding, consolidated=False)
+    else:
+        array.to_netcdf(path, encoding={"time": {"units": f"hours since {since}"}})
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    start = written(field().isel(time=slice(0, 30)), tmp_path / "start.nc")
+    dkrls("fit", start, "-o", tmp_path / "m.npz", *SETTINGS)
+    return tmp_path / "m.npz"
+
+
+def answers(model: Path) -> list[str]:
+    """What a model says between and beyond its coordinates."""
+    at = ["--at", "x=0.33,0.7", "--at", "time=2024-01-10T06:00,2024-02-10"]
+    return dkrls("predict", model, *at, "--allow-extrapolation", "--std").stdout.splitlines()
+
+
+def refitted(model: Path, path: Path, array: xr.DataArray) -> Path:
+    """A fit of other slices with the settings and the mean of a model."""
+    known = load_model(model)
+    grid = open_source([str(written(array, path.with_suffix(".nc")))]).grid()
+    fit(grid, levels=known.levels, mean=known.cascade.mean).save(path)
+    return path
+
+
+def assert_same(model: Path, other: Path) -> None:
+    mine, theirs = answers(model), answers(other)
+    assert mine[0] == theirs[0]
+    for one, two in zip(mine[1:], theirs[1:], strict=True):
+        *place, value, spread = one.split(",")
+        *there, expected, band = two.split(",")
+        assert place == there
+        assert float(value) == pytest.approx(float(expected), rel=1e-9)
+        assert float(spread) == pytest.approx(float(band), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["nc", "csv", "zarr"])
+def test_files_of_every_kind_join(model: Path, tmp_path: Path, kind: str) -> None:
+    new = written(field().isel(time=slice(30, None)), tmp_path / f"new.{kind}", since="1970-01-01")
+    told = json.loads(dkrls("update", model, new, "--json").stdout)
+    assert (told["slices_before"], told["slices_added"], told["slices"]) == (30, 10, 40)
+    assert told["to"].startswith("2024-02-09")
+    assert told["forecast_rmse"] > 0
+    assert_same(model, refitted(model, tmp_path / "all.npz", field()))
+
+
+def test_one_slice_with_a_scalar_time(model: Path, tmp_path: Path) -> None:
+    for place in (30, 32, 31):
+        new = written(field().isel(time=place), tmp_path / f"{place}.nc")
+        dkrls("update", model, new)
+    whole = field().isel(time=slice(0, 33))
+    assert_same(model, refitted(model, tmp_path / "all.npz", whole))
+
+
+def test_several_files_and_standard_input(model: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.npz"
+    parts = [
+        written(field().isel(time=slice(a, a + 5)), tmp_path / f"part-{a}.csv") for a in (30, 35)
+    ]
+    dkrls("update", model, tmp_path / "part-*.csv", "-o", other)
+    lines = [path.read_text().splitlines() for path in parts]
+    stdin = "\n".join([*lines[0], *lines[1][1:]]) + "\n"
+    dkrls("update", model, "-", stdin=stdin)
+    assert_same(model, other)
+
+
+def test_a_wide_table_joins(tmp_path: Path) -> None:
+    header = "time," + ",".join(f"s{i}" for i in range(5))
+    lines = [f"{t}," + ",".join(f"{np.sin(t / 4 + i):.6f}" for i in range(5)) for t in range(20)]
+    (tmp_path / "old.csv").write_text("\n".join([header, *lines[:15]]))
+    (tmp_path / "new.csv").write_text("\n".join([header, *lines[15:]]))
+    model = tmp_path / "m.npz"
+    dkrls("fit", tmp_path / "old.csv", "-o", model)
+    dkrls("update", model, tmp_path / "new.csv")
+    assert load_model(model).cascade.shape == (20, 5)
+
+
+def test_a_known_coordinate_needs_a_word(model: Path, tmp_path: Path) -> None:
+    before = model.read_bytes()
+    again = written(field().isel(time=slice(29, 31)) + 1, tmp_path / "again.nc")
+    line = refusal("update", model, again)
+    assert "2024-01-30" in line
+    assert "--replace" in line
+    assert model.read_bytes() == before
+    dkrls("update", model, again, "--replace")
+    changed = field()
+    changed[29:31] += 1
+    assert_same(model, refitted(model, tmp_path / "all.npz", changed.isel(time=slice(0, 31))))
+
+
+def test_a_window_is_the_model_of_its_slices(model: Path, tmp_path: Path) -> None:
+    new = written(field().isel(time=slice(30, None)), tmp_path / "new.nc")
+    dkrls("update", model, new, "--window", 15)
+    whole = field().isel(time=slice(25, None))
+    assert_same(model, refitted(model, tmp_path / "all.npz", whole))
+
+
+def test_thinning_tells_what_it_costs(model: Path, tmp_path: Path) -> None:
+    new = written(field().isel(time=slice(30, None)), tmp_path / "new.nc")
+    told = json.loads(dkrls("update", model, new, "--max-rank", 20, "--json").stdout)
+    assert told["slices"] == 20
+    assert told["thinned"]["slices"] == 20
+    assert 0 < told["thinned"]["rmse"] < 0.5
+    assert "left out" in dkrls("update", model, new, "--max-rank", 19, "--replace").stdout
+    assert "thinned" in dkrls("info", model).stdout
+
+
+def test_gaps_in_new_slices_are_filled(model: Path, tmp_path: Path) -> None:
+    holed = field()
+    holed[33, 4:6] = np.nan
+    new = written(holed.isel(time=slice(30, None)), tmp_path / "new.nc")
+    assert "missing" in dkrls("update", model, new).stdout
+    at = ["--at", "time=2024-02-03", "--at", "x=all"]
+    told = dkrls("predict", model, *at, "--std").stdout.splitlines()[1:]
+    cells = [line.split(",") for line in told]
+    assert [float(cell[-1]) > 0 for cell in cells] == [i in (4, 5) for i in range(12)]
+    truth = field().values[33]
+    assert [float(c[-2]) for c in cells] == pytest.approx(truth, abs=0.3)
+
+
+def test_slices_without_any_value_are_left_out_and_told(model: Path, tmp_path: Path) -> None:
+    holed = field()
+    holed[33] = np.nan
+    new = written(holed.isel(time=slice(30, None)), tmp_path / "new.nc")
+    result = dkrls("update", model, new, "--json")
+    told = json.loads(result.stdout)
+    assert (told["slices_added"], told["slices"]) == (9, 39)
+    assert "observed cell left out: 1" in result.stderr
+
+
+def test_gaps_that_a_window_leaves_behind_are_told_no_more(model: Path, tmp_path: Path) -> None:
+    holed = field()
+    holed[31, 4:6] = np.nan
+    new = written(holed.isel(time=slice(30, 35)), tmp_path / "new.nc")
+    later = written(holed.isel(time=slice(35, None)), tmp_path / "later.nc")
+    assert "missing" in dkrls("update", model, new).stdout
+    assert "missing" not in dkrls("update", model, later, "--window", 5).stdout
+    assert "missing" not in dkrls("info", model).stdout
+
+
+def test_a_drift_is_warned_of_unless_settings_are_chosen_anew(model: Path, tmp_path: Path) -> None:
+    new = written(field().isel(time=slice(30, None)), tmp_path / "new.nc")
+    far = written(field().isel(time=slice(30, None)) * 9, tmp_path / "far.nc")
+    out = tmp_path / "out.npz"
+    assert "Warning" not in dkrls("update", model, new, "-o", out).stderr
+    told = dkrls("update", model, far, "-o", out, "--overwrite")
+    assert "times as much as it promised" in told.stderr
+    told = dkrls("update", model, far, "-o", out, "--overwrite", "--retune")
+    assert "promised;" not in told.stderr
+    before, after = load_model(model).levels, load_model(out).levels
+    assert before[0] == after[0]
+    assert before[1] != after[1]
+
+
+def test_what_does_not_fit_is_refused_and_nothing_changes(model: Path, tmp_path: Path) -> None:
+    new, before = field().isel(time=slice(30, None)), model.read_bytes()
+    cases = {
+        "in 'l s-1'": new.assign_attrs(units="l s-1"),
+        "'x' differ": new.isel(x=slice(0, 6)),
+        "dimensions time, y": new.rename(x="y"),
+    }
+    for i, (words, array) in enumerate(cases.items()):
+        assert words in refusal("update", model, written(array, tmp_path / f"{i}.nc"))
+    noleap = xr.DataArray(new.values, {"time": np.arange(30.0, 40), "x": new.x}, new.dims, "flow")
+    noleap["time"].attrs = {"units": "days since 2024-01-01", "calendar": "noleap"}
+    noleap.to_netcdf(tmp_path / "noleap.nc")
+    assert "calendar noleap" in refusal("update", model, tmp_path / "noleap.nc")
+    assert "no model file" in refusal("update", tmp_path / "no.npz", tmp_path / "noleap.nc")
+    assert "no file" in refusal("update", model, tmp_path / "no.nc")
+    assert "no folder" in refusal("update", tmp_path / "no" / "m.npz", tmp_path / "noleap.nc")
+    assert "exists" in refusal("update", model, tmp_path / "0.nc", "-o", tmp_path / "0.nc")
+    assert model.read_bytes() == before
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="other links and permissions there")
+def test_links_and_permissions_stay(model: Path, tmp_path: Path) -> None:
+    new = written(field().isel(time=slice(30, None)), tmp_path / "new.csv")
+    link = tmp_path / "latest.npz"
+    link.symlink_to(model.name)
+    model.chmod(0o600)
+    dkrls("update", link, new)
+    assert link.is_symlink()
+    assert load_model(model).cascade.shape == (40, 12)
+    assert model.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_output_that_is_a_folder_is_named(model: Path, tmp_path: Path) -> None:
+    new = written(field().isel(time=slice(30, None)), tmp_path / "new.csv")
+    (tmp_path / "folder").mkdir()
+    line = dkrls("update", model, new, "-o", tmp_path / "folder", "--overwrite", code=1).stderr
+    assert f"'{tmp_path / 'folder'}' cannot be written" in line
+    assert ".part" not in line
+
+
+def test_a_lock_is_waited_for_and_taken_away(tmp_path: Path) -> None:
+    said: list[str] = []
+    path = tmp_path / "m.npz"
+    with locked(path, 0.0, said.append):
+        other = locked(path, 0.2, said.append)
+        with pytest.raises(OutputError, match="being changed by another command"):
+            other.__enter__()
+    assert len(said) == 1
+    with locked(path, 0.0, said.append):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_updates_at_once_lose_nothing(model: Path, tmp_path: Path) -> None:
+    new = [written(field().isel(time=[i]), tmp_path / f"{i}.csv") for i in range(30, 36)]
+    command = [sys.executable, "-m", "dkrls_cli", "update", str(model)]
+    running = [
+        subprocess.Popen([*command, str(path)], cwd=ROOT, stdout=subprocess.DEVNULL) for path in new
+    ]
+    assert [process.wait(60) for process in running] == [0] * 6
+    assert load_model(model).cascade.shape == (36, 12)
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGKILL there")
+def test_a_killed_update_leaves_a_model_and_no_lock(model: Path, tmp_path: Path) -> None:
+    new = written(field().isel(time=slice(30, None)), tmp_path / "new.csv")
+    command = [sys.executable, "-m", "dkrls_cli", "update", str(model), str(new), "--replace"]
+    for pause in (0.25, 0.35, 0.45, 0.55):
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+        time.sleep(pause)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert load_model(model).cascade.shape in ((30, 12), (40, 12))
+    dkrls("update", model, new, "--replace", "--wait", "0")
+    assert load_model(model).cascade.shape == (40, 12)
