@@ -242,16 +242,14 @@ class Cascade:
         if not set(axes) <= set(range(self.ndim)):
             raise SettingError(f"Invalid axes {axes}. The model has axes 0 to {self.ndim - 1}.")
         if self.joint_ridge is None:
-            inverses = [self._inverse(axis) if axis in axes else None for axis in range(self.ndim)]
+            inverses = [
+                self.spectra[axis].inverse(self.levels[axis].ridge) if axis in axes else None
+                for axis in range(self.ndim)
+            ]
             return apply(self.predict() - self.mean, inverses)
         if axes != list(range(self.ndim)):
             raise SettingError("A joint ridge has one layer of weights only: ask for all axes.")
         return apply(self._coefficients([True] * self.ndim), [s.vectors for s in self.spectra])
-
-    def _inverse(self, axis: int) -> Array:
-        """C_l^-1 (m, m)."""
-        v, w = self.spectra[axis].vectors, self.spectra[axis].values
-        return np.asarray((v / (w + self.levels[axis].ridge)) @ v.T)
 
     def _centred(self) -> Tensor:
         """The core of the data less its mean."""
@@ -298,8 +296,8 @@ class Cascade:
 
     def _solve(self, axis: int) -> Array:
         """diag(1 / (w_l + lambda_l)) V_l' U_l (rank, r_l): the solve of (20), (21)."""
-        spectrum = self.spectra[axis].values + self.levels[axis].ridge
-        return self._to_eigenbasis(axis) / spectrum[:, None]
+        values = self.spectra[axis].values + self.levels[axis].ridge
+        return self._to_eigenbasis(axis) / values[:, None]
 
     def _rows(self, axis: int, query: Array, smooth: bool) -> Array | Indices:
         """What answers from the core along one axis: rows (q, r_l), or indices where all pass."""

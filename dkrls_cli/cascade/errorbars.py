@@ -91,13 +91,12 @@ def calibrate(cascade: Cascade) -> Calibration:
 
 def _left_out(cascade: Cascade, axis: int, most: int) -> _LeftOut:
     """Slices of a level spread evenly; not its ends, where leaving out tests extrapolation."""
-    v, w = cascade.spectra[axis].vectors, cascade.spectra[axis].values
     nodes = np.argsort(cascade.coordinates[axis])
     if nodes.size > 3 and cascade.levels[axis].kernel.period is None:
         nodes = nodes[1:-1]
     if nodes.size > most:
         nodes = nodes[np.linspace(0, nodes.size - 1, most).astype(np.intp)]
-    inverse = (v[nodes] / (w + cascade.levels[axis].ridge)) @ v.T  # rows of C_l^-1
+    inverse = cascade.spectra[axis].inverse(cascade.levels[axis].ridge, nodes)  # rows of C_l^-1
     own = np.arange(nodes.size), nodes
     diagonal = inverse[own]
     rows = -inverse / diagonal[:, None]
@@ -197,8 +196,7 @@ def variance_at_points(
 
 def filled_variance(cascade: Cascade, known: Calibration, axis: int) -> Array:
     """Variance of a cell that was missing, by its place along one axis: as if left out there."""
-    v, w = cascade.spectra[axis].vectors, cascade.spectra[axis].values
-    left_out = 1.0 / (v**2 @ (1.0 / (w + cascade.levels[axis].ridge)))
+    left_out = 1.0 / cascade.spectra[axis].inverse_diagonal(cascade.levels[axis].ridge)
     alone = tuple(np.eye(cascade.ndim, dtype=int)[axis])
     return np.asarray(known.factors[alone] * known.scales[axis] * left_out)
 
@@ -212,12 +210,11 @@ def _level_parts(
         spectrum, level = cascade.spectra[axis], cascade.levels[axis]
         asked = np.flatnonzero(nodes[axis] < 0)
         distinct, which = np.unique(query[asked], return_inverse=True)
-        inverse = 1.0 / (spectrum.values + level.ridge)
         explained = np.empty(distinct.size)
         block = max(1, 2**22 // spectrum.rank)
         for start in range(0, distinct.size, block):
             rows = cascade.kernel_rows(axis, distinct[start : start + block])
-            explained[start : start + block] = rows**2 @ inverse
+            explained[start : start + block] = spectrum.explained(level.ridge, rows)
         left = _left(level.kernel.variance, explained, level.ridge)
         part = np.zeros(query.size)
         part[asked] = known.scales[axis] * left[which]

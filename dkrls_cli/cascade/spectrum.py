@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dkrls_cli.arrays import Array
+from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.threads import one_blas_thread
@@ -57,6 +57,22 @@ class Spectrum:
         """
         live = self.values + ridge > ROUND_OFF * self.values[0]
         return self._first(int(np.count_nonzero(live)))
+
+    def solve(self, ridge: float, right: Array) -> Array:
+        """Return diag(1 / (w + ridge)) V' right, the solution in the eigenbasis (rank, n)."""
+        return np.asarray((self.vectors.T @ right) / (self.values + ridge)[:, None])
+
+    def inverse(self, ridge: float, rows: Indices | slice = slice(None)) -> Array:
+        """Return some rows of (K + ridge)^-1 = V diag(1 / (w + ridge)) V', all by default."""
+        return np.asarray((self.vectors[rows] / (self.values + ridge)) @ self.vectors.T)
+
+    def inverse_diagonal(self, ridge: float) -> Array:
+        """Return the diagonal of (K + ridge)^-1 (m,)."""
+        return np.asarray(self.vectors**2 @ (1.0 / (self.values + ridge)))
+
+    def explained(self, ridge: float, rows: Array) -> Array:
+        """Return k' (K + ridge)^-1 k of kernel rows k' V (q, rank): variance that data explains."""
+        return np.asarray(rows**2 @ (1.0 / (self.values + ridge)))
 
     def expressible(self) -> Spectrum:
         """Only the directions in which w itself is above round-off."""

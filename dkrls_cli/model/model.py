@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from dkrls_cli.cascade import errorbars
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.growing import Growing, Shelf
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.circle import outside
 from dkrls_cli.errors import ModelFileError, SettingError
 from dkrls_cli.files import npz as modelfile
 from dkrls_cli.gaps import bars as gapbars
@@ -95,6 +96,36 @@ class Model:
     def dims(self) -> tuple[str, ...]:
         """Names of the dimensions, in the order of the data."""
         return tuple(axis.name for axis in self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions, in the order of the data."""
+        return self.cascade.shape
+
+    @property
+    def joint_ridge(self) -> float | None:
+        """The one ridge of the whole grid, or None for a ridge per level."""
+        return self.cascade.joint_ridge
+
+    @property
+    def dropped(self) -> float:
+        """Share of the data's energy that a compact model left out."""
+        return self.cascade.dropped
+
+    @property
+    def storage(self) -> str:
+        """Type in which the data is stored: float64 or float32."""
+        return str(self.cascade.core.dtype.name)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Number of directions of every kernel that answers use, in the order of the data."""
+        return tuple(spectrum.rank for spectrum in self.cascade.spectra)
+
+    @property
+    def stored_shape(self) -> tuple[int, ...]:
+        """Number of directions of the data that are stored, in the order of the data."""
+        return self.cascade.core.shape
 
     @property
     def grows(self) -> int:
@@ -209,6 +240,41 @@ class Model:
         if missing:
             raise SettingError(f"Points need a coordinate for '{missing[0]}' as well.")
         return self.queries(self.axes_at(at))
+
+    def values_on(self, axes: Sequence[Axis], *, smooth: bool = False) -> Array:
+        """Return the answers on the product grid of axes that :meth:`axes_at` returned."""
+        return self.cascade.predict(self.queries(axes), smooth=smooth)
+
+    def std_on(self, axes: Sequence[Axis], *, smooth: bool = False) -> Array:
+        """Return the standard errors of :meth:`values_on`."""
+        return np.sqrt(self.variance(self.queries(axes), smooth=smooth))
+
+    def blocks_on(
+        self, axes: Sequence[Axis], cells: int, *, std: bool = False, smooth: bool = False
+    ) -> Iterator[tuple[Slices, Array, Array | None]]:
+        """Yield the answers of :meth:`values_on` in C order, in blocks of about `cells` cells.
+
+        Each block is its slices, its answers, and its standard errors or None without `std`.
+        """
+        queries = self.queries(axes)
+        variances = self.variances(queries, smooth=smooth) if std else None
+        for part, values in self.cascade.predict_blocks(queries, cells, smooth=smooth):
+            yield part, values, None if variances is None else np.sqrt(variances(part))
+
+    def values_at(self, points: Sequence[Array], *, smooth: bool = False) -> Array:
+        """Return the answers at scattered points, given as the numbers of every axis."""
+        return self.cascade.predict_points(points, smooth=smooth)
+
+    def std_at(self, points: Sequence[Array], *, smooth: bool = False) -> Array:
+        """Return the standard errors of :meth:`values_at`."""
+        return np.sqrt(self.variance_at_points(points, smooth=smooth))
+
+    def outside(self, axes: Sequence[Axis]) -> list[Mask]:
+        """Return, for every axis, which coordinates lie beyond the training coordinates."""
+        return [
+            outside(axis.numbers, own.numbers, level.kernel.period)
+            for axis, own, level in zip(axes, self.axes, self.cascade.levels, strict=True)
+        ]
 
     def weights(self, depth: int) -> xr.DataArray:
         """The paper's weights after levels 0 to `depth` - 1 were trained (1: Initial Modeling)."""

@@ -304,7 +304,7 @@ def _least_dependent(growing: Growing, most: int) -> Indices:
     spectrum = growing.cascade.spectra[growing.axis]
     ridge = level.ridge or ROUND_OFF * float(spectrum.values[0])
     with one_blas_thread():
-        inverse = (spectrum.vectors / (spectrum.values + ridge)) @ spectrum.vectors.T
+        inverse = spectrum.inverse(ridge)
     left = np.arange(growing.coordinates.size)
     while left.size > most:
         precision = inverse.diagonal()

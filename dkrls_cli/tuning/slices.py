@@ -130,7 +130,7 @@ def between(
     with one_blas_thread():
         spectrum = decompose(gram(kernel, coordinates, coordinates)).solvable(ridge)
         asked = gram(kernel, (order[places] + order[places + 1]) / 2, coordinates)
-        rows = asked @ spectrum.vectors / (spectrum.values + ridge) @ spectrum.vectors.T
+        rows = (asked @ spectrum.vectors) / (spectrum.values + ridge) @ spectrum.vectors.T
     answers = along(values, axis, rows)
     answers -= mean * rows.sum(axis=1).reshape(-1, *[1] * (values.ndim - axis - 1))
     return answers
@@ -208,8 +208,7 @@ class _Window:
     def half_way(self, trial: Trial) -> Array:
         """Answers half-way between the slices (m - 1, columns), of the columns of most energy."""
         spectrum = self.spectrum(trial.kernel).solvable(trial.ridge)
-        solved = spectrum.vectors.T @ self.data[:, :_COLUMNS]
-        solved /= (spectrum.values + trial.ridge)[:, None]
+        solved = spectrum.solve(trial.ridge, self.data[:, :_COLUMNS])
         middles = (self.coordinates[:-1] + self.coordinates[1:]) / 2
         rows = gram(trial.kernel, middles, self.coordinates) @ spectrum.vectors
         return np.asarray(rows @ solved)
