@@ -11,7 +11,20 @@ Messages say what is wrong, the value found, what was expected and what to try.
 
 
 class DkrlsError(Exception):
-    """Root of all errors raised on purpose by this package."""
+    """Root of all errors raised on purpose by this package.
+
+    Parameters
+    ----------
+    message
+        What is wrong, the value found, what was expected and what to try.
+    setting
+        Python name of the setting that would allow what was refused, such as ``overwrite``. The
+        message names no option; the command line adds the option of this setting to it.
+    """
+
+    def __init__(self, message: str = "", *, setting: str | None = None) -> None:
+        super().__init__(message)
+        self.setting = setting
 
 
 class InputError(DkrlsError, ValueError):

@@ -15,7 +15,7 @@ PACKAGE = Path(dkrls_cli.__file__).parent
 
 FILES_IN_A_FOLDER = 12  # modules besides __init__.py
 DOORS = {  # library: folders or modules that may import it
-    "xarray": {"grid/grid", "files", "model/model", "model/fit", "bench"},  # model: types only
+    "xarray": {"grid/grid", "files", "model", "bench"},  # model: types only
     "cftime": {"grid/calendars"},
     "netCDF4": {"files/patching"},  # else through xarray
     "zarr": {"files/patching"},

@@ -19,7 +19,8 @@ from dkrls_cli.arrays import Array
 from dkrls_cli.bench.machine import seconds
 from dkrls_cli.bench.paper.data import PAPER_SIGMAS, paper_3d, paper_3d_split
 from dkrls_cli.bench.rivals import RIVALS, problem_of
-from dkrls_cli.cascade.cascade import Cascade, fit
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.grid.axes import axis_of
@@ -83,8 +84,10 @@ def speed(repeats: int = 9) -> Iterator[Measure]:
             linear = RegularGridInterpolator(train, values)
             rival = seconds(partial(linear, np.stack(some, axis=1)), 3)
             for sigmas in (PAPER_SIGMAS, LONG_SIGMAS):
-                fitting = seconds(partial(fit, values, train, levels(sigmas, 1e-12)), repeats)
-                trained = fit(values, train, levels(sigmas, 1e-12))
+                fitting = seconds(
+                    partial(fit_cascade, values, train, levels(sigmas, 1e-12)), repeats
+                )
+                trained = fit_cascade(values, train, levels(sigmas, 1e-12))
                 asking = seconds(partial(trained.predict, held), repeats)
                 scattered = _once(partial(trained.predict_points, some))
                 which = f"{name}, sigmas {', '.join(map(str, sigmas))}"
@@ -103,8 +106,8 @@ def _growth(shape: tuple[int, ...]) -> Iterator[Measure]:
     rough = [Level(f"d{i}", Kernel("matern32", 2.0), 1e-2) for i in range(len(shape))]
     repeats = 5 if values.size < 10**6 else 1
     bound = seconds(bare_products(values), repeats)
-    trained = fit(values, axes, rough)
-    fitting = seconds(partial(fit, values, axes, rough), repeats)
+    trained = fit_cascade(values, axes, rough)
+    fitting = seconds(partial(fit_cascade, values, axes, rough), repeats)
     asking = seconds(partial(trained.predict, [axis[:-1] + 0.5 for axis in axes]), repeats)
     yield Measure(f"one matrix product per dimension, {size}", 1e3 * bound, "ms")
     yield Measure(f"fit, noise, {size}", fitting / bound, "x the products")
@@ -128,7 +131,7 @@ def large(size: int = 400) -> Iterator[Measure]:
     peak_rate = 2 * 2000**3 / seconds(lambda: square @ square, 5)
 
     def run() -> Cascade:
-        return fit(values, [axis] * 3, short)
+        return fit_cascade(values, [axis] * 3, short)
 
     tracemalloc.start()
     trained = run()
@@ -156,7 +159,7 @@ def tuning(repeats: int = 5) -> Iterator[Measure]:
         splines = seconds(partial(RIVALS["spline5"].answer, problem), repeats)
         tuned = seconds(lambda: fitting.fit(values, named), repeats)
         whole = seconds(lambda: fitting.fit(large_values, cubes), 3)
-        alone = seconds(lambda: fit(large_values, [cube] * 3, levels((1, 1, 1), 1e-10)), 3)
+        alone = seconds(lambda: fit_cascade(large_values, [cube] * 3, levels((1, 1, 1), 1e-10)), 3)
     yield Measure("tuning and fit, 116 x 120 x 80", tuned / splines, "x quintic splines")
     yield Measure("tuning and fit, 200^3", whole / alone, "x the fit alone")
 

@@ -1,16 +1,16 @@
-"""Error bars: the model's own covariance, scaled by what it missed on slices left out.
+"""Error bars: the model's own covariance, scaled by its errors on slices left out.
 
 A level that answers between its coordinates adds s_l^2 (k(q, q) + lambda_l - k' C_l^-1 k) to the
-variance, its covariance at the coordinate asked for. A level that is passed through adds nothing.
+variance, its covariance at the queried coordinate. A level that is passed through adds nothing.
 
-How they are scaled
--------------------
+Scaling
+-------
 Row j of H_l predicts slice j of level l from all other slices: H_l = -C_l^-1 / diag(C_l^-1) off the
 diagonal, 0 on it. Applied along several axes at once, these rows predict cells as if the slices of
-all those levels had been left out, in closed form. For every set of levels that may be asked
-between at once (a *pattern*) some cells are predicted so, and the sum of the levels' variances is
-multiplied by what makes the 90 % band hold 90 % of them. Noise in a cell is missed by every level
-but counts once: that is why a pattern has a factor of its own.
+all those levels had been left out, in closed form. For every set of levels that may be queried
+between their coordinates at once (a *pattern*) some cells are predicted so, and the sum of the
+levels' variances is multiplied by the factor that makes the 90 % band hold 90 % of them. Noise in a
+cell is missed by every level but counts once: that is why a pattern has a factor of its own.
 
 Under a joint ridge the whole grid is one layer, and cells are left out one by one.
 """
@@ -21,76 +21,315 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Indices, Slices
+from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.solvers import JointSolver
 from dkrls_cli.cascade.tensors import apply, contract
 from dkrls_cli.threads import one_blas_thread
 
+# Half width of the band that holds 90 % of a normal distribution, in standard deviations.
 Z90 = 1.6448536269514722
-"""Half width of the band that holds 90 % of a normal distribution, in standard deviations."""
 
+# Cells predicted for every pattern: enough to know a quantile to a percent.
 _CELLS = 4096
-"""Cells predicted for every pattern: as many as tell a quantile to a percent."""
+
+# Kernel rows computed at once, in numbers: 32 MB.
+_ROWS = 2**22
+
+
+class Bars(Protocol):
+    """The error bars of a model: variances of its answers, from errors on data left out."""
+
+    @property
+    def errors(self) -> Array:
+        """Root mean square error on the data left out, one per level or one for all."""
+
+    def variance_blocks(
+        self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
+    ) -> Callable[[Slices], Array]:
+        """Return a function that computes the variance of one block of a product grid."""
+
+    def variance_at_points(
+        self, cascade: Cascade, points: Sequence[Array], *, smooth: bool = False
+    ) -> Array:
+        """Return the variance of the answers at scattered points."""
+
+    @property
+    def unobserved(self) -> Mask | None:
+        """Which cells of the grid were missing; None if none was."""
+
+    def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
+        """Return error bars that know which cells of the grid were missing and are filled.
+
+        `axis` is the one along which slices with missing cells were added.
+        """
+
+
+def calibrate(cascade: Cascade) -> LevelBars | JointBars:
+    """Return the error bars of a model of a complete grid."""
+    solver = cascade.solver
+    return _joint_bars(cascade, solver) if isinstance(solver, JointSolver) else _level_bars(cascade)
+
+
+def variance_on_grid(
+    bars: Bars, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
+) -> Array:
+    """Return the variance of the answers on a whole product grid."""
+    whole = tuple(slice(0, query.size) for query in queries)
+    return bars.variance_blocks(cascade, queries, smooth=smooth)(whole)
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
-    """What the covariances of a model are scaled by.
+class LevelBars:
+    """Error bars of a model with a ridge per level.
 
     Attributes
     ----------
     errors
-        Root mean square of what was missed on slices left out of every level (L,), or under a
-        joint ridge on cells left out (1,).
+        Root mean square error on slices left out of every level (L,).
     scales
-        s_l^2 of every level (L,), or s^2 of the one layer of a joint ridge (1,).
+        s_l^2 of every level (L,).
     factors
-        Of every pattern (2, ..., 2), an axis per level: index 1 where it is asked between its
-        coordinates. Under a joint ridge there is but one pattern, and no axis.
+        Factor of every pattern (2, ..., 2), an axis per level: index 1 where the level is queried
+        between its coordinates.
     """
 
     errors: Array
     scales: Array
     factors: Array
 
+    def variance_blocks(
+        self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
+    ) -> Callable[[Slices], Array]:
+        """Return a function that computes the variance of one block; 0 where all is passed."""
+        nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
+        parts = self._level_variances(cascade, queries, nodes)
+        between = [(n < 0).astype(np.intp) for n in nodes]
+
+        def variance(part: Slices) -> Array:
+            here = np.ix_(*[b[p] for b, p in zip(between, part, strict=True)])
+            return self.factors[here] * _outer_sum([v[p] for v, p in zip(parts, part, strict=True)])
+
+        return variance
+
+    def variance_at_points(
+        self, cascade: Cascade, points: Sequence[Array], *, smooth: bool = False
+    ) -> Array:
+        """Return the variance of the answers at scattered points."""
+        nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
+        factors = self.factors[tuple((n < 0).astype(np.intp) for n in nodes)]
+        return np.asarray(factors * np.sum(self._level_variances(cascade, points, nodes), axis=0))
+
+    @property
+    def unobserved(self) -> None:
+        """None: these are error bars of complete grids."""
+
+    def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
+        """Return these error bars, wider at cells that were missing and are filled."""
+        return FilledBars(self, unobserved, axis)
+
+    def filled_variance(self, cascade: Cascade, axis: int) -> Array:
+        """Return the variance of a filled cell by its place along an axis: as if left out there."""
+        left_out = 1.0 / cascade.spectra[axis].inverse_diagonal(cascade.levels[axis].ridge)
+        alone = tuple(np.eye(cascade.ndim, dtype=int)[axis])
+        return np.asarray(self.factors[alone] * self.scales[axis] * left_out)
+
+    def _level_variances(
+        self, cascade: Cascade, queries: Sequence[Array], nodes: Sequence[Indices]
+    ) -> list[Array]:
+        """Return what each level adds at its own coordinates."""
+        parts = []
+        for axis, query in enumerate(queries):
+            spectrum, level = cascade.spectra[axis], cascade.levels[axis]
+            between = np.flatnonzero(nodes[axis] < 0)
+            distinct, which = np.unique(query[between], return_inverse=True)
+            explained = np.empty(distinct.size)
+            block = max(1, _ROWS // spectrum.rank)
+            for start in range(0, distinct.size, block):
+                rows = cascade.kernel_rows(axis, distinct[start : start + block])
+                explained[start : start + block] = spectrum.explained(level.ridge, rows)
+            left = _unexplained(level.kernel.variance, explained, level.ridge)
+            part = np.zeros(query.size)
+            part[between] = self.scales[axis] * left[which]
+            parts.append(part)
+        return parts
+
+
+@dataclass(frozen=True, eq=False)
+class FilledBars:
+    """Error bars of a model with a ridge per level, some cells of which are filled.
+
+    Attributes
+    ----------
+    level_bars
+        The error bars of the other cells.
+    unobserved
+        Which cells were missing and are filled, in the shape of the grid.
+    axis
+        The axis along which the slices with missing cells were added.
+    """
+
+    level_bars: LevelBars
+    unobserved: Mask
+    axis: int
+
+    @property
+    def errors(self) -> Array:
+        """Root mean square error on slices left out of every level (L,)."""
+        return self.level_bars.errors
+
+    def variance_blocks(
+        self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
+    ) -> Callable[[Slices], Array]:
+        """Return a function that computes the variance of one block of a product grid."""
+        nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
+        observed_variance = self.level_bars.variance_blocks(cascade, queries, smooth=smooth)
+        filled = self._filled_variance(cascade)
+
+        def variance(part: Slices) -> Array:
+            result, here = observed_variance(part), [n[p] for n, p in zip(nodes, part, strict=True)]
+            known = np.ix_(*[np.flatnonzero(n >= 0) for n in here])
+            result[known] += filled[np.ix_(*[n[n >= 0] for n in here])]
+            return result
+
+        return variance
+
+    def variance_at_points(
+        self, cascade: Cascade, points: Sequence[Array], *, smooth: bool = False
+    ) -> Array:
+        """Return the variance of the answers at scattered points."""
+        result = self.level_bars.variance_at_points(cascade, points, smooth=smooth)
+        nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
+        known = np.flatnonzero(np.all([n >= 0 for n in nodes], axis=0))
+        result[known] += self._filled_variance(cascade)[tuple(n[known] for n in nodes)]
+        return result
+
+    def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
+        """Return the error bars with other filled cells."""
+        return FilledBars(self.level_bars, unobserved, axis)
+
+    def _filled_variance(self, cascade: Cascade) -> Array:
+        """Return the variance of filled cells, 0 in all others, in the shape of the grid."""
+        alone = self.level_bars.filled_variance(cascade, self.axis)
+        beside = [-1 if axis == self.axis else 1 for axis in range(cascade.ndim)]
+        return np.asarray(self.unobserved * alone.reshape(beside))
+
+
+@dataclass(frozen=True, eq=False)
+class JointBars:
+    """Error bars of a model of a complete grid with one joint ridge.
+
+    Attributes
+    ----------
+    error
+        Root mean square error on cells left out one by one.
+    scale
+        s^2, the factor of the covariance.
+    power
+        Exponent of the covariance: 1, as there are no gaps that would ask for another.
+    """
+
+    error: float
+    scale: float
+    power: ClassVar[float] = 1.0
+
+    @property
+    def errors(self) -> Array:
+        """Root mean square error on cells left out (1,)."""
+        return np.array([self.error])
+
+    def variance_blocks(
+        self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
+    ) -> Callable[[Slices], Array]:
+        """Return a function that computes the variance of one block; 0 at training cells."""
+        nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
+        rows = [cascade.kernel_rows(axis, query) ** 2 for axis, query in enumerate(queries)]
+        inverse = 1.0 / _joint_solver(cascade).eigenvalues()
+
+        def variance(part: Slices) -> Array:
+            explained = apply(inverse, [row[p] for row, p in zip(rows, part, strict=True)])
+            result = self._scaled(cascade, explained)
+            cells = [np.flatnonzero(n[p] >= 0) for n, p in zip(nodes, part, strict=True)]
+            result[np.ix_(*cells)] = 0.0
+            return result
+
+        return variance
+
+    def variance_at_points(
+        self, cascade: Cascade, points: Sequence[Array], *, smooth: bool = False
+    ) -> Array:
+        """Return the variance of the answers at scattered points."""
+        nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
+
+        def rows(axis: int, part: slice) -> Array:
+            return np.asarray(cascade.kernel_rows(axis, points[axis][part]) ** 2)
+
+        inverse, count = 1.0 / _joint_solver(cascade).eigenvalues(), points[0].size
+        explained = contract(inverse, count, rows, {}, widest=max(cascade.shape))
+        result = self._scaled(cascade, explained)
+        return np.where(np.all([n >= 0 for n in nodes], axis=0), 0.0, result)
+
+    @property
+    def unobserved(self) -> None:
+        """None: these are error bars of complete grids."""
+
+    def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
+        """Return these error bars: under a joint ridge, gaps have error bars of their own."""
+        return self
+
+    def _scaled(self, cascade: Cascade, explained: Array) -> Array:
+        """Return the variance left by the data, times the scale."""
+        prior = math.prod(level.kernel.variance for level in cascade.levels)
+        return self.scale * _unexplained(prior, explained, _joint_solver(cascade).ridge)
+
+
+def _joint_solver(cascade: Cascade) -> JointSolver:
+    solver = cascade.solver
+    assert isinstance(solver, JointSolver)
+    return solver
+
+
+def _joint_bars(cascade: Cascade, solver: JointSolver) -> JointBars:
+    """Return error bars scaled by the residuals of cells left out one by one."""
+    diagonal = solver.inverse_diagonal()
+    missed = solver.weights(range(cascade.ndim)) / diagonal
+    return JointBars(_root_mean_square(missed), _band_factor(missed, 1.0 / diagonal))
+
 
 @dataclass(frozen=True, eq=False)
 class _LeftOut:
-    """Some slices of a level: their places, and what predicts them from all others."""
+    """Some slices of a level, and the rows that predict them from all other slices."""
 
     nodes: Indices
     rows: Array  # of H_l (slices, m)
-    variance: Array  # of what they predict, before it is scaled (slices,)
+    variance: Array  # of the predictions, before scaling (slices,)
 
 
-def calibrate(cascade: Cascade) -> Calibration:
-    """Scales and factors of a trained model."""
-    if cascade.joint_ridge is not None:
-        diagonal = _joint_diagonal(cascade)
-        missed = cascade.weights(range(cascade.ndim)) / diagonal
-        scale = _band(missed, 1.0 / diagonal)
-        return Calibration(np.array([_root_mean_square(missed)]), np.array([scale]), np.ones(()))
+def _level_bars(cascade: Cascade) -> LevelBars:
+    """Return error bars scaled by the errors on slices left out of every set of levels."""
     each = max(4, round(_CELLS ** (1 / cascade.ndim)))
     with one_blas_thread():
-        levels = [_left_out(cascade, axis, each) for axis in range(cascade.ndim)]
+        levels = [_leave_out(cascade, axis, each) for axis in range(cascade.ndim)]
     missed = _missed(cascade, levels)
     errors, scales = np.ones(cascade.ndim), np.ones(cascade.ndim)
     for axis, alone in enumerate(np.eye(cascade.ndim, dtype=int)):
-        spread = _sum([v.variance * on for v, on in zip(levels, alone, strict=True)])
+        spread = _outer_sum([v.variance * on for v, on in zip(levels, alone, strict=True)])
         errors[axis] = _root_mean_square(missed[tuple(alone)])
         scales[axis] = np.mean(missed[tuple(alone)] ** 2 / spread)
     factors = np.ones((2,) * cascade.ndim)
     for pattern in list(np.ndindex(factors.shape))[1:]:
         parts = zip(scales, levels, pattern, strict=True)
-        factors[pattern] = _band(missed[pattern], _sum([s * v.variance * on for s, v, on in parts]))
-    return Calibration(errors, scales, factors)
+        variance = _outer_sum([scale * v.variance * on for scale, v, on in parts])
+        factors[pattern] = _band_factor(missed[pattern], variance)
+    return LevelBars(errors, scales, factors)
 
 
-def _left_out(cascade: Cascade, axis: int, most: int) -> _LeftOut:
-    """Slices of a level spread evenly; not its ends, where leaving out tests extrapolation."""
+def _leave_out(cascade: Cascade, axis: int, most: int) -> _LeftOut:
+    """Leave out slices spread evenly over a level, but not its ends: that tests extrapolation."""
     nodes = np.argsort(cascade.coordinates[axis])
     if nodes.size > 3 and cascade.levels[axis].kernel.period is None:
         nodes = nodes[1:-1]
@@ -105,7 +344,7 @@ def _left_out(cascade: Cascade, axis: int, most: int) -> _LeftOut:
 
 
 def _missed(cascade: Cascade, levels: Sequence[_LeftOut]) -> Array:
-    """Predicted less true, (2, ..., 2, slices of every level): of every pattern all its cells.
+    """Return predicted less true values of every pattern, (2, ..., 2, slices of every level).
 
     Every slice is there twice, as it is and left out, so that one pass serves all patterns.
     """
@@ -129,114 +368,18 @@ def _root_mean_square(missed: Array) -> float:
     return float(np.sqrt(np.mean(missed**2)))
 
 
-def _band(missed: Array, variance: Array) -> float:
-    """What to multiply a variance by, so that the 90 % band holds 90 % of what was missed."""
+def _band_factor(missed: Array, variance: Array) -> float:
+    """Return the factor of a variance with which the 90 % band holds 90 % of the errors."""
     known = variance > 0
     ratios = np.abs(missed[known]) / np.sqrt(variance[known])
     return float((np.quantile(ratios, 0.9) / Z90) ** 2) if ratios.size else 1.0
 
 
-def _sum(parts: Sequence[Array]) -> Array:
-    """The sum of what every level adds, on the product of their coordinates."""
+def _outer_sum(parts: Sequence[Array]) -> Array:
+    """Return the sum of what every level adds, on the product of their coordinates."""
     return reduce(np.add.outer, parts)
 
 
-def variance(
-    cascade: Cascade, known: Calibration, queries: Sequence[Array], *, smooth: bool = False
-) -> Array:
-    """Variance of the answers on a product grid; 0 where all is passed through."""
-    whole = tuple(slice(0, query.size) for query in queries)
-    return variances(cascade, known, queries, smooth=smooth)(whole)
-
-
-def variances(
-    cascade: Cascade, known: Calibration, queries: Sequence[Array], *, smooth: bool = False
-) -> Callable[[Slices], Array]:
-    """What gives the variance of any part of a product grid; the common work is done here."""
-    nodes = [cascade.nodes(axis, query, smooth) for axis, query in enumerate(queries)]
-    if cascade.joint_ridge is None:
-        parts = _level_parts(cascade, known, queries, nodes)
-        asked = [(n < 0).astype(np.intp) for n in nodes]
-
-        def level_variance(part: Slices) -> Array:
-            here = np.ix_(*[a[p] for a, p in zip(asked, part, strict=True)])
-            return known.factors[here] * _sum([v[p] for v, p in zip(parts, part, strict=True)])
-
-        return level_variance
-    rows = [cascade.kernel_rows(axis, query) ** 2 for axis, query in enumerate(queries)]
-    inverse, ridge = _joint_inverse(cascade), cascade.joint_ridge
-
-    def joint_variance(part: Slices) -> Array:
-        explained = apply(inverse, [row[p] for row, p in zip(rows, part, strict=True)])
-        result = known.scales[0] * _left(_joint_prior(cascade), explained, ridge)
-        cells = [np.flatnonzero(n[p] >= 0) for n, p in zip(nodes, part, strict=True)]
-        result[np.ix_(*cells)] = 0.0
-        return np.asarray(result)
-
-    return joint_variance
-
-
-def variance_at_points(
-    cascade: Cascade, known: Calibration, points: Sequence[Array], *, smooth: bool = False
-) -> Array:
-    """Variance of the answers at scattered points."""
-    nodes = [cascade.nodes(axis, query, smooth) for axis, query in enumerate(points)]
-    if cascade.joint_ridge is None:
-        factors = known.factors[tuple((n < 0).astype(np.intp) for n in nodes)]
-        return np.asarray(factors * np.sum(_level_parts(cascade, known, points, nodes), axis=0))
-
-    def rows(axis: int, part: slice) -> Array:
-        return np.asarray(cascade.kernel_rows(axis, points[axis][part]) ** 2)
-
-    inverse, count = _joint_inverse(cascade), points[0].size
-    explained = contract(inverse, count, rows, {}, widest=max(cascade.shape))
-    result = known.scales[0] * _left(_joint_prior(cascade), explained, cascade.joint_ridge)
-    return np.where(np.all([n >= 0 for n in nodes], axis=0), 0.0, result)
-
-
-def filled_variance(cascade: Cascade, known: Calibration, axis: int) -> Array:
-    """Variance of a cell that was missing, by its place along one axis: as if left out there."""
-    left_out = 1.0 / cascade.spectra[axis].inverse_diagonal(cascade.levels[axis].ridge)
-    alone = tuple(np.eye(cascade.ndim, dtype=int)[axis])
-    return np.asarray(known.factors[alone] * known.scales[axis] * left_out)
-
-
-def _level_parts(
-    cascade: Cascade, known: Calibration, queries: Sequence[Array], nodes: Sequence[Indices]
-) -> list[Array]:
-    """What each level adds at its own coordinates."""
-    parts = []
-    for axis, query in enumerate(queries):
-        spectrum, level = cascade.spectra[axis], cascade.levels[axis]
-        asked = np.flatnonzero(nodes[axis] < 0)
-        distinct, which = np.unique(query[asked], return_inverse=True)
-        explained = np.empty(distinct.size)
-        block = max(1, 2**22 // spectrum.rank)
-        for start in range(0, distinct.size, block):
-            rows = cascade.kernel_rows(axis, distinct[start : start + block])
-            explained[start : start + block] = spectrum.explained(level.ridge, rows)
-        left = _left(level.kernel.variance, explained, level.ridge)
-        part = np.zeros(query.size)
-        part[asked] = known.scales[axis] * left[which]
-        parts.append(part)
-    return parts
-
-
-def _left(prior: float, explained: Array, ridge: float) -> Array:
-    """What of the prior variance the data leaves open, and the noise; never below the noise."""
+def _unexplained(prior: float, explained: Array, ridge: float) -> Array:
+    """Return the prior variance that the data leaves, and the noise; never below the noise."""
     return np.asarray(np.maximum(prior - explained, 0.0) + ridge)
-
-
-def _joint_prior(cascade: Cascade) -> float:
-    return math.prod(level.kernel.variance for level in cascade.levels)
-
-
-def _joint_inverse(cascade: Cascade) -> Array:
-    """1 / (p + lambda) over the products p of the levels' eigenvalues."""
-    products = reduce(np.multiply.outer, [spectrum.values for spectrum in cascade.spectra])
-    return np.asarray(1.0 / (products + (cascade.joint_ridge or 0.0)))
-
-
-def _joint_diagonal(cascade: Cascade) -> Array:
-    """Diagonal of the inverse of the whole system, in the shape of the grid."""
-    return apply(_joint_inverse(cascade), [s.vectors**2 for s in cascade.spectra])

@@ -148,17 +148,14 @@ def spectra_of(
         for level, axis, factor in zip(levels, axes, known, strict=True)
     ]
     largest = math.prod(spectrum.values[0] for spectrum in whole)
-    return tuple(
-        factor or spectrum.solvable(joint_ridge * float(spectrum.values[0]) / largest)
-        for factor, spectrum in zip(known, whole, strict=True)
-    )
+    return tuple(s.solvable(joint_ridge * float(s.values[0]) / largest) for s in whole)
 
 
 def _solvable(axis: Array, level: Level, known: Spectrum | None) -> Spectrum:
     """The spectrum of a level with its own ridge; a known one may lack the last coordinates."""
     size = 0 if known is None else len(known.vectors)
     if known is not None and size == axis.size:
-        return known
+        return known if known.triangular else known.solvable(level.ridge)
     if known is not None and known.triangular:
         old, new = axis[:size], axis[size:]
         across, among = gram(level.kernel, old, new), gram(level.kernel, new, new)

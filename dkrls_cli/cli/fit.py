@@ -180,7 +180,7 @@ def curves(report: Report) -> Watch | None:
 
 def refuse_too_large(source: Source, limit: int | None) -> None:
     """Refuse a fit that would need more memory than allowed, before any is used."""
-    from dkrls_cli.cascade.cascade import footprint
+    from dkrls_cli.cascade.fit import footprint
     from dkrls_cli.errors import InputError
 
     needed = footprint(source.shape, source.dtype).memory
@@ -203,7 +203,7 @@ def checked_output(output: Path | None, overwrite: bool) -> Path:
 
 def tell_plan(source: Source, settings: dict[str, Any], report: Report) -> None:
     """What a fit would do."""
-    from dkrls_cli.cascade.cascade import footprint
+    from dkrls_cli.cascade.fit import footprint
     from dkrls_cli.model.settings import read_wishes
 
     tell_notes(source, report)

@@ -149,12 +149,10 @@ def on_grid(
         write_answers(model, axes, values, spread, target)
         return values.size
     texts, cells = [axis.texts for axis in axes], 0
-    spreads = model.variances(queries, smooth=smooth) if std else None
     with rows_output(target, model.name) as writer:
-        for part, values in model.cascade.predict_blocks(queries, _BLOCK_CELLS, smooth=smooth):
+        for part, values, errors in model.blocks_on(axes, _BLOCK_CELLS, std=std, smooth=smooth):
             here = [words[p] for words, p in zip(texts, part, strict=True)]
-            spread = spreads(part) if spreads else None
-            writer.write_cells(model.dims, here, columns(model, values, spread))
+            writer.write_cells(model.dims, here, columns(model, values, errors))
             cells += values.size
     return cells
 
@@ -183,19 +181,19 @@ def at_points(
             ]
             refuse_outside(axes, model, allow_extrapolation)
             where = block.coordinates
-            answers = model.cascade.predict_points(where, smooth=smooth)
-            spread = model.variance_at_points(where, smooth=smooth) if std else None
-            writer.write_points(block, columns(model, answers, spread))
+            answers = model.values_at(where, smooth=smooth)
+            errors = model.std_at(where, smooth=smooth) if std else None
+            writer.write_points(block, columns(model, answers, errors))
             writer.stream.flush()
             count += answers.size
     return count
 
 
-def columns(model: Model, values: Array, spread: Array | None) -> dict[str, Any]:
+def columns(model: Model, values: Array, errors: Array | None) -> dict[str, Any]:
     """Answers, and their standard errors if they were asked for, in the stored type."""
     found = {model.name: values}
-    if spread is not None:
-        found[model.std_variable()[0]] = spread**0.5
+    if errors is not None:
+        found[model.std_variable()[0]] = errors
     return {name: array.astype(model.style.dtype, copy=False) for name, array in found.items()}
 
 

@@ -114,7 +114,8 @@ def edge(debug: bool) -> Iterator[None]:
 
 def _line(error: Exception) -> str:
     if isinstance(error, DkrlsError):
-        return " ".join(str(error).split())
+        option = f"--{error.setting.replace('_', '-')} does that." if error.setting else ""
+        return " ".join(f"{error} {option}".split())
     if isinstance(error, MemoryError):
         return f"Not enough memory ({error}). Use a part of the grid, or --float32."
     if isinstance(error, OSError):

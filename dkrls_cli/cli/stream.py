@@ -122,7 +122,7 @@ class Keeper:
         """Write the model, if there is something new in it."""
         begun = monotonic()
         if self.stream is not None and self.stream.slices > self.saved_slices:
-            self.stream.kept().save(self.path, overwrite=True)
+            self.stream.final_model().save(self.path, overwrite=True)
             self.saved_slices = self.stream.slices
         self.saved_at = monotonic()
         self.save_took = self.saved_at - begun

@@ -80,15 +80,16 @@ def changed(
     """Read the model, let the slices join, write it again, and say what has become of it."""
     from dkrls_cli.model.fit import retuned
     from dkrls_cli.model.model import load_model
+    from dkrls_cli.model.update import update_model
 
     before = load_model(path)
     grid = new_slices(before, inputs, var, report)
     start = perf_counter()
     with report.working(f"learning {shape_text(grid.axes)}"):
-        surprise = before.surprise(grid)
-        after = before.update(
-            grid, replace=plan.replace, window=plan.window, max_rank=plan.max_rank
+        done = update_model(
+            before, grid, replace=plan.replace, window=plan.window, max_rank=plan.max_rank
         )
+        surprise, after = done.surprise, done.model
         if plan.retune:
             after = retuned(after)
         after.save(target, overwrite=True)

@@ -1,16 +1,16 @@
 """Error bars of models of grids with missing cells.
 
-The exact variance at a missing cell takes a solve per cell. What is used instead is the variance
-given the nearest observed cells before and after it along every axis only. Under a product of
-kernels that is a closed form: with v_l the variance along axis l alone, as a share of that without
-data, it is
+The exact variance at a missing cell takes a solve per cell. An approximation is used instead: the
+variance given only the nearest observed cells before and after it along every axis. Under a product
+of kernels it has a closed form: with v_l the variance given the neighbours along axis l alone, as a
+share of the prior variance, the variance given all neighbours is
 
     1 / (1 + sum_l (1 / v_l - 1))
 
-of that, so it grows with the distance to data in every direction, and less where one direction
-helps. How it relates to what is really missed, the cells held out while the setting was chosen
-say: the variance is s^2 (it + lambda)^gamma, with gamma such that its growth with distance is that
-of their errors, and s such that nine of ten of them lie within the band of 90 %.
+of the prior variance. It grows with the distance to data in every direction, and less where one
+direction helps. The cells held out while the settings were chosen relate it to real errors: the
+variance of an answer is s^2 (v + lambda)^gamma, with gamma such that it grows with v as the squared
+errors do, and s such that the 90 % band holds 90 % of the cells held out.
 """
 
 from __future__ import annotations
@@ -22,29 +22,36 @@ from dataclasses import dataclass
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask, Slices
-from dkrls_cli.cascade import errorbars
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import Z90
+from dkrls_cli.cascade.errorbars import Z90, Bars, JointBars
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.tensors import apply, contract
 from dkrls_cli.circle import wrap
 
+# Smallest and largest gamma: beyond them few held-out cells decide alone.
 _POWERS = (0.2, 1.5)
-_SPANS = 5
-_UNSCALED = errorbars.Calibration(np.ones(1), np.ones(1), np.ones(()))
+
+# Groups of held-out cells, by distance to data, on which gamma is fitted.
+_GROUPS = 5
+
+# Smallest variance of a missing cell and smallest determinant, as shares: keeps divisions finite.
 _LEAST = 1e-12
+
+# Cells worked on at once: they stay in the cache.
 _AT_ONCE = 2**16
+
+_UNSCALED = JointBars(error=1.0, scale=1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class GapBars:
-    """What the error bars of a model of a grid with gaps are made from.
+    """Error bars of a model of a grid with missing cells.
 
     Attributes
     ----------
     distance
         How far every cell is from data, in the shape of the grid: its variance given its
-        neighbours, from 0 (observed) to that of the kernels (none of them near).
+        neighbours, from 0 (observed) to the prior variance (no neighbour near).
     scale, power
         s^2 and gamma.
     error
@@ -56,15 +63,75 @@ class GapBars:
     power: float
     error: float
 
+    @property
+    def errors(self) -> Array:
+        """Root mean square error on the cells held out (1,)."""
+        return np.array([self.error])
 
-Bars = errorbars.Calibration | GapBars
-"""What the error bars of a model are made from, complete grid or not."""
+    @property
+    def unobserved(self) -> Mask:
+        """Which cells are missing, in the shape of the grid."""
+        return np.asarray(self.distance > 0)
+
+    def variance_blocks(
+        self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
+    ) -> Callable[[Slices], Array]:
+        """Return a function that computes the variance of one block; 0 at observed cells."""
+        between = _UNSCALED.variance_blocks(cascade, queries, smooth=True)
+        hats = [_hats(cascade, axis, query) for axis, query in enumerate(queries)]
+        nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
+
+        def variance(part: Slices) -> Array:
+            away = apply(self.distance, [hat[p] for hat, p in zip(hats, part, strict=True)])
+            result = self._scaled(cascade, between(part), away)
+            here = [n[p] for n, p in zip(nodes, part, strict=True)]
+            known = [np.flatnonzero(n >= 0) for n in here]
+            cells = self.distance[np.ix_(*[n[k] for n, k in zip(here, known, strict=True)])]
+            result[np.ix_(*known)] *= cells > 0
+            return result
+
+        return variance
+
+    def variance_at_points(
+        self, cascade: Cascade, points: Sequence[Array], *, smooth: bool = False
+    ) -> Array:
+        """Return the variance of the answers at scattered points."""
+        between = _UNSCALED.variance_at_points(cascade, points, smooth=True)
+
+        def rows(axis: int, part: slice) -> Array:
+            return _hats(cascade, axis, points[axis][part])
+
+        away = contract(self.distance, points[0].size, rows, {}, widest=max(cascade.shape))
+        result = self._scaled(cascade, between, away)
+        nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
+        known = np.flatnonzero(np.all([n >= 0 for n in nodes], axis=0))
+        result[known] *= self.distance[tuple(n[known] for n in nodes)] > 0
+        return result
+
+    def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
+        """Return these error bars: they know the distance of every missing cell."""
+        return self
+
+    def _scaled(self, cascade: Cascade, between: Array, away: Array) -> Array:
+        """Return the variance of answers.
+
+        `between` is the variance that a complete grid would leave there, ridge included, and
+        `away` the distance to the observed cells.
+        """
+        ridge = cascade.joint_ridge or 0.0
+        return np.asarray(self.scale * np.maximum(between, away + ridge) ** self.power)
+
+
+def rescale(bars: Bars, away: Array) -> GapBars:
+    """Return error bars of a joint ridge as wide as before, with other distances to data."""
+    assert isinstance(bars, JointBars | GapBars)
+    return GapBars(away, bars.scale, bars.power, bars.error)
 
 
 def distance(
     coordinates: Sequence[Array], kernels: Sequence[Kernel], observed: Mask, ridge: float
 ) -> Array:
-    """Variance of every missing cell given its neighbours along the axes; 0 where observed."""
+    """Return the variance of every missing cell given its neighbours; 0 where observed."""
     precision = np.zeros(observed.shape)
     prior = math.prod(kernel.variance for kernel in kernels)
     for axis, (kernel, nodes) in enumerate(zip(kernels, coordinates, strict=True)):
@@ -84,7 +151,7 @@ def distance(
 
 
 def _beside(shape: Sequence[int], axis: int) -> Iterator[Slices]:
-    """Parts of a grid that are whole along one axis and small enough to stay in the cache."""
+    """Yield parts of a grid that are whole along one axis and small enough for the cache."""
     whole = [slice(None)] * len(shape)
     others = [other for other in range(len(shape)) if other != axis]
     if not others:
@@ -97,9 +164,10 @@ def _beside(shape: Sequence[int], axis: int) -> Iterator[Slices]:
 
 
 def _precision(similarity: Array, before: Indices, after: Indices, ridge: float) -> Array:
-    """What two neighbours along the first axis add: k' D^-1 k, D their covariance given the cell.
+    """Return the precision that two neighbours along the first axis add to a cell.
 
-    A neighbour that is none is similar to nothing.
+    That is k' D^-1 k, with D the covariance of the neighbours given the cell. An index equal to the
+    size of the axis means that there is no neighbour on that side: its similarity is 0.
     """
     padded = np.pad(similarity, ((0, 1), (0, 1)))
     here = np.arange(len(similarity)).reshape(-1, *[1] * (before.ndim - 1))
@@ -113,7 +181,10 @@ def _precision(similarity: Array, before: Indices, after: Indices, ridge: float)
 
 
 def _neighbours(observed: Mask, *, circle: bool) -> tuple[Indices, Indices]:
-    """Places along the first axis of the nearest observed cells before and after, or its size."""
+    """Return indices along the first axis of the nearest observed cells before and after.
+
+    Where there is none the index is the size of the axis.
+    """
     size = len(observed)
     turns = np.concatenate([observed] * 3) if circle else observed
     places = np.arange(len(turns)).reshape(-1, *[1] * (observed.ndim - 1))
@@ -127,80 +198,29 @@ def _neighbours(observed: Mask, *, circle: bool) -> tuple[Indices, Indices]:
 
 
 def calibrated(reached: Array, missed: Array) -> tuple[float, float]:
-    """s^2 and gamma from how far cells held out are from data, and what was missed there.
+    """Return s^2 and gamma, from the distances to data of cells held out and their errors.
 
     Gamma is such that the width of the band fits near the data and far from it alike.
     """
     squares = missed**2
     if not squares.any():
         return 0.0, 1.0
-    spans = np.array_split(np.argsort(reached, kind="stable"), min(_SPANS, squares.size))
-    far = np.array([np.log(reached[span]).mean() for span in spans])
-    wide = np.log([_ninth_tenth(squares[span]) + _LEAST * squares.max() for span in spans])
+    groups = np.array_split(np.argsort(reached, kind="stable"), min(_GROUPS, squares.size))
+    far = np.array([np.log(reached[group]).mean() for group in groups])
+    wide = np.log([_upper_tenth(squares[group]) + _LEAST * squares.max() for group in groups])
     far -= far.mean()
     slope = float(far @ wide / (far @ far)) if np.ptp(far) > 0.1 else 1.0
     power = min(max(slope, _POWERS[0]), _POWERS[1])
-    return _ninth_tenth(squares / reached**power) / Z90**2, power
+    return _upper_tenth(squares / reached**power) / Z90**2, power
 
 
-def _ninth_tenth(squares: Array) -> float:
-    """What nine of ten more of the kind would stay below."""
+def _upper_tenth(squares: Array) -> float:
+    """Return the value that nine of ten further squares would stay below."""
     return float(np.quantile(squares, min(1.0, 0.9 * (1.0 + 1.0 / squares.size))))
 
 
-def variance(
-    cascade: Cascade, bars: GapBars, queries: Sequence[Array], *, smooth: bool = False
-) -> Array:
-    """Variance of the answers on a product grid; 0 where an observed cell is passed through."""
-    whole = tuple(slice(0, query.size) for query in queries)
-    return variances(cascade, bars, queries, smooth=smooth)(whole)
-
-
-def variances(
-    cascade: Cascade, bars: GapBars, queries: Sequence[Array], *, smooth: bool = False
-) -> Callable[[Slices], Array]:
-    """What gives the variance of any part of a product grid; the common work is done here."""
-    between = errorbars.variances(cascade, _UNSCALED, queries, smooth=True)
-    hats = [_hats(cascade, axis, query) for axis, query in enumerate(queries)]
-    nodes = [cascade.nodes(axis, query, smooth) for axis, query in enumerate(queries)]
-
-    def variance_of(part: Slices) -> Array:
-        away = apply(bars.distance, [hat[p] for hat, p in zip(hats, part, strict=True)])
-        result = _variance(cascade, bars, between(part), away)
-        here = [n[p] for n, p in zip(nodes, part, strict=True)]
-        known = [np.flatnonzero(n >= 0) for n in here]
-        cells = bars.distance[np.ix_(*[n[k] for n, k in zip(here, known, strict=True)])]
-        result[np.ix_(*known)] *= cells > 0
-        return result
-
-    return variance_of
-
-
-def variance_at_points(
-    cascade: Cascade, bars: GapBars, points: Sequence[Array], *, smooth: bool = False
-) -> Array:
-    """Variance of the answers at scattered points."""
-    between = errorbars.variance_at_points(cascade, _UNSCALED, points, smooth=True)
-
-    def rows(axis: int, part: slice) -> Array:
-        return _hats(cascade, axis, points[axis][part])
-
-    away = contract(bars.distance, points[0].size, rows, {}, widest=max(cascade.shape))
-    result = _variance(cascade, bars, between, away)
-    nodes = [cascade.nodes(axis, query, smooth) for axis, query in enumerate(points)]
-    known = np.flatnonzero(np.all([n >= 0 for n in nodes], axis=0))
-    result[known] *= bars.distance[tuple(n[known] for n in nodes)] > 0
-    return result
-
-
-def _variance(cascade: Cascade, bars: GapBars, between: Array, away: Array) -> Array:
-    """From what full data leaves open (with the ridge), and the distance from the data there is."""
-    ridge = cascade.joint_ridge or 0.0
-    return np.asarray(bars.scale * np.maximum(between, away + ridge) ** bars.power)
-
-
 def _hats(cascade: Cascade, axis: int, query: Array) -> Array:
-    """Rows (q, m) of linear interpolation between the coordinates; beyond them, the last one."""
+    """Return rows (q, m) of linear interpolation; beyond the coordinates, the value of the last."""
     kernel = cascade.levels[axis].kernel
     there, here = (wrap(c, kernel.period) for c in (cascade.coordinates[axis], query))
     order = np.argsort(there)

@@ -7,7 +7,7 @@ answers (V = the product of the V_l, w = the products of the w_l) solves
 
 kernel ridge regression over the observed cells. Missing cells filled with f make a complete grid
 whose ordinary joint-ridge solution has no weight on the filled cells, so it is the same model: what
-is returned is that completed grid, and :func:`dkrls_cli.cascade.cascade.fit` does the rest.
+is returned is that completed grid, and :func:`dkrls_cli.cascade.fit.fit_cascade` does the rest.
 
 How it is solved
 ----------------
@@ -76,6 +76,7 @@ def complete(
     tolerance: float = 1e-9,
     limit: int = 500,
     start: Array | None = None,
+    spectra: Sequence[Spectrum] | None = None,
 ) -> Completed:
     """Fill the missing cells (NaN) with the joint-ridge model of the observed ones.
 
@@ -93,6 +94,8 @@ def complete(
         Where the solve stops: its relative residual, its iterations.
     start
         The same grid completed with similar settings.
+    spectra
+        Decomposed Gram matrices of the levels, where the caller has them already.
 
     Examples
     --------
@@ -105,7 +108,8 @@ def complete(
     """
     if not (math.isfinite(ridge) and ridge >= 0):
         raise SettingError(f"Invalid joint ridge {ridge}. It must be finite, 0 or above.")
-    spectra = [decompose(gram(k, c, c)) for k, c in zip(kernels, coordinates, strict=True)]
+    if spectra is None:
+        spectra = [decompose(gram(k, c, c)) for k, c in zip(kernels, coordinates, strict=True)]
     return complete_in(spectra, values, ridge, mean, tolerance=tolerance, limit=limit, start=start)
 
 

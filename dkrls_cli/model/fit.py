@@ -66,7 +66,7 @@ def fit(
     mean
         What answers fall back to far from data: a number, or ``auto``, the mean of the data.
     compact, dtype
-        See :func:`dkrls_cli.cascade.cascade.fit`.
+        See :func:`dkrls_cli.cascade.fit.fit_cascade`.
     folds
         Choose by leaving so many blocks of neighbours out instead of single slices: for answers
         in gaps much wider than the steps of the data.
@@ -138,8 +138,10 @@ def retuned(model: Model) -> Model:
         noise="joint" if joint else "level",
         mean=model.cascade.mean,
     )
+    from dkrls_cli.model.update import change_settings
+
     settings = chosen.cascade.levels, chosen.cascade.joint_ridge
-    return model.with_settings(*settings, chosen.bars, chosen.origin["notes"])
+    return change_settings(model, *settings, chosen.bars, chosen.origin["notes"])
 
 
 def _grid(

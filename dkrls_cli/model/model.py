@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,25 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dkrls_cli import __version__
-from dkrls_cli.arrays import Array, Mask, Slices, as_numbers
-from dkrls_cli.cascade import errorbars
+from dkrls_cli.arrays import Array, Mask, Slices
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.growing import Growing, Shelf
+from dkrls_cli.cascade.errorbars import Bars, calibrate, variance_on_grid
+from dkrls_cli.cascade.growing import Growing, SliceStore
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.circle import outside
 from dkrls_cli.errors import ModelFileError, SettingError
 from dkrls_cli.files import npz as modelfile
-from dkrls_cli.gaps import bars as gapbars
-from dkrls_cli.gaps.bars import Bars, GapBars
 from dkrls_cli.grid.axes import Attributes, Axis
-from dkrls_cli.grid.grid import (
-    Grid,
-    Style,
-    from_data_array,
-    is_labelled,
-    std_variable,
-    to_data_array,
-)
+from dkrls_cli.grid.grid import Grid, Style, std_variable, to_data_array
 from dkrls_cli.model.record import (
     axis_from,
     axis_record,
@@ -46,8 +36,6 @@ from dkrls_cli.model.record import (
 
 if TYPE_CHECKING:
     import xarray as xr
-
-    from dkrls_cli.model.update import Held, Surprise
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +73,18 @@ class Model:
     style: Style = field(default_factory=Style)
     origin: Attributes = field(default_factory=dict)
     filled: Mask | None = None
-    shelf: Shelf | None = None
+    store: SliceStore | None = None
 
     @cached_property
+    def _calibrated(self) -> Bars:
+        """The error bars, without those of filled cells."""
+        return calibrate(self.cascade) if self.known_bars is None else self.known_bars
+
+    @property
     def bars(self) -> Bars:
-        """What error bars are made from."""
-        return errorbars.calibrate(self.cascade) if self.known_bars is None else self.known_bars
+        """The error bars, calibrated when first asked for."""
+        bars, filled = self._calibrated, self.filled
+        return bars if filled is None else bars.with_unobserved(filled, self.grows)
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -134,18 +128,14 @@ class Model:
 
     @property
     def unobserved(self) -> Mask | None:
-        """Cells that were missing, in the shape of the grid; None: there is none."""
-        if isinstance(self.known_bars, GapBars):
-            return np.asarray(self.known_bars.distance > 0)
-        return self.filled
+        """Which cells were missing, in the shape of the grid; None if none was."""
+        known = self.known_bars
+        return self.filled if known is None or known.unobserved is None else known.unobserved
 
     @property
     def errors(self) -> tuple[float, ...]:
         """Root mean square error per axis on slices left out, or on cells under a joint ridge."""
-        if isinstance(self.bars, GapBars):
-            return (self.bars.error,) * len(self.axes)
-        errors = self.bars.errors.tolist()
-        return tuple(errors if len(errors) > 1 else errors * len(self.axes))
+        return tuple(np.broadcast_to(self.bars.errors, len(self.axes)).tolist())
 
     @property
     def levels(self) -> tuple[Level, ...]:
@@ -190,50 +180,11 @@ class Model:
 
     def std_points(self, *, smooth: bool = False, **at: Any) -> Array:
         """Standard errors of the answers of :meth:`predict_points`."""
-        return np.sqrt(self.variance_at_points(self._points(at), smooth=smooth))
+        return self.std_at(self._points(at), smooth=smooth)
 
     def variance(self, queries: Sequence[Array], *, smooth: bool = False) -> Array:
-        """Variance of the answers on the product grid of the numbers asked for."""
-        whole = tuple(slice(0, query.size) for query in queries)
-        return self.variances(queries, smooth=smooth)(whole)
-
-    def variances(
-        self, queries: Sequence[Array], *, smooth: bool = False
-    ) -> Callable[[Slices], Array]:
-        """What gives the variance of any part of that grid."""
-        if isinstance(self.bars, GapBars):
-            return gapbars.variances(self.cascade, self.bars, queries, smooth=smooth)
-        given = errorbars.variances(self.cascade, self.bars, queries, smooth=smooth)
-        if self.filled is None:
-            return given
-        nodes = [self.cascade.nodes(axis, q, smooth) for axis, q in enumerate(queries)]
-        filled = self._filled_variance(self.bars)
-
-        def with_filled(part: Slices) -> Array:
-            result, here = given(part), [n[p] for n, p in zip(nodes, part, strict=True)]
-            known = np.ix_(*[np.flatnonzero(n >= 0) for n in here])
-            result[known] += filled[np.ix_(*[n[n >= 0] for n in here])]
-            return result
-
-        return with_filled
-
-    def variance_at_points(self, points: Sequence[Array], *, smooth: bool = False) -> Array:
-        """Variance of the answers at scattered points."""
-        if isinstance(self.bars, GapBars):
-            return gapbars.variance_at_points(self.cascade, self.bars, points, smooth=smooth)
-        result = errorbars.variance_at_points(self.cascade, self.bars, points, smooth=smooth)
-        if self.filled is not None:
-            nodes = [self.cascade.nodes(axis, p, smooth) for axis, p in enumerate(points)]
-            known = np.flatnonzero(np.all([n >= 0 for n in nodes], axis=0))
-            result[known] += self._filled_variance(self.bars)[tuple(n[known] for n in nodes)]
-        return result
-
-    def _filled_variance(self, bars: errorbars.Calibration) -> Array:
-        """Variance of cells that were missing, 0 in all others, in the shape of the grid."""
-        assert self.filled is not None
-        beside = [-1 if axis == self.grows else 1 for axis in range(len(self.axes))]
-        alone = errorbars.filled_variance(self.cascade, bars, self.grows)
-        return np.asarray(self.filled * alone.reshape(beside))
+        """Return the variance of the answers on the product grid of these numbers."""
+        return variance_on_grid(self.bars, self.cascade, queries, smooth=smooth)
 
     def _points(self, at: Mapping[str, Any]) -> list[Array]:
         missing = [dim for dim in self.dims if dim not in at]
@@ -257,9 +208,9 @@ class Model:
         Each block is its slices, its answers, and its standard errors or None without `std`.
         """
         queries = self.queries(axes)
-        variances = self.variances(queries, smooth=smooth) if std else None
+        variance = self.bars.variance_blocks(self.cascade, queries, smooth=smooth) if std else None
         for part, values in self.cascade.predict_blocks(queries, cells, smooth=smooth):
-            yield part, values, None if variances is None else np.sqrt(variances(part))
+            yield part, values, None if variance is None else np.sqrt(variance(part))
 
     def values_at(self, points: Sequence[Array], *, smooth: bool = False) -> Array:
         """Return the answers at scattered points, given as the numbers of every axis."""
@@ -267,7 +218,7 @@ class Model:
 
     def std_at(self, points: Sequence[Array], *, smooth: bool = False) -> Array:
         """Return the standard errors of :meth:`values_at`."""
-        return np.sqrt(self.variance_at_points(points, smooth=smooth))
+        return np.sqrt(self.bars.variance_at_points(self.cascade, points, smooth=smooth))
 
     def outside(self, axes: Sequence[Axis]) -> list[Mask]:
         """Return, for every axis, which coordinates lie beyond the training coordinates."""
@@ -342,125 +293,20 @@ class Model:
         >>> model.update(values[:, 29:], t[29:]).cascade.shape
         (20, 30)
         """
-        values, new = self._new_slices(data, coordinates)
-        return self.learn(values, new, replace=replace, window=window, max_rank=max_rank)
+        from dkrls_cli.model.update import add_slices, align
 
-    def learn(
-        self,
-        values: Array,
-        new: Axis,
-        *,
-        replace: bool = False,
-        window: int | None = None,
-        max_rank: int | None = None,
-    ) -> Model:
-        """As :meth:`update`, of slices that are in the terms of the model already."""
-        from dkrls_cli.model.update import observed_slices, updated
-
-        held = updated(self._held(), values, new, replace_old=replace, window=window)
-        came = observed_slices(values, self.grows).size
-        count = int(self.origin.get("slices_added", 0)) + came
-        model = self._holding(held, {"slices_added": count})
-        return model if max_rank is None else model.thinned(max_rank)
-
-    def thinned(self, max_rank: int) -> Model:
-        """The model without the slices that the others span best, until so many are left."""
-        from dkrls_cli.model.update import thinned
-
-        held, thinning = thinned(self._held(), max_rank)
-        if thinning is None:
-            return self
-        return self._holding(held, {"thinned": thinning.after(self.origin.get("thinned"))})
-
-    def with_settings(
-        self, levels: Sequence[Level], joint_ridge: float | None, bars: Bars, notes: list[str]
-    ) -> Model:
-        """The model of the same slices with other settings, and how wide error bars then are."""
-        factors = (None,) * len(levels)
-        cascade = dataclasses.replace(
-            self.cascade, levels=tuple(levels), joint_ridge=joint_ridge, factors=factors
-        )
-        known = self.known_bars
-        if isinstance(known, GapBars) and isinstance(bars, GapBars):
-            known = dataclasses.replace(bars, distance=known.distance)
-        origin = {**self.origin, "notes": notes}
-        changed = dataclasses.replace(self, cascade=cascade, known_bars=known, origin=origin)
-        none = np.arange(0)
-        return changed.learn(self.growing.slices(none), self.axes[self.grows].take(none))
-
-    def surprise(self, data: xr.DataArray | Grid | ArrayLike, coordinates: Any = None) -> Surprise:
-        """How far new slices are from what the model predicts, before it learns them."""
-        from dkrls_cli.model.update import Surprise
-
-        values, new = self._new_slices(data, coordinates)
-        queries = list(self.cascade.coordinates)
-        queries[self.grows] = new.numbers
-        missed = self.cascade.predict(queries) - values
-        promised = self.variance(queries)
-        seen = np.isfinite(missed) & (promised > 0)
-        return Surprise.of(missed[seen], promised[seen])
-
-    def _new_slices(
-        self, data: xr.DataArray | Grid | ArrayLike, coordinates: Any
-    ) -> tuple[Array, Axis]:
-        """Values with the axes of the model, and their coordinates along the one that grows."""
-        from dkrls_cli.grid.alignment import aligned, plain_slices
-
-        if is_labelled(data):
-            labelled = from_data_array(data, keep=self.hierarchy[-1])
-            data = dataclasses.replace(labelled, values=as_numbers(labelled.values, "values"))
-        if not isinstance(data, Grid):
-            return plain_slices(as_numbers(data, "values"), coordinates, self.axes, self.grows)
-        if coordinates is not None:
-            raise SettingError("Coordinates were given for data that has its own.")
-        return aligned(data, self.axes, self.grows, self.attrs)
+        values, new = align(self, data, coordinates)
+        return add_slices(self, values, new, replace=replace, window=window, max_rank=max_rank)
 
     @property
     def growing(self) -> Growing:
         """The cascade, and the axis along which it grows."""
-        return Growing(self.cascade, self.grows, self.shelf)
-
-    def _held(self) -> Held:
-        from dkrls_cli.model.update import Held
-
-        return Held(self.growing, self.axes[self.grows], self.unobserved, self.known_bars)
-
-    def _holding(self, held: Held, facts: Attributes) -> Model:
-        """The model with other slices."""
-        axes = list(self.axes)
-        axes[self.grows] = held.axis
-        return Model(
-            held.growing.cascade,
-            tuple(axes),
-            self.hierarchy,
-            held.bars,
-            self.name,
-            self.attrs,
-            self.style,
-            {**self._lasting_facts(held), **facts, **self._gap_facts(held, axes)},
-            None if isinstance(held.bars, GapBars) else held.unobserved,
-            held.growing.shelf,
-        )
-
-    def _lasting_facts(self, held: Held) -> Attributes:
-        """Where the model comes from, without what was missing once nothing is."""
-        gone = ("missing",) if held.unobserved is None else ()
-        return {key: value for key, value in self.origin.items() if key not in gone}
-
-    def _gap_facts(self, held: Held, axes: Sequence[Axis]) -> dict[str, Any]:
-        """What is missing, and how well it is solved for."""
-        from dkrls_cli.model.training import missing_facts, solve_notes
-
-        if held.done is None or held.unobserved is None:
-            return {}
-        known = {"settings_tried": 0, **self.origin.get("missing", {})}
-        found = missing_facts(~held.unobserved, axes, self.grows, held.done)
-        return {"missing": known | found, "notes": solve_notes(held.done)}
+        return Growing(self.cascade, self.grows, self.store)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
         """Write the model file, whole or not at all."""
         header, arrays = record(self.cascade)
-        bars, distance = bars_record(self.bars)
+        bars, distance = bars_record(self._calibrated)
         header |= {
             "bars": bars,
             "program": f"dkrls {__version__}",
@@ -488,7 +334,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         )
         attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
         style, hierarchy = Style(**from_json(header["style"])), tuple(header["hierarchy"])
-        bars = bars_from(header["bars"], arrays, trained.shape)
+        bars = bars_from(header["bars"], arrays, trained.shape, trained.joint_ridge is not None)
         filled = filled_from(arrays, trained.shape)
         return Model(trained, axes, hierarchy, bars, header["name"], attrs, style, origin, filled)
     except (KeyError, IndexError, TypeError, ValueError) as error:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import Calibration
+from dkrls_cli.cascade.errorbars import Bars, JointBars, LevelBars
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import Spectrum
-from dkrls_cli.gaps.bars import Bars, GapBars
+from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.calendars import TimeScale
 
@@ -98,25 +98,34 @@ def _level_from(record: Mapping[str, Any]) -> Level:
 
 
 def bars_record(bars: Bars) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What error bars are made from, for the header, and its array if it has one."""
-    if isinstance(bars, GapBars):
-        known = {"error": bars.error, "scale": bars.scale, "power": bars.power}
-        return known, {"distance": bars.distance.astype(np.float32)}
-    return {
-        "errors": bars.errors.tolist(),
-        "scales": bars.scales.tolist(),
-        "factors": bars.factors.tolist(),
-    }, {}
+    """Return the numbers of error bars for the header, and their array if they have one."""
+    match bars:
+        case GapBars():
+            known = {"error": bars.error, "scale": bars.scale, "power": bars.power}
+            return known, {"distance": bars.distance.astype(np.float32)}
+        case JointBars():
+            return {"errors": [bars.error], "scales": [bars.scale], "factors": 1.0}, {}
+        case LevelBars():
+            names = ("errors", "scales", "factors")
+            return {name: getattr(bars, name).tolist() for name in names}, {}
+    raise TypeError(f"no record of {type(bars).__name__}")
 
 
-def bars_from(header: Mapping[str, Any], arrays: Arrays, shape: tuple[int, ...]) -> Bars:
-    """The error bars that were recorded."""
-    if "distance" not in arrays:
-        return Calibration(*(np.array(header[key]) for key in ("errors", "scales", "factors")))
-    distance = arrays["distance"].astype(np.float64)
-    if distance.shape != shape:
-        raise ValueError("distances do not fit the grid")
-    return GapBars(distance, header["scale"], header["power"], header["error"])
+def bars_from(
+    header: Mapping[str, Any], arrays: Arrays, shape: tuple[int, ...], joint: bool
+) -> Bars:
+    """Return the error bars that were recorded."""
+    if "distance" in arrays:
+        distance = arrays["distance"].astype(np.float64)
+        if distance.shape != shape:
+            raise ValueError("distances do not fit the grid")
+        return GapBars(distance, header["scale"], header["power"], header["error"])
+    if joint:
+        return JointBars(float(header["errors"][0]), float(header["scales"][0]))
+    errors, scales, factors = (np.array(header[key]) for key in ("errors", "scales", "factors"))
+    if (errors.shape, scales.shape) != ((len(shape),),) * 2 or factors.shape != (2,) * len(shape):
+        raise ValueError("error bars do not fit the levels")
+    return LevelBars(errors, scales, factors)
 
 
 def filled_from(arrays: Arrays, shape: tuple[int, ...]) -> Mask | None:

@@ -1,4 +1,4 @@
-"""A model that lives on a stream: each slice is forecast first, and then learnt."""
+"""A model on a stream of slices: each slice is forecast first, and then learnt."""
 
 from __future__ import annotations
 
@@ -12,24 +12,30 @@ from dkrls_cli.circle import nearest
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.model.fit import retuned
 from dkrls_cli.model.model import Model
+from dkrls_cli.model.update import add_slices
 from dkrls_cli.tuning.forecasts import Forecast, Forecaster, has_weights, settings_around
 
+# Weight of a squared error after each further slice: a memory of about 100 slices.
 _FADING = 0.99
-"""What an error counts a slice later."""
 
-_PROMISE = 5.0
-"""Slices that what the model promised counts for in the error bars."""
+# Slices that the model's own error bars count for beside the errors seen on the stream.
+_PRIOR_SLICES = 5.0
 
-_ENOUGH, _FAR = 10, 3.0
-"""Slices after which a drift may be told, and errors that are one in units of those promised."""
+# Slices before a drift is reported, and the ratio of recent to predicted error that is a drift.
+_SLICES_BEFORE_DRIFT, _DRIFT = 10, 3.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to live on a stream: what is kept as in :meth:`dkrls_cli.model.model.Model.update`.
+    """How a model follows a stream.
 
-    With `retune` every cell is forecast by several settings of the last level, weighted by how
-    they did there of late, and the model that is kept has its last level chosen anew.
+    Attributes
+    ----------
+    window, max_rank, replace
+        Which slices are kept, as in :meth:`dkrls_cli.model.model.Model.update`.
+    retune
+        Forecast every cell with several settings of the last level, averaged by their recent
+        skill, and choose the settings of the last level again before the model is kept.
     """
 
     window: int | None = None
@@ -40,7 +46,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """What a slice was expected to be before it was learnt, with the axes of the model."""
+    """Forecast of a slice before it is learnt, and its standard errors, with the model's axes."""
 
     values: Array
     std: Array
@@ -48,6 +54,13 @@ class Expected:
 
 class Stream:
     """Forecasts slices one after the other, and learns them.
+
+    Parameters
+    ----------
+    model
+        The model before the first slice.
+    plan
+        Which slices are kept, and whether settings are chosen again.
 
     Examples
     --------
@@ -64,41 +77,50 @@ class Stream:
 
     def __init__(self, model: Model, plan: Plan) -> None:
         self.model, self.plan, self.slices = model, plan, 0
-        self._forecaster = _forecaster(model, plan)
+        self._forecaster = _make_forecaster(model, plan)
         self._tally = _Tally(model)
-        self._bars: _Bars | None = None
+        self._bars: _StreamBars | None = None
         self._forecast: Forecast | None = None
 
     def wants(self, new: Axis) -> bool:
-        """Whether a slice would be learnt and kept: one that is known may be to be replaced."""
+        """Return whether a slice would be learnt and kept.
+
+        A slice older than the window is not, nor one whose coordinate the model has, unless the
+        plan is to replace it.
+        """
         known, window = self.model.growing.coordinates, self.plan.window
         if window is not None and window <= known.size:
             oldest = np.partition(known, -window)[-window]
             if new.numbers[0] < oldest:
                 return False
-        kernel = self.model.cascade.levels[self.model.grows].kernel
-        return self.plan.replace or not nearest(new.numbers, known, kernel.period)[1][0]
+        period = self.model.cascade.levels[self.model.grows].kernel.period
+        return self.plan.replace or not nearest(new.numbers, known, period)[1][0]
 
     def step(self, new: Axis, values: Array) -> Expected:
-        """Forecast a slice, then learn it; NaN where it has no value."""
+        """Forecast a slice, then learn it; `values` is NaN where the slice has no value."""
         expected = self.expect(new)
         self.learn(new, values)
         return expected
 
     def expect(self, new: Axis) -> Expected:
-        """What is expected at a coordinate."""
+        """Return the forecast of the slice at a coordinate."""
         if self._bars is None:
-            self._bars = _Bars(self.model.variance(_queries(self.model, new)))
-        self._forecast = self._forecast_of(new)
+            self._bars = _StreamBars(self.model.variance(_slice_queries(self.model, new)))
+        self._forecast = self._forecast_slice(new)
         return Expected(self._forecast.values, self._bars.std)
 
     def learn(self, new: Axis, values: Array) -> None:
-        """Learn the slice that was expected last, NaN where it has no value."""
+        """Learn the slice that was forecast last, NaN where it has no value."""
         forecast, plan = self._forecast, self.plan
         assert forecast is not None
         assert self._bars is not None
-        self.model = self.model.learn(
-            values, new, replace=plan.replace, window=plan.window, max_rank=plan.max_rank
+        self.model = add_slices(
+            self.model,
+            values,
+            new,
+            replace=plan.replace,
+            window=plan.window,
+            max_rank=plan.max_rank,
         )
         self.slices += 1
         squares = (forecast.values - values) ** 2
@@ -114,33 +136,33 @@ class Stream:
 
     @property
     def last_value_rmse(self) -> float:
-        """That of forecasting the last value of every cell."""
+        """Root mean square error of forecasting every cell by its last value."""
         return self._tally.rmse(self._tally.last_value)
 
     @property
     def drift(self) -> float:
-        """How many times larger the errors of late are than promised; 0 if that is no drift."""
-        if self._bars is None or self.slices < _ENOUGH or self._bars.promised == 0:
+        """Ratio of recent errors to predicted ones; 0 if it is no drift."""
+        if self._bars is None or self.slices < _SLICES_BEFORE_DRIFT or self._bars.promised == 0:
             return 0.0
-        late = math.sqrt(self._bars.late / self._bars.promised)
-        return late if late > _FAR else 0.0
+        ratio = math.sqrt(self._bars.recent / self._bars.promised)
+        return ratio if ratio > _DRIFT else 0.0
 
-    def kept(self) -> Model:
-        """The model as it is to be kept."""
+    def final_model(self) -> Model:
+        """Return the model to keep: with its last level tuned again if that is the plan."""
         return retuned(self.model) if self.plan.retune and self.slices else self.model
 
-    def _forecast_of(self, new: Axis) -> Forecast:
+    def _forecast_slice(self, new: Axis) -> Forecast:
         own = None
         if not _forecasts_by_weights(self.model):
-            own = self.model.cascade.predict(_queries(self.model, new))
+            own = self.model.cascade.predict(_slice_queries(self.model, new))
         if self._forecaster is not None:
             return self._forecaster.forecast(self.model.growing, float(new.numbers[0]), own)
         assert own is not None
         return Forecast(own, np.moveaxis(own, self.model.grows, 0))
 
 
-def _forecaster(model: Model, plan: Plan) -> Forecaster | None:
-    """What forecasts by weights of the last level; None where the model itself is to be asked."""
+def _make_forecaster(model: Model, plan: Plan) -> Forecaster | None:
+    """Return what forecasts by weights of the last level; None if the model itself is asked."""
     growing, own = model.growing, model.cascade.levels[model.grows]
     alone = _forecasts_by_weights(model)
     if not plan.retune:
@@ -150,22 +172,24 @@ def _forecaster(model: Model, plan: Plan) -> Forecaster | None:
 
 
 def _forecasts_by_weights(model: Model) -> bool:
-    level = model.cascade.levels[model.grows]
-    return model.cascade.joint_ridge is None and has_weights(level)
+    """Return whether weights of the last level alone give the model's forecast accurately."""
+    return model.joint_ridge is None and has_weights(model.cascade.levels[model.grows])
 
 
-def _queries(model: Model, new: Axis) -> list[Array]:
+def _slice_queries(model: Model, new: Axis) -> list[Array]:
+    """Return the queries of one slice: training coordinates along all other axes."""
     queries = list(model.cascade.coordinates)
     queries[model.grows] = new.numbers
     return queries
 
 
-class _Bars:
-    """Error bars of every cell: as promised at first, then more and more as experienced."""
+class _StreamBars:
+    """Error bars of every cell: the model's own at first, then more and more the errors seen."""
 
     def __init__(self, promised: Array) -> None:
-        self.promised = self.late = float(promised.mean())
-        self._squares, self._counts = _PROMISE * promised, np.full(promised.shape, _PROMISE)
+        self.promised = self.recent = float(promised.mean())
+        self._squares = _PRIOR_SLICES * promised
+        self._counts = np.full(promised.shape, _PRIOR_SLICES)
 
     @property
     def std(self) -> Array:
@@ -173,15 +197,15 @@ class _Bars:
         return np.asarray(np.sqrt(self._squares / self._counts))
 
     def learn(self, squares: Array) -> None:
-        """From the squares of what was missed, NaN where nothing is known."""
+        """Add the squared errors of a slice, NaN where a cell has no value."""
         seen = ~np.isnan(squares)
         self._squares = _FADING * self._squares + np.where(seen, squares, 0.0)
         self._counts = _FADING * self._counts + seen
-        self.late = float(self._squares.sum() / self._counts.sum())
+        self.recent = float(self._squares.sum() / self._counts.sum())
 
 
 class _Tally:
-    """Sums of squares of what was missed, by ourselves and by the last value."""
+    """Sums of squared errors of the forecasts, and of forecasting by the last value."""
 
     def __init__(self, model: Model) -> None:
         growing = model.growing
@@ -189,7 +213,7 @@ class _Tally:
         self.cells, self.ours, self.last_value = 0, 0.0, 0.0
 
     def learn(self, squares: Array, values: Array) -> None:
-        """Add those of one slice."""
+        """Add the squared errors of one slice."""
         seen = ~np.isnan(values)
         self.cells += int(np.count_nonzero(seen))
         self.ours += float(squares[seen].sum())
@@ -197,5 +221,5 @@ class _Tally:
         self._last = np.where(seen, values, self._last)
 
     def rmse(self, total: float) -> float:
-        """Root of the mean, over all cells so far."""
+        """Return the root of the mean over all cells so far; NaN before the first."""
         return math.sqrt(total / self.cells) if self.cells else math.nan

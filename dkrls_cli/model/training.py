@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from dkrls_cli.arrays import Mask, checked_gaps, checked_values
-from dkrls_cli.cascade import cascade
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import calibrate
+from dkrls_cli.cascade.errorbars import Bars, calibrate
+from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level, check_axis, check_ridges
-from dkrls_cli.gaps.bars import Bars
 from dkrls_cli.gaps.pattern import Pattern, empty_slices, pattern
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.axes import Axis
@@ -44,7 +43,7 @@ class Training:
     mean
         What answers fall back to far from data; None: the mean of the data.
     compact, dtype
-        See :func:`dkrls_cli.cascade.cascade.fit`.
+        See :func:`dkrls_cli.cascade.fit.fit_cascade`.
     folds, watch
         See :func:`dkrls_cli.model.choosing.choose_levels`.
     missing
@@ -84,7 +83,7 @@ def train(grid: Grid, wishes: Wishes, how: Training) -> Trained:
     values = checked_values(grid.values)
     mean = float(np.mean(values)) if how.mean is None else how.mean
     chosen = choose_levels(wishes, grid.axes, values, mean, folds=how.folds, watch=how.watch)
-    trained = cascade.fit(
+    trained = fit_cascade(
         values,
         [axis.numbers for axis in grid.axes],
         chosen.levels,
@@ -107,7 +106,7 @@ def train_through_gaps(grid: Grid, wishes: Wishes, how: Training) -> Trained:
     chosen = gapfit.choose(values, coordinates, wanted, ridge=wishes.joint_ridge, mean=mean)
     kernels, ridge = chosen.setting.kernels, chosen.setting.ridge
     done = complete(values, coordinates, kernels, ridge, mean, tolerance=chosen.tolerance)
-    trained = cascade.fit(
+    trained = fit_cascade(
         done.values,
         coordinates,
         [Level(axis.name, kernel) for axis, kernel in zip(grid.axes, kernels, strict=True)],

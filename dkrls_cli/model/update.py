@@ -1,152 +1,296 @@
-"""New slices join a model: what they must be like, where they go, and what is kept.
+"""Add slices to a model along its last level: which are kept, where they go, how gaps are filled.
 
-The result is the model that a fit of all slices kept would make with the same settings, whatever
+The result is the model that a fit of all kept slices would make with the same settings, whatever
 the order in which they came: slices stand in the order of their coordinates, and cells that were
-missing are filled anew from all that is known.
+missing are filled again from all that is known.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dkrls_cli.arrays import Array, Indices, Mask
-from dkrls_cli.cascade import cascade as cascades
-from dkrls_cli.cascade.errorbars import Calibration, calibrate
+from dkrls_cli.arrays import Array, Indices, Mask, as_numbers
+from dkrls_cli.cascade.errorbars import Bars, calibrate
+from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.growing import Growing
-from dkrls_cli.cascade.kernels import Kernel
-from dkrls_cli.cascade.spectrum import ROUND_OFF
+from dkrls_cli.cascade.kernels import Kernel, gram
+from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.spectrum import ROUND_OFF, decompose
 from dkrls_cli.circle import nearest, repeated
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.gaps.bars import Bars, GapBars, distance
+from dkrls_cli.gaps.bars import GapBars, distance, rescale
 from dkrls_cli.gaps.slices import fill_slices
 from dkrls_cli.gaps.solve import Completed, complete
-from dkrls_cli.grid.axes import Axis
+from dkrls_cli.grid.alignment import aligned, plain_slices
+from dkrls_cli.grid.axes import Attributes, Axis
+from dkrls_cli.grid.grid import Grid, from_data_array, is_labelled
+from dkrls_cli.model.model import Model
 from dkrls_cli.threads import one_blas_thread
 
+if TYPE_CHECKING:
+    import xarray as xr
+
+# Relative difference of two variances that count as equal.
 _ALIKE = 1e-6
-"""Relative difference of variances that are taken as equal."""
 
-_FAR = 3.0
-"""Errors so many times as large as promised are no chance."""
+# Drift: root mean square error more than this many times the standard error that was predicted.
+_DRIFT = 3.0
 
 
-@dataclass(frozen=True, eq=False)
-class Held:
-    """What of a model changes when slices come and go.
+@dataclass(frozen=True)
+class Surprise:
+    """How new slices differ from the model's predictions of them.
 
     Attributes
     ----------
-    growing
-        The cascade, and the axis along which it grows.
-    axis
-        What the coordinates of the slices mean.
-    unobserved
-        Cells that were missing and are filled, in the shape of the grid; None: there is none.
-    bars
-        What error bars are made from; None where they are to be calibrated anew.
-    done
-        How missing cells were solved for, if there are any.
+    cells
+        Number of cells compared.
+    rmse
+        Root mean square error of the predictions.
+    promised
+        Root mean square of the standard errors that the model gave them.
     """
 
-    growing: Growing
-    axis: Axis
-    unobserved: Mask | None
-    bars: Bars | None
-    done: Completed | None = None
+    cells: int
+    rmse: float
+    promised: float
+
+    @classmethod
+    def measure(cls, errors: Array, variances: Array) -> Self:
+        """Return the surprise of prediction errors, beside the variances that were predicted."""
+        if not errors.size:
+            return cls(0, math.nan, math.nan)
+        rmse, promised = (float(np.sqrt(np.mean(x))) for x in (errors**2, variances))
+        return cls(errors.size, rmse, promised)
 
     @property
-    def kernel(self) -> Kernel:
-        """That of the level that grows."""
-        return self.growing.cascade.levels[self.growing.axis].kernel
+    def drifts(self) -> bool:
+        """Whether the errors are far larger than predicted."""
+        return self.cells > 0 and self.rmse > _DRIFT * self.promised
 
 
-def updated(held: Held, values: Array, new: Axis, *, replace_old: bool, window: int | None) -> Held:
-    """With new slices, each in its place by its coordinate.
+@dataclass(frozen=True, eq=False)
+class Update:
+    """An updated model.
+
+    Attributes
+    ----------
+    model
+        The model with the new slices.
+    surprise
+        How the new slices differ from the predictions of the model before.
+    added, empty
+        Number of new slices with an observed cell, and without one; the latter are left out.
+    """
+
+    model: Model
+    surprise: Surprise
+    added: int
+    empty: int
+
+
+def update_model(
+    model: Model,
+    data: xr.DataArray | Grid | ArrayLike,
+    coordinates: Any = None,
+    *,
+    replace: bool = False,
+    window: int | None = None,
+    max_rank: int | None = None,
+) -> Update:
+    """Compare new slices with the predictions of a model, then add them to it.
+
+    The parameters are those of :meth:`dkrls_cli.model.model.Model.update`.
+
+    Returns
+    -------
+    Update
+        The model, how surprising the slices were, and how many there were.
+    """
+    values, new = align(model, data, coordinates)
+    added = observed_slices(values, model.grows).size
+    surprise = measure_surprise(model, values, new)
+    after = add_slices(model, values, new, replace=replace, window=window, max_rank=max_rank)
+    return Update(after, surprise, added, new.size - added)
+
+
+def align(
+    model: Model, data: xr.DataArray | Grid | ArrayLike, coordinates: Any = None
+) -> tuple[Array, Axis]:
+    """Return new values with the axes of the model, and the axis of the slices."""
+    if is_labelled(data):
+        labelled = from_data_array(data, keep=model.hierarchy[-1])
+        data = dataclasses.replace(labelled, values=as_numbers(labelled.values, "values"))
+    if not isinstance(data, Grid):
+        return plain_slices(as_numbers(data, "values"), coordinates, model.axes, model.grows)
+    if coordinates is not None:
+        raise SettingError("Coordinates were given for data that has its own.")
+    return aligned(data, model.axes, model.grows, model.attrs)
+
+
+def measure_surprise(model: Model, values: Array, new: Axis) -> Surprise:
+    """Return how far new slices are from the predictions of a model that has not learnt them."""
+    queries = list(model.cascade.coordinates)
+    queries[model.grows] = new.numbers
+    errors = model.cascade.predict(queries) - values
+    promised = model.variance(queries)
+    seen = np.isfinite(errors) & (promised > 0)
+    return Surprise.measure(errors[seen], promised[seen])
+
+
+def add_slices(
+    model: Model,
+    values: Array,
+    new: Axis,
+    *,
+    replace: bool = False,
+    window: int | None = None,
+    max_rank: int | None = None,
+) -> Model:
+    """Return the model with new slices, each in its place by its coordinate.
 
     Parameters
     ----------
-    held
-        What there is.
+    model
+        The model before.
     values, new
-        The slices, NaN where missing, and their coordinates: see :mod:`dkrls_cli.grid.alignment`.
-    replace_old
+        The slices with the axes of the model, NaN where missing, and their axis: see :func:`align`.
+    replace
         Whether a slice may take the place of one at the same coordinate.
     window
         How many slices to keep at most: those of the largest coordinates.
+    max_rank
+        How many slices to keep at most: see :func:`thin`.
     """
     if window is not None and window < 1:
         raise SettingError(f"Invalid window {window}. It must be 1 or above.")
-    if _just_follow(held, values, new):
-        return _followed(held, values, new, window)
-    values, new = _without_empty(values, new, held.growing.axis)
-    _refuse_twice(held.kernel, new)
-    kept = _kept(held, new, replace_old)
-    together = held.axis.take(kept).joined(new)
-    places = _places(together.numbers, held.axis.numbers, window)
-    source = np.concatenate([kept, held.axis.size + np.arange(new.size)])[places]
-    return _moved(held, values, new.numbers, together.take(places), source)
+    count = int(model.origin.get("slices_added", 0)) + observed_slices(values, model.grows).size
+    after = _with_facts(_join(model, values, new, replace, window), {"slices_added": count})
+    return after if max_rank is None else thin(after, max_rank)
 
 
-def _just_follow(held: Held, values: Array, new: Axis) -> bool:
-    """Whether complete slices come behind complete ones, as they mostly do."""
-    if held.kernel.period is not None or isinstance(held.bars, GapBars) or _has_gaps(held, values):
-        return False
-    behind = np.concatenate([held.axis.numbers[-1:], new.numbers])
-    return all(bool((n[1:] > n[:-1]).all()) for n in (held.axis.numbers, behind))
+def change_settings(
+    model: Model, levels: Sequence[Level], joint_ridge: float | None, bars: Bars, notes: list[str]
+) -> Model:
+    """Return the model of the same slices with other settings, and error bars of that width.
+
+    Missing cells are filled again with the new settings.
+    """
+    factors = (None,) * len(levels)
+    cascade = dataclasses.replace(
+        model.cascade, levels=tuple(levels), joint_ridge=joint_ridge, factors=factors
+    )
+    known = model.known_bars
+    if isinstance(known, GapBars) and isinstance(bars, GapBars):
+        known = rescale(bars, known.distance)
+    origin = {**model.origin, "notes": notes}
+    changed = dataclasses.replace(model, cascade=cascade, known_bars=known, origin=origin)
+    none = np.arange(0)
+    return add_slices(changed, model.growing.slices(none), model.axes[model.grows].take(none))
 
 
-def _followed(held: Held, values: Array, new: Axis, window: int | None) -> Held:
-    """With slices behind; nothing but these is touched."""
-    total = held.axis.size + new.size
-    over = 0 if window is None else max(0, total - window)
-    if over > held.axis.size:
-        surplus = over - held.axis.size
-        kept = np.arange(surplus, new.size)
-        values, new, over = values.take(kept, held.growing.axis), new.take(kept), held.axis.size
-    growing = held.growing.grown(new.numbers, values, without=over)
-    return Held(growing, held.axis.joined(new, without=over), None, None)
+def thin(model: Model, max_rank: int) -> Model:
+    """Drop the slices whose coordinates the others span best, until `max_rank` are left.
 
-
-def _without_empty(values: Array, new: Axis, grows: int) -> tuple[Array, Axis]:
-    """Slices with one observed cell at least."""
-    seen = observed_slices(values, grows)
-    if seen.size == new.size:
-        return values, new
-    return values.take(seen, grows), new.take(seen)
+    That is the approximate linear dependency of S-KRLS on the level that grows: the slice with the
+    least variance given the others goes first. The cost is the error with which those left predict
+    the slices that went; it is kept in ``origin["thinned"]``.
+    """
+    if max_rank < 1:
+        raise SettingError(f"Invalid rank {max_rank}. It must be 1 or above.")
+    growing = model.growing
+    if growing.coordinates.size <= max_rank:
+        return model
+    kept = _least_dependent(growing, max_rank)
+    gone = np.setdiff1d(np.arange(growing.coordinates.size), kept)
+    none = growing.slices(gone[:0]), growing.coordinates[:0]
+    fewer = _rearrange(model, *none, model.axes[model.grows].take(kept), kept)
+    queries: list[Array | None] = [None] * growing.cascade.ndim
+    queries[growing.axis] = growing.coordinates[gone]
+    errors = fewer.cascade.predict(queries) - growing.slices(gone)
+    unobserved = model.unobserved
+    seen = slice(None) if unobserved is None else ~unobserved.take(gone, growing.axis)
+    before = model.origin.get("thinned") or {"slices": 0, "rmse": 0.0}
+    slices = gone.size + before["slices"]
+    squares = gone.size * float(np.mean(errors[seen] ** 2)) + before["slices"] * before["rmse"] ** 2
+    return _with_facts(fewer, {"thinned": {"slices": slices, "rmse": math.sqrt(squares / slices)}})
 
 
 def observed_slices(values: Array, grows: int) -> Indices:
-    """Places of the slices with one observed cell at least."""
+    """Return the places of the slices with at least one observed cell."""
     others = tuple(axis for axis in range(values.ndim) if axis != grows)
     return np.flatnonzero(~np.isnan(values).all(axis=others))
 
 
-def _refuse_twice(kernel: Kernel, new: Axis) -> None:
-    twice = repeated(new.numbers, kernel.period)
-    if twice:
-        text = new.take([twice[0]]).texts[0]
+def _join(model: Model, values: Array, new: Axis, replace: bool, window: int | None) -> Model:
+    """Return the model with new slices among the old ones."""
+    if _only_follow(model, values, new):
+        return _append(model, values, new, window)
+    seen = observed_slices(values, model.grows)
+    values, new = values.take(seen, model.grows), new.take(seen)
+    kernel, old = model.cascade.levels[model.grows].kernel, model.axes[model.grows]
+    _refuse_repeated(kernel, new)
+    kept = _kept_slices(kernel, old, new, replace)
+    together = old.take(kept).joined(new)
+    places = _order_slices(together.numbers, old.numbers, window)
+    source = np.concatenate([kept, old.size + np.arange(new.size)])[places]
+    return _rearrange(model, values, new.numbers, together.take(places), source)
+
+
+def _only_follow(model: Model, values: Array, new: Axis) -> bool:
+    """Return whether complete slices come behind complete ones, as they mostly do."""
+    circle = model.cascade.levels[model.grows].kernel.period is not None
+    if circle or _has_gaps(model, values):
+        return False
+    old = model.axes[model.grows].numbers
+    behind = np.concatenate([old[-1:], new.numbers])
+    return all(bool((numbers[1:] > numbers[:-1]).all()) for numbers in (old, behind))
+
+
+def _append(model: Model, values: Array, new: Axis, window: int | None) -> Model:
+    """Return the model with slices behind its own; nothing but these is touched."""
+    old = model.axes[model.grows]
+    over = 0 if window is None else max(0, old.size + new.size - window)
+    if over > old.size:
+        kept = np.arange(over - old.size, new.size)
+        values, new, over = values.take(kept, model.grows), new.take(kept), old.size
+    growing = model.growing.append(new.numbers, values, drop=over)
+    return _with_slices(model, growing, old.joined(new, without=over))
+
+
+def _refuse_repeated(kernel: Kernel, new: Axis) -> None:
+    """Raise InputError if two of the new slices have the same coordinate."""
+    same = repeated(new.numbers, kernel.period)
+    if same:
+        text = new.take([same[0]]).texts[0]
         raise InputError(f"Coordinate {text} of '{new.name}' is twice in the new slices.")
 
 
-def _kept(held: Held, new: Axis, replace_old: bool) -> Indices:
-    """Places of old slices that no new one replaces."""
-    near, same = nearest(new.numbers, held.axis.numbers, held.kernel.period)
-    if same.any() and not replace_old:
+def _kept_slices(kernel: Kernel, old: Axis, new: Axis, replace: bool) -> Indices:
+    """Return the places of old slices that no new one replaces.
+
+    Raises InputError if a new slice has the coordinate of an old one and may not replace it.
+    """
+    near, same = nearest(new.numbers, old.numbers, kernel.period)
+    if same.any() and not replace:
         text = new.take(np.flatnonzero(same)[:1]).texts[0]
         raise InputError(
-            f"Coordinate {text} of '{new.name}' is in the model already. Give --replace to learn "
-            "it anew, or leave it out."
+            f"Coordinate {text} of '{new.name}' is in the model already. Leave the slice out, or "
+            "replace the old one.",
+            setting="replace",
         )
-    return np.setdiff1d(np.arange(held.axis.size), near[same])
+    return np.setdiff1d(np.arange(old.size), near[same])
 
 
-def _places(numbers: Array, old: Array, window: int | None) -> Indices:
-    """Which coordinates stay, and in which order: that of the old ones, if they had any."""
+def _order_slices(numbers: Array, old: Array, window: int | None) -> Indices:
+    """Return the places of the slices that stay, in the order that the old ones had, if any."""
     steps = np.diff(old)
     order = np.arange(numbers.size)
     if (steps > 0).all():
@@ -159,147 +303,107 @@ def _places(numbers: Array, old: Array, window: int | None) -> Indices:
     return order[np.isin(order, last)]
 
 
-def _moved(held: Held, values: Array, numbers: Array, axis: Axis, source: Indices) -> Held:
-    """The slices from `source`: places of old ones, and behind them those of the new."""
-    if isinstance(held.bars, GapBars) or _has_gaps(held, values):
-        lost = _lost(held, values)[source]
-        if held.growing.cascade.joint_ridge is not None:
-            return _under_joint_ridge(held, values, axis, source, lost)
-        if lost.any():
-            return _under_level_ridges(held, values, axis, source, lost)
-    growing = held.growing.grown(numbers, values)
-    return Held(_in_order(growing, source), axis, None, None)
+def _rearrange(model: Model, values: Array, numbers: Array, axis: Axis, source: Indices) -> Model:
+    """Return the model with the slices from `source`, which stand on `axis`.
+
+    `source` counts the old slices first and then the new ones, `values` at `numbers`.
+    """
+    if _has_gaps(model, values):
+        missing = _missing_cells(model, values)[source]
+        if model.joint_ridge is not None:
+            return _refill_all(model, values, axis, source, missing)
+        if missing.any():
+            return _refill_slices(model, values, axis, source, missing)
+    growing = model.growing.append(numbers, values)
+    return _with_slices(model, _take_slices(growing, source), axis)
 
 
-def _has_gaps(held: Held, values: Array) -> bool:
-    return held.unobserved is not None or bool(np.isnan(values).any())
+def _has_gaps(model: Model, values: Array) -> bool:
+    return model.unobserved is not None or bool(np.isnan(values).any())
 
 
-def _lost(held: Held, values: Array) -> Mask:
-    """Cells that are missing of old and new slices, the axis that grows first."""
-    axis, shape = held.growing.axis, held.growing.cascade.shape
-    before = np.zeros(shape, bool) if held.unobserved is None else held.unobserved
-    together: Mask = np.concatenate([before, np.isnan(values)], axis=axis)
-    return np.moveaxis(together, axis, 0)
+def _missing_cells(model: Model, values: Array) -> Mask:
+    """Return which cells of old and new slices are missing, the axis that grows first."""
+    before = np.zeros(model.shape, bool) if model.unobserved is None else model.unobserved
+    together: Mask = np.concatenate([before, np.isnan(values)], axis=model.grows)
+    return np.moveaxis(together, model.grows, 0)
 
 
-def _in_order(growing: Growing, places: Indices) -> Growing:
-    """Slices in an order; if only the first ones go, no other is touched."""
+def _take_slices(growing: Growing, places: Indices) -> Growing:
+    """Return slices in this order; if only the first ones go, no other is touched."""
     first = places[0]
     if np.array_equal(places, np.arange(first, growing.coordinates.size)):
-        return growing.without_first(int(first)) if first else growing
-    return growing.taken(places)
+        return growing.drop_first(int(first)) if first else growing
+    return growing.take(places)
 
 
-def _under_level_ridges(held: Held, values: Array, axis: Axis, source: Indices, lost: Mask) -> Held:
-    """Slices with gaps are filled from the complete ones and from each other.
+def _refill_slices(
+    model: Model, values: Array, axis: Axis, source: Indices, missing: Mask
+) -> Model:
+    """Fill slices with gaps from the complete ones and from each other, under level ridges.
 
-    All stand in the order of the axis, whenever they came: what is solved for step by step depends
-    on it, to the tolerance of the solve.
+    All stand in the order of the axis, whenever they came: an iterative solve depends on the order,
+    to its tolerance.
     """
-    grows, old = held.growing.axis, held.axis.size
-    gappy: Mask = np.asarray(lost.reshape(len(lost), -1).any(axis=1))
-    known = _complete(held.growing, values, axis.take(~gappy).numbers, source[~gappy], old)
-    slices = _gathered(held.growing, values, source[gappy], old)
-    slices[np.moveaxis(lost[gappy], 0, grows)] = np.nan
+    growing, old = model.growing, model.axes[model.grows].size
+    gappy: Mask = np.asarray(missing.reshape(len(missing), -1).any(axis=1))
+    whole = _take_complete(growing, values, axis.take(~gappy).numbers, source[~gappy], old)
+    slices = _gather(growing, values, source[gappy], old)
+    slices[np.moveaxis(missing[gappy], 0, growing.axis)] = np.nan
     coordinates = axis.numbers[gappy]
-    done = fill_slices(known, coordinates, slices)
-    together = known.grown(coordinates, done.values)
+    done = fill_slices(whole, coordinates, slices)
+    together = whole.append(coordinates, done.values)
     places = np.argsort(np.concatenate([np.flatnonzero(~gappy), np.flatnonzero(gappy)]))
-    unobserved = np.moveaxis(lost, 0, grows)
-    return Held(together.taken(places), axis, unobserved, None, done)
+    unobserved = np.moveaxis(missing, 0, growing.axis)
+    return _with_slices(model, together.take(places), axis, filled=unobserved, done=done)
 
 
-def _complete(
+def _take_complete(
     growing: Growing, values: Array, coordinates: Array, source: Indices, old: int
 ) -> Growing:
-    """Old and new slices without gaps."""
+    """Return old and new slices without gaps."""
     new = source >= old
-    together = growing.grown(coordinates[new], values.take(source[new] - old, growing.axis))
+    together = growing.append(coordinates[new], values.take(source[new] - old, growing.axis))
     places = source.copy()
     places[new] = old + np.arange(np.count_nonzero(new))
-    return together.taken(places)
+    return together.take(places)
 
 
-def _gathered(growing: Growing, values: Array, source: Indices, old: int) -> Array:
-    """Old and new slices as they were given."""
+def _gather(growing: Growing, values: Array, source: Indices, old: int) -> Array:
+    """Return old and new slices as they were given, in the order of `source`."""
     by_age = np.argsort(source)
     before, new = np.split(source[by_age], [np.count_nonzero(source < old)])
     parts = [growing.slices(before), values.take(new - old, growing.axis)]
     return np.concatenate(parts, growing.axis).take(np.argsort(by_age), growing.axis)
 
 
-def _under_joint_ridge(held: Held, values: Array, axis: Axis, source: Indices, lost: Mask) -> Held:
-    """All missing cells are solved for again, as in a fit."""
-    growing, trained = held.growing, held.growing.cascade
-    slices = _gathered(growing, values, source, held.axis.size)
-    unobserved = np.moveaxis(lost, 0, growing.axis)
+def _refill_all(model: Model, values: Array, axis: Axis, source: Indices, missing: Mask) -> Model:
+    """Solve for all missing cells again, as a fit does, under a joint ridge."""
+    growing, trained = model.growing, model.cascade
+    slices = _gather(growing, values, source, model.axes[model.grows].size)
+    unobserved = np.moveaxis(missing, 0, growing.axis)
     slices[unobserved] = np.nan
     nodes = list(trained.coordinates)
     nodes[growing.axis] = axis.numbers
     kernels, ridge = [level.kernel for level in trained.levels], trained.joint_ridge or 0.0
-    done = complete(slices, nodes, kernels, ridge, trained.mean)
-    solved = cascades.fit(
+    spectra = [decompose(gram(k, c, c)) for k, c in zip(kernels, nodes, strict=True)]
+    done = complete(slices, nodes, kernels, ridge, trained.mean, spectra=spectra)
+    solved = fit_cascade(
         done.values,
         nodes,
         trained.levels,
         joint_ridge=ridge,
         mean=trained.mean,
         dtype=trained.core.dtype,
+        spectra=spectra,
     )
-    bars = _gap_bars(held, distance(nodes, kernels, ~unobserved, ridge))
-    return Held(Growing(solved, growing.axis), axis, unobserved, bars, done)
-
-
-def _gap_bars(held: Held, away: Array) -> GapBars:
-    """Error bars as wide as before, with the distances of now."""
-    known = held.bars if held.bars is not None else calibrate(held.growing.cascade)
-    if isinstance(known, Calibration):
-        return GapBars(away, float(known.scales[0]), 1.0, float(known.errors[0]))
-    return replace(known, distance=away)
-
-
-@dataclass(frozen=True)
-class Thinning:
-    """Slices that were left out because the others span them, and what that costs."""
-
-    slices: int
-    rmse: float
-
-    def after(self, earlier: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Together with those left out before."""
-        before = earlier or {"slices": 0, "rmse": 0.0}
-        slices = self.slices + before["slices"]
-        squares = self.slices * self.rmse**2 + before["slices"] * before["rmse"] ** 2
-        return {"slices": slices, "rmse": (squares / slices) ** 0.5}
-
-
-def thinned(held: Held, most: int) -> tuple[Held, Thinning | None]:
-    """Without the slices whose coordinates the others span best, until at most so many are left.
-
-    That is the approximate linear dependency of S-KRLS on the level that grows: a slice goes that
-    has the least variance given the others. What it costs is the error with which those left
-    predict the slices that go.
-    """
-    if most < 1:
-        raise SettingError(f"Invalid rank {most}. It must be 1 or above.")
-    growing = held.growing
-    if growing.coordinates.size <= most:
-        return held, None
-    kept = _least_dependent(growing, most)
-    gone = np.setdiff1d(np.arange(growing.coordinates.size), kept)
-    fewer = _moved(
-        held, growing.slices(gone[:0]), growing.coordinates[:0], held.axis.take(kept), kept
-    )
-    queries: list[Array | None] = [None] * growing.cascade.ndim
-    queries[growing.axis] = growing.coordinates[gone]
-    missed = fewer.growing.cascade.predict(queries) - growing.slices(gone)
-    seen = slice(None) if held.unobserved is None else ~held.unobserved.take(gone, growing.axis)
-    return fewer, Thinning(gone.size, float(np.sqrt(np.mean(missed[seen] ** 2))))
+    known = calibrate(trained) if model.known_bars is None else model.known_bars
+    bars = rescale(known, distance(nodes, kernels, ~unobserved, ridge))
+    return _with_slices(model, Growing(solved, growing.axis), axis, bars=bars, done=done)
 
 
 def _least_dependent(growing: Growing, most: int) -> Indices:
-    """Places of the slices that stay; among equals the oldest place goes first."""
+    """Return the places of the slices that stay; among equals the oldest place goes first."""
     level = growing.cascade.levels[growing.axis]
     spectrum = growing.cascade.spectra[growing.axis]
     ridge = level.ridge or ROUND_OFF * float(spectrum.values[0])
@@ -316,33 +420,43 @@ def _least_dependent(growing: Growing, most: int) -> Indices:
     return left
 
 
-@dataclass(frozen=True)
-class Surprise:
-    """How new slices differ from what was predicted of them.
+def _with_slices(
+    model: Model,
+    growing: Growing,
+    axis: Axis,
+    *,
+    bars: Bars | None = None,
+    filled: Mask | None = None,
+    done: Completed | None = None,
+) -> Model:
+    """Return the model with other slices; `done` is how its missing cells were solved for."""
+    axes = list(model.axes)
+    axes[model.grows] = axis
+    changed = dataclasses.replace(
+        model,
+        cascade=growing.cascade,
+        axes=tuple(axes),
+        known_bars=bars,
+        filled=filled,
+        store=growing.store,
+    )
+    if changed.unobserved is None:
+        lasting = {key: value for key, value in model.origin.items() if key != "missing"}
+        return dataclasses.replace(changed, origin=lasting)
+    return _with_facts(changed, _gap_facts(changed, done))
 
-    Attributes
-    ----------
-    cells
-        How many were compared.
-    rmse
-        Root mean square error of the predictions.
-    promised
-        Root mean square of the standard errors that the model gave them.
-    """
 
-    cells: int
-    rmse: float
-    promised: float
+def _with_facts(model: Model, facts: Attributes) -> Model:
+    """Return the model with more known about its origin."""
+    return dataclasses.replace(model, origin={**model.origin, **facts})
 
-    @classmethod
-    def of(cls, missed: Array, variance: Array) -> Self:
-        """From errors and the variances that were promised."""
-        if not missed.size:
-            return cls(0, math.nan, math.nan)
-        rmse, promised = (float(np.sqrt(np.mean(x))) for x in (missed**2, variance))
-        return cls(missed.size, rmse, promised)
 
-    @property
-    def drifts(self) -> bool:
-        """Whether the errors are far larger than promised."""
-        return self.cells > 0 and self.rmse > _FAR * self.promised
+def _gap_facts(model: Model, done: Completed | None) -> dict[str, Any]:
+    """Return what is missing now, and how well it is solved for."""
+    from dkrls_cli.model.training import missing_facts, solve_notes
+
+    if done is None or model.unobserved is None:
+        return {}
+    known = {"settings_tried": 0, **model.origin.get("missing", {})}
+    found = missing_facts(~model.unobserved, model.axes, model.grows, done)
+    return {"missing": known | found, "notes": solve_notes(done)}

@@ -19,7 +19,7 @@ from dkrls_cli.baselines.least_squares.kkf import KKF
 from dkrls_cli.baselines.least_squares.krlst import KRLST
 from dkrls_cli.baselines.least_squares.nonstill import covariance
 from dkrls_cli.baselines.least_squares.recursive import RecursiveDKRLS
-from dkrls_cli.cascade import cascade
+from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import InputError, SettingError
@@ -592,7 +592,7 @@ def test_recursive_weights_are_those_of_the_cascade(shape: tuple[int, ...]) -> N
     model = RecursiveDKRLS(sigmas=sigmas, ridge=1e-3)
     taught(model, grid(*axes), values.ravel(order="F"))
     levels = [Level(f"d{place}", Kernel(sigma=s), 1e-3) for place, s in enumerate(sigmas)]
-    whole = cascade.fit(values, axes, levels)
+    whole = fit_cascade(values, axes, levels)
     expected = whole.weights(range(len(shape)))
     np.testing.assert_allclose(model.weights, expected, atol=1e-8 * np.abs(expected).max())
     new = [rng.uniform(0, 12, 3) for _ in shape]

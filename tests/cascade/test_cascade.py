@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dkrls_cli.cascade.cascade import Cascade, fit
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import DkrlsError, InputError, SettingError
@@ -30,7 +31,7 @@ def fitted(
     values: np.ndarray, joint: float | None = None, sigma: float = 1.0, **options
 ) -> Cascade:
     ridge = 1e-2 if joint is None else 0.0
-    return fit(values, [X, D], levels(sigma, ridge), joint_ridge=joint, **options)
+    return fit_cascade(values, [X, D], levels(sigma, ridge), joint_ridge=joint, **options)
 
 
 # ---- at the nodes
@@ -57,7 +58,7 @@ def test_smooth_data_in_its_frame_passes_through_to_round_off(joint: float | Non
 def test_small_noise_passes_through_whatever_its_shape(shape: tuple[int, ...]) -> None:
     values = RNG.standard_normal(shape)
     names = [Level(f"d{axis}", Kernel(), 0.1) for axis in range(len(shape))]
-    model = fit(values, [np.arange(size) for size in shape], names)
+    model = fit_cascade(values, [np.arange(size) for size in shape], names)
     np.testing.assert_allclose(model.predict(), values, atol=1e-12)
 
 
@@ -85,7 +86,7 @@ def test_nodes_pass_through_on_every_turn_of_the_circle(first: float, turns: int
     """Also where adding a turn rounds the coordinate."""
     longitude = first + np.arange(0.0, 360.0, 20.0)
     values = RNG.standard_normal(18)
-    model = fit(values, [longitude], [Level("lon", Kernel(sigma=30.0, period=360.0), 0.5)])
+    model = fit_cascade(values, [longitude], [Level("lon", Kernel(sigma=30.0, period=360.0), 0.5)])
     np.testing.assert_allclose(model.predict([longitude + 360.0 * turns]), values, atol=1e-13)
 
 
@@ -134,7 +135,7 @@ def test_single_precision_costs_its_round_off(values: np.ndarray, joint: float |
 @pytest.mark.parametrize("values", [NOISE, SMOOTH], ids=["noise", "smooth"])
 def test_model_does_not_share_memory_with_its_input_or_answers(values: np.ndarray) -> None:
     data, x = values.copy(), X.copy()
-    model = fit(data, [x, D], levels(ridge=1e-3))
+    model = fit_cascade(data, [x, D], levels(ridge=1e-3))
     before = model.predict(NEW)
     data[:], x[:] = 0, 0
     model.predict()[:] = 0
@@ -195,7 +196,7 @@ LEVEL = Level("time", Kernel(sigma=2.0))
 
 
 def fit_1d(values=ONE, coordinates=ONE, level: Level = LEVEL, **options) -> Cascade:
-    return fit(values, [coordinates], [level], **options)
+    return fit_cascade(values, [coordinates], [level], **options)
 
 
 @pytest.mark.parametrize(
@@ -250,8 +251,8 @@ def test_unusable_coordinates_are_refused(
             lambda: fit_1d(level=Level("time", ridge=0.5), joint_ridge=1.0),
             "Level 'time' has ridge 0.5 beside a joint ridge",
         ),
-        (lambda: fit(NOISE, [X], levels()), "Values with 2 axes .* got 1 and 2"),
-        (lambda: fit(NOISE, [X, D], [LEVEL]), "Values with 2 axes .* got 2 and 1"),
+        (lambda: fit_cascade(NOISE, [X], levels()), "Values with 2 axes .* got 1 and 2"),
+        (lambda: fit_cascade(NOISE, [X, D], [LEVEL]), "Values with 2 axes .* got 2 and 1"),
     ],
 )
 def test_wrong_settings_are_refused(call: Callable[[], object], message: str) -> None:
@@ -294,8 +295,8 @@ def test_a_mean_is_taken_out_before_and_added_after(
 ) -> None:
     ridge = {"joint_ridge": 1e-3} if joint else {}
     chosen = levels(ridge=0.0 if joint else 1e-3)
-    about = fit(values + 280.0, [X, D], chosen, mean=280.0, **ridge)
-    plain = fit(values, [X, D], chosen, **ridge)
+    about = fit_cascade(values + 280.0, [X, D], chosen, mean=280.0, **ridge)
+    plain = fit_cascade(values, [X, D], chosen, **ridge)
     for smooth in (False, True):
         for queries in (None, NEW, [X, NEW[1]]):
             answers = about.predict(queries, smooth=smooth) - 280.0

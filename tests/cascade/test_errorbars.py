@@ -9,8 +9,8 @@ import xarray as xr
 from shell import ROOT, dkrls
 
 from dkrls_cli import fit as fit_model
-from dkrls_cli.cascade.cascade import fit
-from dkrls_cli.cascade.errorbars import Z90, calibrate, variance, variance_at_points, variances
+from dkrls_cli.cascade.errorbars import Z90, calibrate, variance_on_grid
+from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.model.metrics import coverage90
@@ -25,7 +25,7 @@ NEW = [np.array([0.7, X[3], 4.4]), np.array([0.1, 2.05, D[2], 4.9])]
 def fitted(joint):
     ridges = (0.0, 0.0) if joint else (1e-3, 1e-2)
     levels = [Level(n, k, r) for n, k, r in zip("xd", KERNELS, ridges, strict=True)]
-    return fit(VALUES, [X, D], levels, joint_ridge=1e-2 if joint else None)
+    return fit_cascade(VALUES, [X, D], levels, joint_ridge=1e-2 if joint else None)
 
 
 def covariance_left(kernel, ridge, query, nodes):
@@ -76,7 +76,7 @@ def test_levels_add_what_their_covariance_leaves_open():
         parts.append(np.where(np.isin(NEW[axis], nodes), 0.0, known.scales[axis] * part))
     asked = [(part > 0).astype(int) for part in parts]
     expected = np.add.outer(*parts) * known.factors[np.ix_(*asked)]
-    np.testing.assert_allclose(variance(model, known, NEW), expected, rtol=1e-8)
+    np.testing.assert_allclose(variance_on_grid(known, model, NEW), expected, rtol=1e-8)
 
 
 def test_a_joint_ridge_leaves_open_what_one_dense_system_does():
@@ -86,20 +86,20 @@ def test_a_joint_ridge_leaves_open_what_one_dense_system_does():
     inverse = np.linalg.inv(system + 1e-2 * np.eye(88))
     missed = inverse @ VALUES.ravel() / np.diag(inverse)
     own = (np.quantile(np.abs(missed) * np.sqrt(np.diag(inverse)), 0.9) / Z90) ** 2
-    assert known.scales == pytest.approx([own], rel=1e-8)
+    assert known.scale == pytest.approx(own, rel=1e-8)
     assert known.errors == pytest.approx([np.sqrt(np.mean(missed**2))], rel=1e-8)
     cross = np.kron(*(gram(k, q, c) for k, q, c in zip(KERNELS, NEW, (X, D), strict=True)))
     expected = own * (1 + 1e-2 - np.einsum("ij,jk,ik->i", cross, inverse, cross)).reshape(3, 4)
     expected[1, 2] = 0.0  # a training cell
-    np.testing.assert_allclose(variance(model, known, NEW), expected, rtol=1e-7)
+    np.testing.assert_allclose(variance_on_grid(known, model, NEW), expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize("joint", [False, True])
 def test_parts_of_a_grid_have_the_variance_of_the_whole(joint):
     model = fitted(joint)
     known = calibrate(model)
-    whole = variance(model, known, NEW)
-    parts = variances(model, known, NEW)
+    whole = variance_on_grid(known, model, NEW)
+    parts = known.variance_blocks(model, NEW)
     np.testing.assert_allclose(parts((slice(1, 3), slice(0, 2))), whole[1:3, :2], rtol=1e-12)
 
 
@@ -109,18 +109,18 @@ def test_points_have_the_variance_of_their_cells(joint, smooth):
     model = fitted(joint)
     known = calibrate(model)
     cells = [axis.ravel() for axis in np.meshgrid(*NEW, indexing="ij")]
-    on_grid = variance(model, known, NEW, smooth=smooth).ravel()
-    np.testing.assert_allclose(variance_at_points(model, known, cells, smooth=smooth), on_grid)
+    on_grid = variance_on_grid(known, model, NEW, smooth=smooth).ravel()
+    np.testing.assert_allclose(known.variance_at_points(model, cells, smooth=smooth), on_grid)
 
 
 @pytest.mark.parametrize("joint", [False, True])
 def test_training_cells_are_certain_and_nothing_is_negative(joint):
     model = fitted(joint)
     known = calibrate(model)
-    assert not variance(model, known, [X, D]).any()
+    assert not variance_on_grid(known, model, [X, D]).any()
     anywhere = [np.linspace(-20, 30, 101), np.linspace(-9, 20, 57)]
-    assert (variance(model, known, anywhere) >= 0).all()
-    assert np.isfinite(variance(model, known, anywhere)).all()
+    assert (variance_on_grid(known, model, anywhere) >= 0).all()
+    assert np.isfinite(variance_on_grid(known, model, anywhere)).all()
 
 
 def test_a_ninety_percent_band_holds_ninety_percent_of_what_the_model_draws():

@@ -13,7 +13,8 @@ import pytest
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.kernel_ridge import KernelRidge
 
-from dkrls_cli.cascade.cascade import Cascade, fit
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 
@@ -50,7 +51,7 @@ class Case:
         self.points = rng.uniform(-1, 13, (len(shape), 120))
 
     def fit(self) -> Cascade:
-        return fit(self.values, self.axes, self.levels, joint_ridge=self.joint)
+        return fit_cascade(self.values, self.axes, self.levels, joint_ridge=self.joint)
 
     def crosses(self, queries: Sequence[np.ndarray]) -> list[np.ndarray]:
         return [
@@ -166,7 +167,7 @@ def test_weights_of_every_level_are_those_of_algorithm_1(trained: list[int], rid
     for axis in trained:
         k = cross(levels[axis].kernel, case.axes[axis], case.axes[axis])
         expected = solve_along(expected, axis, shifted(k, ridge))  # (20), (21)
-    assert_close(fit(case.values, case.axes, levels).weights(trained), expected)
+    assert_close(fit_cascade(case.values, case.axes, levels).weights(trained), expected)
 
 
 @pytest.mark.parametrize("ridge", [1e-12, 1e-6, 1e-2])
@@ -180,7 +181,9 @@ def test_weights_of_a_singular_gram_matrix_are_carried_by_the_ridge(joint: float
     """Noise on a kernel of rank 8: most of it lies where only the ridge answers."""
     x = np.linspace(0, 1, 30)
     y = np.random.default_rng(0).standard_normal(30)
-    model = fit(y, [x], [Level("x", Kernel(sigma=2.0), 0.0 if joint else 1e-4)], joint_ridge=joint)
+    model = fit_cascade(
+        y, [x], [Level("x", Kernel(sigma=2.0), 0.0 if joint else 1e-4)], joint_ridge=joint
+    )
     gram = cross(Kernel(sigma=2.0), x, x)
     expected = np.linalg.solve(shifted(gram, 1e-4), y)
     assert np.linalg.matrix_rank(gram) < 12
@@ -285,7 +288,7 @@ def test_answers_hold_where_the_condition_is_beyond_float64(
 ) -> None:
     """Not for any sigma: far too long ones let the last digit of K itself into the answer."""
     axes, levels, values, new = smooth_case((14, 16), sigmas, ridge)
-    model = fit(values, axes, levels)
+    model = fit_cascade(values, axes, levels)
     with mpmath.workdps(80):
         left, right = map(exact_smoother, levels, new, axes)
         expected = as_doubles(left * mpmath.matrix(values.tolist()) * right.T)
@@ -304,7 +307,7 @@ def test_many_points_hold_where_the_condition_is_beyond_float64(ridge: float) ->
         through = left * mpmath.matrix(values.tolist())
         pairs = [through[n, :] * right[n, :].T for n in range(points.shape[1])]
         expected = np.array([float(pair[0]) for pair in pairs])
-    assert_close(fit(values, axes, levels).predict_points(points), expected, 1e-7)
+    assert_close(fit_cascade(values, axes, levels).predict_points(points), expected, 1e-7)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +324,7 @@ def test_directions_of_tiny_eigenvalues_are_not_missed(family: str, sigma: float
     x, y = np.sort(rng.uniform(0, 10, 54)), rng.standard_normal(54)
     query, kernel = rng.uniform(0.3, 9.7, 60), Kernel(family, sigma)
     weights = np.linalg.solve(shifted(cross(kernel, x, x), 1e-6), y)
-    model = fit(y, [x], [Level("x", kernel, 1e-6)])
+    model = fit_cascade(y, [x], [Level("x", kernel, 1e-6)])
     np.testing.assert_allclose(model.predict([query]), cross(kernel, query, x) @ weights, atol=3e-8)
 
 
@@ -333,7 +336,7 @@ def test_noise_is_carried_beyond_the_edges(count: int, step: float, joint: float
     outside, kernel = np.linspace(0.1, 4, 30), Kernel("gaussian", 1.0)
     query = np.concatenate([-outside, x[-1] + outside])
     weights = np.linalg.solve(shifted(cross(kernel, x, x), 1e-2), y)
-    model = fit(y, [x], [Level("x", kernel, 0.0 if joint else 1e-2)], joint_ridge=joint)
+    model = fit_cascade(y, [x], [Level("x", kernel, 0.0 if joint else 1e-2)], joint_ridge=joint)
     assert_close(model.predict([query]), cross(kernel, query, x) @ weights)
 
 
@@ -341,7 +344,7 @@ def test_noise_is_carried_beyond_the_edges(count: int, step: float, joint: float
 def test_joint_answers_hold_where_the_condition_is_beyond_float64(ridge: float) -> None:
     axes, levels, values, new = smooth_case((9, 8), (4.0, 5.0), 0.0)
     new = [query[:3] for query in new]
-    model = fit(values, axes, levels, joint_ridge=ridge)
+    model = fit_cascade(values, axes, levels, joint_ridge=ridge)
     with mpmath.workdps(60):
         grams = [exact_cross(lv.kernel, a, a) for lv, a in zip(levels, axes, strict=True)]
         crosses = [exact_cross(lv.kernel, q, a) for lv, q, a in zip(levels, new, axes, strict=True)]
@@ -358,7 +361,7 @@ def test_periodic_answers_hold_where_the_condition_is_beyond_float64() -> None:
     with mpmath.workdps(60):
         expected = as_doubles(exact_smoother(level, query, x) * mpmath.matrix(y.tolist()))[:, 0]
     assert np.linalg.matrix_rank(cross(level.kernel, x, x)) < 16
-    assert_close(fit(y, [x], [level]).predict([query]), expected, 1e-7)
+    assert_close(fit_cascade(y, [x], [level]).predict([query]), expected, 1e-7)
 
 
 @pytest.mark.parametrize("joint", [None, 0.0], ids=["level", "joint"])
@@ -367,6 +370,6 @@ def test_no_ridge_at_all_gives_the_smooth_field_back(sigma: float, joint: float 
     x, d = np.linspace(0, 6, 40), np.linspace(0, 5, 30)
     query = [np.linspace(0.05, 5.95, 33), np.linspace(0.05, 4.95, 28)]
     levels = [Level("x", Kernel(sigma=sigma)), Level("d", Kernel(sigma=sigma))]
-    model = fit(np.sin(x)[:, None] * np.cos(d), [x, d], levels, joint_ridge=joint)
+    model = fit_cascade(np.sin(x)[:, None] * np.cos(d), [x, d], levels, joint_ridge=joint)
     expected = np.sin(query[0])[:, None] * np.cos(query[1])
     np.testing.assert_allclose(model.predict(query), expected, atol=1e-6)

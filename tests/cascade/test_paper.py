@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from dkrls_cli.cascade.cascade import fit
+from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.model.metrics import scores
@@ -48,7 +48,7 @@ def median_max_error(
         ]
         train = [split.train for split in splits]
         asked = [split.held if split.held.size else split.train for split in splits]
-        model = fit(
+        model = fit_cascade(
             values[np.ix_(*train)], [a[t] for a, t in zip(axes, train, strict=True)], levels
         )
         answers = model.predict([a[h] for a, h in zip(axes, asked, strict=True)])

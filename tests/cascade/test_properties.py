@@ -8,7 +8,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from dkrls_cli.cascade.cascade import Cascade, fit
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel
 from dkrls_cli.cascade.level import Level
 
@@ -25,7 +26,7 @@ class Grid(NamedTuple):
 
     def fit(self, values: np.ndarray | None = None) -> Cascade:
         chosen = self.values if values is None else values
-        return fit(chosen, self.axes, self.levels, joint_ridge=self.joint)
+        return fit_cascade(chosen, self.axes, self.levels, joint_ridge=self.joint)
 
     def mixed(self) -> list[np.ndarray]:
         """New coordinates and nodes in one query."""
@@ -143,7 +144,7 @@ def test_a_level_passes_through_on_its_own(grid: Grid) -> None:
     assume(grid.values.ndim > 1)
     together = grid.fit().predict([None, *grid.new[1:]])
     for index, values in enumerate(grid.values):
-        alone = fit(values, grid.axes[1:], grid.levels[1:]).predict(grid.new[1:])
+        alone = fit_cascade(values, grid.axes[1:], grid.levels[1:]).predict(grid.new[1:])
         assert_same(together[index], alone)
 
 
@@ -164,7 +165,7 @@ def test_a_vanishing_ridge_interpolates(grid: Grid, ridge: float) -> None:
         for level in grid.levels
     ]
     joint = None if grid.joint is None else ridge
-    model = fit(grid.values, grid.axes, levels, joint_ridge=joint)
+    model = fit_cascade(grid.values, grid.axes, levels, joint_ridge=joint)
     assert_same(model.predict(smooth=True), grid.values, 4 * ridge + 1e-12)
 
 
@@ -187,8 +188,8 @@ RIDGES = st.just(0.0) | POSITIVE
 def assert_finite(x: list[float], query: list[float], kernel: Kernel, ridge: float) -> None:
     values = np.cos(np.arange(len(x)))
     for model in (
-        fit(values, [x], [Level("x", kernel, ridge)]),
-        fit(values, [x], [Level("x", kernel)], joint_ridge=ridge),
+        fit_cascade(values, [x], [Level("x", kernel, ridge)]),
+        fit_cascade(values, [x], [Level("x", kernel)], joint_ridge=ridge),
     ):
         for smooth in (False, True):
             assert np.isfinite(model.predict([query], smooth=smooth)).all()
@@ -209,7 +210,7 @@ def test_answers_on_a_line_are_finite(
 @pytest.mark.parametrize("reach", [1e-300, 1e300, 1.7e308])
 def test_many_points_far_and_near_are_finite(reach: float, family: str) -> None:
     x, points = np.arange(20.0), reach * np.linspace(-1, 1, 101)
-    model = fit(np.sin(x), [x], [Level("x", Kernel(family), 0.1)])
+    model = fit_cascade(np.sin(x), [x], [Level("x", Kernel(family), 0.1)])
     assert np.isfinite(model.predict_points([points])).all()
 
 
@@ -240,7 +241,7 @@ def test_one_sample_answers_by_hand(
     """y k(q, c) / (1 + ridge)."""
     assume(q != 2.0)
     level = Level("x", Kernel(family, sigma), 0.0 if joint else ridge)
-    model = fit([3.0], [[2.0]], [level], joint_ridge=ridge if joint else None)
+    model = fit_cascade([3.0], [[2.0]], [level], joint_ridge=ridge if joint else None)
     k = scalar_kernel(family, abs(q - 2.0) / sigma)
     assert model.predict([[q]])[0] == pytest.approx(3 * k / (1 + ridge), rel=1e-12)
 
@@ -254,7 +255,7 @@ def test_two_samples_answer_by_hand(
     """The inverse of [[1 + ridge, k], [k, 1 + ridge]] by Cramer's rule."""
     assume(min(abs(q), abs(q - 1.0)) > 1e-12)
     level = Level("x", Kernel(family, sigma), 0.0 if joint else ridge)
-    model = fit([3.0, -1.0], [[0.0, 1.0]], [level], joint_ridge=ridge if joint else None)
+    model = fit_cascade([3.0, -1.0], [[0.0, 1.0]], [level], joint_ridge=ridge if joint else None)
     k, diagonal = scalar_kernel(family, 1.0 / sigma), 1 + ridge
     determinant = diagonal**2 - k**2
     weights = [(3 * diagonal + k) / determinant, (-diagonal - 3 * k) / determinant]

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from dkrls_cli.bench import paper_3d, paper_3d_split
 from dkrls_cli.bench.speed import LONG_SIGMAS
-from dkrls_cli.cascade.cascade import fit
+from dkrls_cli.cascade.errorbars import variance_on_grid
+from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import decompose
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.gaps.bars import distance, variance, variance_at_points
+from dkrls_cli.gaps.bars import distance
 from dkrls_cli.gaps.pattern import empty_slices, pattern
 from dkrls_cli.gaps.preconditioner import lasting, lasting_axis
 from dkrls_cli.gaps.solve import complete, complete_in
@@ -48,7 +49,7 @@ def dense_answers(values, axes, kernels, ridge, queries, mean=0.0):
 
 def model_of(completed, axes, kernels, ridge, mean=0.0):
     levels = [Level(f"d{axis}", kernel) for axis, kernel in enumerate(kernels)]
-    return fit(completed.values, axes, levels, joint_ridge=ridge, mean=mean)
+    return fit_cascade(completed.values, axes, levels, joint_ridge=ridge, mean=mean)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "matern52", "matern32", "matern12"])
@@ -329,7 +330,7 @@ def barred(chosen):
 def test_error_bars_cover_nine_of_ten(barred):
     values, holed, _ = field()
     model, bars = barred
-    spread = np.sqrt(variance(model, bars, model.coordinates))
+    spread = np.sqrt(variance_on_grid(bars, model, model.coordinates))
     scattered = np.isnan(holed)
     scattered[3:8, 4:9] = False
     inside = np.abs(model.predict() - values)[scattered] <= 1.645 * spread[scattered]
@@ -339,11 +340,11 @@ def test_error_bars_cover_nine_of_ten(barred):
 def test_error_bars_are_zero_on_data_and_grow_into_holes(barred):
     _, holed, _ = field()
     model, bars = barred
-    spread = variance(model, bars, model.coordinates)
+    spread = variance_on_grid(bars, model, model.coordinates)
     assert (spread[np.isfinite(holed)] == 0).all()
     assert (spread[np.isnan(holed)] > 0).all()
     assert spread[5, 6].mean() > spread[3, 4].mean() > spread[np.isnan(holed)].min()
-    assert (variance(model, bars, model.coordinates, smooth=True) > 0).all()
+    assert (variance_on_grid(bars, model, model.coordinates, smooth=True) > 0).all()
 
 
 def test_error_bars_at_points_are_those_of_the_grid(barred):
@@ -351,8 +352,8 @@ def test_error_bars_at_points_are_those_of_the_grid(barred):
     queries = [np.array([0.0, 1.234, 7.0]), model.coordinates[1][[0, 6]], np.array([3.0, 4.4])]
     points = [axis.ravel() for axis in np.meshgrid(*queries, indexing="ij")]
     for smooth in (False, True):
-        on_grid = variance(model, bars, queries, smooth=smooth)
-        at_points = variance_at_points(model, bars, points, smooth=smooth)
+        on_grid = variance_on_grid(bars, model, queries, smooth=smooth)
+        at_points = bars.variance_at_points(model, points, smooth=smooth)
         np.testing.assert_allclose(at_points, on_grid.ravel(), rtol=1e-9, atol=1e-15)
 
 

@@ -104,7 +104,7 @@ def test_a_forecast_is_the_answer_of_the_model_there(
     kept = slice(-window, None) if window else slice(None)
     whole = fitted(values[:, kept], t[kept], **how)
     at = {"x": [0.3], "t": [t[-1] + 0.4]}
-    assert float(stream.kept().predict(**at)[0, 0]) == pytest.approx(
+    assert float(stream.final_model().predict(**at)[0, 0]) == pytest.approx(
         float(whole.predict(**at)[0, 0]), rel=1e-9
     )
     assert stream.slices == 28
@@ -141,7 +141,7 @@ def test_several_settings_follow_what_changes(scale: float) -> None:
     several = stream_of(values, t, 60, Plan(window=60, retune=True), mean=0.0)
     assert several.rmse < 0.9 * several.last_value_rmse
     assert several.rmse < own.rmse
-    assert several.kept().levels[1] != several.model.levels[1]
+    assert several.final_model().levels[1] != several.model.levels[1]
 
 
 def test_shares_do_not_depend_on_units() -> None:
@@ -192,7 +192,7 @@ def test_missing_cells_and_bounds_go_together(how: dict[str, Any], retune: bool)
         assert np.isfinite(expected.std).all()
     assert stream.model.axes[1].size == 12
     assert stream.rmse < 1.5 * stream.last_value_rmse
-    assert stream.kept().cascade.shape == (7, 12)
+    assert stream.final_model().cascade.shape == (7, 12)
 
 
 # --- rows to slices -----------------------------------------------------------------------------

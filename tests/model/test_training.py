@@ -55,7 +55,7 @@ def test_error_bars_are_open_in_gaps_and_closed_at_data(model):
     cells = [axis.ravel() for axis in np.meshgrid(AT["x"], AT["d"], indexing="ij")]
     points = model.std_points(x=cells[0], d=cells[1])
     np.testing.assert_allclose(points, wide.ravel(), rtol=1e-9)
-    parts = model.variances(model.queries(model.axes_at(AT)))
+    parts = model.bars.variance_blocks(model.cascade, model.queries(model.axes_at(AT)))
     np.testing.assert_allclose(parts((slice(1, 3), slice(0, 2))), wide[1:3, :2] ** 2, rtol=1e-9)
 
 

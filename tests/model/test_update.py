@@ -19,6 +19,7 @@ from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.slices import fill_slices
 from dkrls_cli.model.fit import retuned
+from dkrls_cli.model.update import thin, update_model
 
 X, Y, T = np.linspace(0, 1, 9), np.array([0.0, 0.1, 0.3, 0.7, 1.1]), np.arange(24.0)
 LEVELS = [
@@ -153,7 +154,7 @@ def test_older_models_stay_as_they_were():
 def test_a_known_coordinate_is_refused_or_replaced():
     array = grid_of(field())
     model = fitted(array)
-    with pytest.raises(InputError, match=r"3\.0 of 't' is in the model already.*--replace"):
+    with pytest.raises(InputError, match=r"3\.0 of 't' is in the model already.*replace"):
         model.update(array.isel(t=[3]))
     changed = array.copy(deep=True)
     changed[..., 3] += 1
@@ -287,7 +288,7 @@ def test_filled_slices_are_the_mean_given_what_is_observed():
     whole = np.setdiff1d(np.arange(T.size), gaps)
     slices = values[..., gaps].copy()
     slices[rng.random(slices.shape) < 0.3] = np.nan
-    done = fill_slices(Growing(trained, 2).taken(whole), T[gaps], slices)
+    done = fill_slices(Growing(trained, 2).take(whole), T[gaps], slices)
     kernel, ridge = LEVELS[2].kernel, LEVELS[2].ridge
     past = gram(kernel, T[whole], T[whole]) + ridge * np.eye(whole.size)
     across = gram(kernel, T[gaps], T[whole])
@@ -409,11 +410,11 @@ def test_thinning_keeps_what_spans_the_history():
 def test_what_thinning_costs_is_measured():
     array = grid_of(field())
     model = fitted(array)
-    fewer = model.thinned(23)
+    fewer = thin(model, 23)
     (gone,) = set(T) - set(fewer.axes[2].numbers)
     missed = fewer.predict(t=[gone]).values - array.sel(t=[gone]).values
     assert fewer.origin["thinned"]["rmse"] == pytest.approx(np.sqrt(np.mean(missed**2)))
-    assert model.thinned(24) is model
+    assert thin(model, 24) is model
 
 
 @pytest.mark.parametrize("how", [{}, JOINT], ids=["level", "joint"])
@@ -464,9 +465,9 @@ def test_retuning_fills_anew():
 def test_surprise_tells_a_drift_from_more_of_the_same():
     array = grid_of(field())
     model = fitted(array.isel(t=slice(0, 20)))
-    assert not model.surprise(array.isel(t=slice(20, None))).drifts
-    assert model.surprise(array.isel(t=slice(20, None)) + 5).drifts
-    assert model.surprise(array.isel(t=[0])).cells == 0
+    assert not update_model(model, array.isel(t=slice(20, None))).surprise.drifts
+    assert update_model(model, array.isel(t=slice(20, None)) + 5).surprise.drifts
+    assert update_model(model, array.isel(t=[0]), replace=True).surprise.cells == 0
 
 
 def test_windows_and_ranks_are_checked():
@@ -524,8 +525,8 @@ def test_long_levels_keep_their_rows(tmp_path):
     assert np.array_equal(again.cascade.spectra[2].vectors.T[:20, :20], rows)
     assert_equal_models(again, fitted(array))
     assert_equal_models(
-        again.update(array.isel(t=[3]), replace=True, window=15).thinned(12),
-        (fitted(array.isel(t=slice(9, None))).thinned(12)),
+        thin(again.update(array.isel(t=[3]), replace=True, window=15), 12),
+        thin(fitted(array.isel(t=slice(9, None))), 12),
     )
     smooth = [*LEVELS[:2], Level("t", Kernel("gaussian", 5.0), 1e-12)]
     assert not fitted(array, levels=smooth).cascade.spectra[2].triangular

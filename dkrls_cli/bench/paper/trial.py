@@ -20,7 +20,7 @@ from dkrls_cli.bench import memory
 from dkrls_cli.bench.field import FIELD, Contender
 from dkrls_cli.bench.paper.dataset import Dataset, Places, Task
 from dkrls_cli.bench.paper.entries import AUTO, DKRLS, RECURSIVE, Entry
-from dkrls_cli.cascade import cascade
+from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.model import fit as fitting
@@ -139,7 +139,7 @@ def _dkrls(entry: Entry, task: Task) -> Callable[[], Answering]:
     ]
 
     def fit() -> Answering:
-        trained = cascade.fit(task.values - mean, task.coordinates, levels)
+        trained = fit_cascade(task.values - mean, task.coordinates, levels)
         return lambda: trained.predict(task.queries) + mean
 
     return fit
