@@ -25,7 +25,7 @@ DOORS = {  # library: folders or modules that may import it
     "rich": {"cli"},
     "threadpoolctl": {"threads", "bench"},
     "matplotlib": {"bench/plots"},
-    "scipy": {"baselines", "bench"},
+    "scipy": {"cascade/spectrum", "baselines", "bench"},
     "sklearn": {"bench/field", "bench/speed", "bench/rivals"},
     "torch": {"bench/field"},
     "gpytorch": {"bench/field"},

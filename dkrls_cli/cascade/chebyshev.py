@@ -1,4 +1,4 @@
-"""Smooth functions of one coordinate as Chebyshev series: resolved once, evaluated often."""
+"""Smooth functions of one coordinate as Chebyshev series: computed once, evaluated often."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ class Series:
     half: float
 
     def __call__(self, coordinates: Array) -> Array:
-        """Values (n, size) at coordinates (n,) of the interval."""
+        """Return the values (n, size) at coordinates (n,) of the interval."""
         from numpy.polynomial.chebyshev import chebvander
 
         scaled = (coordinates - self.low) / self.half - 1.0
         return np.asarray(chebvander(scaled, len(self.terms) - 1) @ self.terms)
 
     def __matmul__(self, matrix: Array) -> Series:
-        """The function followed by a matrix."""
+        """Return the series of the function times a matrix."""
         return Series(self.terms @ matrix, self.low, self.half)
 
 
 def resolve(
     function: Callable[[Array], Array], low: float, high: float, limit: int
 ) -> Series | None:
-    """The series of a function (n,) -> (n, size) on [low, high], if it has less than `limit` terms.
+    """Return the series of a function (n,) -> (n, size) on [low, high], or None.
 
-    It is taken when its last terms have fallen to round-off of the largest: the values of the
-    function carry the same round-off. None for a function with kinks, or with more detail than
-    `limit` terms can hold.
+    The series is accepted when its last terms have fallen to round-off of the largest: the values
+    of the function carry the same round-off. None for a function with kinks, or with more detail
+    than `limit` terms can hold.
     """
     count, half = 16, 0.5 * (float(high) - float(low))
     while count < limit and 0 < half < math.inf:

@@ -12,8 +12,8 @@ from dkrls_cli.arrays import Array
 from dkrls_cli.circle import wrap
 from dkrls_cli.errors import SettingError
 
+# Length scale of the part that repeats, in cycles: a wave and its first overtones.
 _CYCLE_SIGMA = 0.25
-"""Length scale of what repeats, in cycles: a wave and its first overtones."""
 
 # Beyond this many length scales every kernel is zero in float64; the cap keeps inf * 0 away.
 _FAR = 1e3
@@ -77,11 +77,22 @@ class Kernel:
         are chords, (period / pi) |sin(pi (z - z') / period)|, so every family stays positive
         definite and, for a short sigma, is the kernel on the line.
     constant
-        Variance of a constant that is added, in units of the family's own: with it answers far
-        from data fall back to the mean along this dimension, without it to that of the grid.
+        Variance of an added constant, in units of the family's own variance: with it answers far
+        from data fall back to the mean along this dimension, without it to the mean of the grid.
     cycle, swing
         Length of a cycle that the data repeats along the line (a year, a day), and variance of
         the smooth part that repeats. None: there is no such part.
+
+    Raises
+    ------
+    SettingError
+        If the family is unknown, or sigma or period is not a finite number above 0.
+
+    Examples
+    --------
+    >>> kernel = Kernel("matern32", sigma=2.0)
+    >>> gram(kernel, np.array([0.0]), np.array([0.0, 2.0])).round(3)
+    array([[1.   , 0.483]])
     """
 
     family: str = "gaussian"
@@ -94,7 +105,7 @@ class Kernel:
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
             raise SettingError(
-                f"Unknown kernel '{self.family}'. Choose one of {', '.join(FAMILIES)}."
+                f"Unknown kernel '{self.family}'. Choose from: {', '.join(FAMILIES)}."
             )
         if not (math.isfinite(self.sigma) and self.sigma > 0):
             raise SettingError(f"Invalid sigma {self.sigma}. It must be a finite number above 0.")
@@ -108,7 +119,7 @@ class Kernel:
 
 
 def gram(kernel: Kernel, a: Array, b: Array) -> Array:
-    """Kernel between all pairs of coordinates, (len(a), len(b))."""
+    """Return the kernel between all pairs of coordinates, (len(a), len(b))."""
     with np.errstate(over="ignore", under="ignore"):
         if kernel.period is not None:
             scaled = _chords(
@@ -126,10 +137,10 @@ def gram(kernel: Kernel, a: Array, b: Array) -> Array:
 
 
 def _differences(a: Array, b: Array, sigma: float) -> Array:
-    """Distances on a line in length scales.
+    """Return signed distances on a line, in length scales.
 
     Coordinates are counted from the middle of b and in length scales before they are paired, which
-    moves each by a rounding at most and saves a pass over the matrix.
+    changes each by a rounding error at most and saves a pass over the matrix.
     """
     middle = np.sort(b)[b.size // 2]
     scaled_a, scaled_b = (a - middle) / sigma, (b - middle) / sigma
@@ -139,7 +150,7 @@ def _differences(a: Array, b: Array, sigma: float) -> Array:
 
 
 def _chords(a: Array, b: Array, period: float, sigma: float) -> Array:
-    """Distances through a circle in length scales."""
+    """Return signed distances through a circle (chords), in length scales."""
     chords = np.sin(math.pi * np.subtract.outer(a / period, b / period))
     chords *= period / math.pi
     chords /= sigma

@@ -1,4 +1,4 @@
-"""Levels: one dimension's place in the hierarchy, with its kernel and ridge."""
+"""Levels: one dimension's place in the hierarchy, and checks of levels against data."""
 
 from __future__ import annotations
 
@@ -19,8 +19,21 @@ class Level:
     """One dimension of the grid as the model sees it.
 
     Level 0 of a hierarchy is the paper's Initial Modeling, the others its Hierarchic Weight
-    Modeling. The ridge is added to the diagonal of the level's Gram matrix; with a joint ridge
-    it stays 0.
+    Modeling.
+
+    Parameters
+    ----------
+    name
+        Name of the dimension.
+    kernel
+        Kernel along the dimension.
+    ridge
+        Number added to the diagonal of the level's Gram matrix; with a joint ridge it stays 0.
+
+    Raises
+    ------
+    SettingError
+        If the ridge is not a finite number, 0 or above.
 
     Examples
     --------
@@ -43,7 +56,7 @@ class Level:
 def checked_coordinates(
     coordinates: Sequence[ArrayLike], levels: Sequence[Level], shape: tuple[int, ...]
 ) -> tuple[Array, ...]:
-    """One read-only vector of distinct coordinates per axis of the data."""
+    """Return one read-only vector per axis of the data, or raise if they do not fit the data."""
     if not len(coordinates) == len(levels) == len(shape):
         raise SettingError(
             f"Values with {len(shape)} axes need as many coordinates and levels, "
@@ -63,7 +76,7 @@ def checked_coordinates(
 
 
 def check_axis(axis: Array, level: Level) -> None:
-    """Refuse coordinates of which two are the same place."""
+    """Raise InputError if two coordinates are the same place."""
     same = repeated(axis, level.kernel.period)
     if same:
         one, other = same
@@ -75,7 +88,7 @@ def check_axis(axis: Array, level: Level) -> None:
 
 
 def check_ridges(levels: Sequence[Level], joint_ridge: float | None) -> None:
-    """Refuse a joint ridge that is none, or that stands beside a ridge of a level."""
+    """Raise SettingError if a joint ridge is no ridge, or stands beside the ridge of a level."""
     if joint_ridge is None:
         return
     if not (math.isfinite(joint_ridge) and joint_ridge >= 0):

@@ -1,4 +1,8 @@
-"""The spectrum of a Gram matrix and what of it float64 can use. Plain arrays only."""
+"""The spectrum of a Gram matrix: the algebra of K + ridge, and the directions float64 can use.
+
+With K = V diag(w) V', everything that a level contributes is a product with
+(K + ridge)^-1 = V diag(1 / (w + ridge)) V'. That algebra stands here once.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,26 @@ import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.threads import one_blas_thread
 
+# Up to this size one thread factorises fastest, and is not slowed down by other processes.
 _SMALL = 1024
-"""Up to this size one thread factorises fastest, and does not suffer from other processes."""
 
-_TRIANGLE = 128
-"""Up to this size a triangular matrix is inverted like any other."""
+# Coordinates above which a level is long: Cholesky is then far cheaper than all eigenvectors.
+_LONG = 2000
 
+# Smallest ridge, as a share of the kernel's variance, with which Cholesky keeps enough digits.
+_LEAST_RIDGE = 1e-7
+
+# Relative error of a symmetric eigensolver.
 ROUND_OFF = 4 * float(np.finfo(np.float64).eps)
 
 
@@ -34,9 +44,9 @@ class Spectrum:
     values
         w, descending, none below 0 (rank,).
     triangular
-        Of a long level: V is J', the inverse of the Cholesky factor of K + ridge, and w + ridge
-        is 1. Then V diag(1 / (w + ridge)) V' is (K + ridge)^-1 all the same, which is all that
-        answers are made from, and a further coordinate is a further column.
+        True for a long level: V is J', with J the inverse of the Cholesky factor of K + ridge, and
+        w + ridge is 1. Then V diag(1 / (w + ridge)) V' is (K + ridge)^-1 as well, which is all that
+        answers need, and a further coordinate is a further column.
     """
 
     vectors: Array
@@ -49,14 +59,14 @@ class Spectrum:
         return self.values.size
 
     def solvable(self, ridge: float) -> Spectrum:
-        """Without the directions in which w + ridge is round-off: at most 4 eps times the largest.
+        """Drop the directions in which w + ridge is round-off: at most 4 eps times the largest.
 
         A symmetric eigensolver errs by about eps times the norm, so there 1 / (w + ridge) would be
         noise. With a ridge above that every direction stays: even one with a tiny w carries an
         answer, as much as sqrt(w) / (w + ridge), and w need not be known better than the ridge.
         """
         live = self.values + ridge > ROUND_OFF * self.values[0]
-        return self._first(int(np.count_nonzero(live)))
+        return self.first(int(np.count_nonzero(live)))
 
     def solve(self, ridge: float, right: Array) -> Array:
         """Return diag(1 / (w + ridge)) V' right, the solution in the eigenbasis (rank, n)."""
@@ -75,63 +85,43 @@ class Spectrum:
         return np.asarray(rows**2 @ (1.0 / (self.values + ridge)))
 
     def expressible(self) -> Spectrum:
-        """Only the directions in which w itself is above round-off."""
+        """Drop the directions in which w itself is round-off."""
         return self.solvable(0.0)
 
-    def _first(self, rank: int) -> Spectrum:
+    def first(self, rank: int) -> Spectrum:
+        """Return the spectrum with its first directions only."""
         if rank == self.rank:
             return self
         return Spectrum(np.ascontiguousarray(self.vectors[:, :rank]), self.values[:rank])
 
 
 def decompose(gram: Array) -> Spectrum:
-    """All directions of a Gram matrix (m, m)."""
+    """Return all directions of a Gram matrix (m, m)."""
     with one_blas_thread() if len(gram) <= _SMALL else nullcontext():
         values, vectors = np.linalg.eigh(gram)
     return Spectrum(np.ascontiguousarray(vectors[:, ::-1]), np.maximum(values[::-1], 0.0))
 
 
-def triangle(gram: Array, ridge: float) -> Spectrum:
-    """A Gram matrix and its ridge (m, m) by way of Cholesky: faster than all directions."""
-    lower = np.asarray(np.linalg.cholesky(gram + ridge * np.eye(len(gram))), np.float64)
-    return _triangle(_inverse(lower), ridge)
+def factor(gram: Array, ridge: float) -> Spectrum:
+    """Return the triangular spectrum of K + ridge (m, m), by Cholesky: faster than eigenvectors."""
+    lower = np.linalg.cholesky(gram + ridge * np.eye(len(gram)))
+    return _triangular(_invert_lower(lower), ridge)
 
 
-def widened(known: Spectrum, across: Array, gram: Array, ridge: float) -> Spectrum:
-    """A triangular spectrum with more coordinates: Gram matrices to the old (m, k) and among them.
+def extend(known: Spectrum, across: Array, gram: Array, ridge: float) -> Spectrum:
+    """Return a triangular spectrum with k more coordinates: the old rows of J stay, as in KRLS.
 
-    A row of J for each, as in KRLS: the old ones stay.
+    `across` is the Gram matrix between old and new coordinates (m, k), `gram` among the new (k, k).
     """
     old = known.vectors.T
     beside = (old @ across).T
     left = gram + ridge * np.eye(len(gram)) - beside @ beside.T
-    new = _inverse(np.asarray(np.linalg.cholesky(left), np.float64))
+    new = _invert_lower(np.linalg.cholesky(left))
     size = len(old)
     rows = np.zeros((size + len(new), size + len(new)))
     rows[:size, :size], rows[size:, size:] = old, new
     rows[size:, :size] = -new @ (beside @ old)
-    return _triangle(rows, ridge)
-
-
-def _triangle(rows: Array, ridge: float) -> Spectrum:
-    return Spectrum(rows.T, np.full(len(rows), 1.0 - ridge), triangular=True)
-
-
-def _inverse(lower: Array) -> Array:
-    """The inverse of a lower triangular matrix, halves of it by matrix products."""
-    size = len(lower)
-    if size <= _TRIANGLE:
-        return np.asarray(np.tril(np.linalg.inv(lower)), np.float64)
-    half = size // 2
-    first, last = _inverse(lower[:half, :half]), _inverse(lower[half:, half:])
-    result = np.zeros(lower.shape)
-    result[:half, :half], result[half:, half:] = first, last
-    result[half:, :half] = -last @ (lower[half:, :half] @ first)
-    return result
-
-
-_LONG, _LEAST_RIDGE = 2000, 1e-7
-"""Coordinates of a long level, and what ridge (beside its kernel) it needs for Cholesky."""
+    return _triangular(rows, ridge)
 
 
 def spectra_of(
@@ -140,27 +130,48 @@ def spectra_of(
     joint_ridge: float | None,
     known: Sequence[Spectrum | None],
 ) -> tuple[Spectrum, ...]:
-    """The directions of every level that its ridge (its share of the joint one) can solve for."""
+    """Return the directions of every level that its ridge can solve for.
+
+    Under a joint ridge that is the level's share of it. Spectra that are `known` are not computed
+    again.
+    """
     if joint_ridge is None:
         return tuple(_solvable(*each) for each in zip(axes, levels, known, strict=True))
     whole = [
-        factor or decompose(gram(level.kernel, axis, axis))
-        for level, axis, factor in zip(levels, axes, known, strict=True)
+        spectrum or decompose(gram(level.kernel, axis, axis))
+        for level, axis, spectrum in zip(levels, axes, known, strict=True)
     ]
     largest = math.prod(spectrum.values[0] for spectrum in whole)
     return tuple(s.solvable(joint_ridge * float(s.values[0]) / largest) for s in whole)
 
 
 def _solvable(axis: Array, level: Level, known: Spectrum | None) -> Spectrum:
-    """The spectrum of a level with its own ridge; a known one may lack the last coordinates."""
+    """Return the spectrum of a level with its own ridge.
+
+    A known triangular spectrum may lack the last coordinates: it is extended by them.
+    """
     size = 0 if known is None else len(known.vectors)
-    if known is not None and size == axis.size:
-        return known if known.triangular else known.solvable(level.ridge)
     if known is not None and known.triangular:
         old, new = axis[:size], axis[size:]
+        if new.size == 0:
+            return known
         across, among = gram(level.kernel, old, new), gram(level.kernel, new, new)
-        return widened(known, across, among, level.ridge)
+        return extend(known, across, among, level.ridge)
+    if known is not None and size == axis.size:
+        return known.solvable(level.ridge)
     gramian = gram(level.kernel, axis, axis)
     if axis.size > _LONG and level.ridge > _LEAST_RIDGE * level.kernel.variance:
-        return triangle(gramian, level.ridge)
+        return factor(gramian, level.ridge)
     return decompose(gramian).solvable(level.ridge)
+
+
+def _triangular(rows: Array, ridge: float) -> Spectrum:
+    """Return the spectrum of which J' are the vectors and 1 is w + ridge."""
+    return Spectrum(rows.T, np.full(len(rows), 1.0 - ridge), triangular=True)
+
+
+def _invert_lower(lower: NDArray[Any]) -> Array:
+    """Return the inverse of a lower triangular matrix."""
+    from scipy.linalg.lapack import dtrtri
+
+    return np.asarray(dtrtri(lower.T)[0].T, np.float64)

@@ -1,6 +1,6 @@
-"""Tensors: products along their axes, contraction at points, and what their fibres span.
+"""Tensors: products along their axes, contraction at points, and bases of their fibres.
 
-Plain arrays only.
+A *fibre* of a tensor is the vector along one axis at fixed indices of all others.
 """
 
 from __future__ import annotations
@@ -15,12 +15,21 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array, Indices, Slices, Tensor
 from dkrls_cli.threads import one_blas_thread
 
+# What to do along one axis: apply a matrix (2-D), take indices (1-D), or nothing.
 Operator = NDArray[Any] | None
-"""Along one axis: a matrix to apply (2-D), indices to take (1-D), or nothing to do."""
+
+# Numbers per block of points in `contract`: half a megabyte, which stays in the cache.
+_BLOCK_NUMBERS = 2**16
+
+# Singular values below this share of the largest are round-off of the data.
+_DATA_ROUND_OFF = 1e-14
 
 
 def blocks(shape: Sequence[int], cells: int) -> Iterator[Slices]:
-    """Parts of a grid in C order, of about so many cells each: some of an axis, all after it."""
+    """Yield the blocks of a grid in C order, each of at most `cells` cells (or one).
+
+    A block is a part of one axis, whole along the axes after it, and one index of those before.
+    """
     if math.prod(shape) == 0:
         return
     inner = len(shape)
@@ -38,7 +47,7 @@ def blocks(shape: Sequence[int], cells: int) -> Iterator[Slices]:
 
 
 def along(tensor: Tensor, axis: int, matrix: Array) -> Array:
-    """The matrix (p, m) applied to every fibre of the tensor along one axis of length m."""
+    """Return the tensor with a matrix (p, m) applied to every fibre along an axis of length m."""
     before, m, after = _fold(tensor.shape, axis)
     fibres = tensor.reshape(before, m, after)
     if after < 8:  # too narrow for one product per leading index: one product for all of them
@@ -49,7 +58,7 @@ def along(tensor: Tensor, axis: int, matrix: Array) -> Array:
 
 
 def apply(tensor: Tensor, operators: Sequence[Operator]) -> Array:
-    """One operator along each axis, those that shrink it most first; always a new array."""
+    """Apply one operator along each axis, those that shrink it most first; return a new array."""
     result = tensor
     active = {
         axis: operator
@@ -70,20 +79,20 @@ def contract(
     looked_up: Mapping[int, Indices],
     widest: int,
 ) -> Array:
-    """The tensor contracted, at each of `count` points, with one row per axis.
+    """Return the tensor contracted, at each of `count` points, with one row per axis.
 
-    `looked_up` holds the axes that need no row but an index per point; they go first, as one
-    gather. For any other axis `rows` makes the rows (points, size) of a part of the points.
-    Without an axis to look up, the longest goes first, as one matrix product for a block of
-    points. What is left per point is small, and blocks of points keep it in the cache: `widest`
-    is the longest row that is made on the way.
+    Axes in `looked_up` need no row but an index per point; they go first, as one gather. For any
+    other axis `rows(axis, part)` returns the rows (points, size) of some of the points. Without an
+    axis to look up, the longest goes first, as one matrix product for a block of points. The rest
+    per point is small, and blocks of points keep it in the cache: `widest` is the length of the
+    longest row on the way.
     """
     first = list(looked_up) or [int(np.argmax(tensor.shape))]
     others = [axis for axis in range(tensor.ndim) if axis not in first]
     sizes = [tensor.shape[axis] for axis in first]
     unfolded = tensor.transpose(*first, *others).reshape(math.prod(sizes), -1)
     places = np.ravel_multi_index(list(looked_up.values()), sizes) if looked_up else None
-    block = max(128, 2**16 // max(unfolded.shape[1], widest))
+    block = max(128, _BLOCK_NUMBERS // max(unfolded.shape[1], widest))
     answers = np.empty(count)
     for start in range(0, count, block):
         part = slice(start, start + block)
@@ -96,12 +105,12 @@ def contract(
 
 
 def span(tensor: Tensor, axis: int) -> Array | None:
-    """Orthonormal basis (m, r) of all fibres along an axis, if they span under a quarter of it.
+    """Return an orthonormal basis (m, r) of all fibres along an axis, if r is below m / 4.
 
-    None when they span more: the data has detail in more directions than is worth a change of
-    basis. A few fibres tell most often. If they leave it open, all fibres are seen, through
-    randomly weighted sums of them (fixed seed), which span what the fibres span as long as there
-    are more sums than directions. Directions below 1e-14 of the largest are round-off of the data.
+    Return None when they span more: the data has detail in more directions than is worth a change
+    of basis. A few fibres decide most often. If they do not, all fibres are seen through randomly
+    weighted sums of them (fixed seed), which span the same as long as there are more sums than
+    directions. Directions below 1e-14 of the largest are round-off of the data.
     """
     before, m, after = _fold(tensor.shape, axis)
     widest = m // 4
@@ -124,7 +133,7 @@ def span(tensor: Tensor, axis: int) -> Array | None:
 
 
 def _sums(fibres: Tensor, width: int) -> Array:
-    """Randomly weighted sums (m, width) of all fibres (before, m, after)."""
+    """Return randomly weighted sums (m, width) of all fibres (before, m, after)."""
     rng = np.random.default_rng(0)
     before, _, after = fibres.shape
     rows, columns = rng.random((before, width)) - 0.5, rng.random((after, width)) - 0.5
@@ -134,19 +143,19 @@ def _sums(fibres: Tensor, width: int) -> Array:
 
 
 def _range(matrix: Tensor) -> Array:
-    """Orthonormal basis of the columns, directions of round-off left out; one at least."""
+    """Return an orthonormal basis of the columns without round-off; at least one direction."""
     with one_blas_thread():
         vectors, sizes, _ = np.linalg.svd(matrix.astype(np.float64), full_matrices=False)
     return np.ascontiguousarray(vectors[:, : _rank(sizes)])
 
 
 def _rank(sizes: Array) -> int:
-    """How many singular values are above round-off of the data; one at least."""
-    return max(1, int(np.count_nonzero(sizes > 1e-14 * sizes[0])))
+    """Return how many singular values are above round-off of the data; at least 1."""
+    return max(1, int(np.count_nonzero(sizes > _DATA_ROUND_OFF * sizes[0])))
 
 
 def _fold(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
-    """Sizes before, along and after an axis."""
+    """Return the sizes before, along and after an axis."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 

@@ -1,4 +1,4 @@
-"""The model as users hold it: a cascade with the names, units and origin of its data."""
+"""The model that users hold: a cascade with the names, units and origin of its data."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from dkrls_cli.model.record import (
     bars_from,
     bars_record,
     cascade_from,
+    cascade_record,
     filled_from,
     from_json,
-    record,
     to_json,
 )
 
@@ -47,21 +47,20 @@ class Model:
     cascade
         The numbers: levels, spectra and the data in its frames, axes in the order of the data.
     axes
-        What the coordinates mean.
+        The meaning of the coordinates, in the order of the data.
     hierarchy
         Names of the dimensions from level 0 to the last level.
-    name, attrs, style
-        Of the variable, and how its file keeps it.
     known_bars
-        What error bars are made from: see :mod:`dkrls_cli.cascade.errorbars`, and
-        :mod:`dkrls_cli.gaps.bars` for models of grids with missing cells. None: they are calibrated
-        when first asked for.
+        The error bars: see :mod:`dkrls_cli.cascade.errorbars`, and :mod:`dkrls_cli.gaps.bars` for
+        grids with missing cells. None: they are calibrated when first asked for.
+    name, attrs, style
+        Name and attributes of the variable, and how its file stores it.
     origin
         Where the model comes from: inputs, options, versions.
     filled
-        Cells that were missing in slices that came later, under a ridge per level; or None.
-    shelf
-        What the slices stand on in a model that grows, see :mod:`dkrls_cli.cascade.growing`.
+        Cells that were missing in slices added later, under a ridge per level; or None.
+    store
+        Storage of the slices of a model that grows, see :mod:`dkrls_cli.cascade.growing`.
     """
 
     cascade: Cascade
@@ -123,7 +122,7 @@ class Model:
 
     @property
     def grows(self) -> int:
-        """Place among the dimensions of the one that grows: that of the last level."""
+        """Index of the dimension that grows: that of the last level."""
         return self.dims.index(self.hierarchy[-1])
 
     @property
@@ -143,10 +142,26 @@ class Model:
         return tuple(self.cascade.levels[self.dims.index(name)] for name in self.hierarchy)
 
     def predict(self, *, smooth: bool = False, **at: Any) -> xr.DataArray:
-        """Answers on the product grid of the coordinates given; other dimensions keep theirs.
+        """Return the answers on the product grid of the given coordinates.
 
-        A scalar coordinate drops its dimension. `smooth` asks the model at training coordinates
-        as well, see :mod:`dkrls_cli.cascade.cascade`.
+        Parameters
+        ----------
+        smooth
+            Ask the model at training coordinates as well, where it otherwise returns the data: see
+            :mod:`dkrls_cli.cascade.cascade`.
+        **at
+            Coordinates by dimension: numbers, dates or labels as in the data. A dimension that is
+            not named keeps its training coordinates; a scalar drops its dimension.
+
+        Returns
+        -------
+        xarray.DataArray
+            The answers, with coordinates and attributes of the data.
+
+        Raises
+        ------
+        SettingError
+            If the model has no such dimension, or a coordinate cannot be read.
 
         Examples
         --------
@@ -163,7 +178,7 @@ class Model:
         return answers.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
 
     def std(self, *, smooth: bool = False, **at: Any) -> xr.DataArray:
-        """Standard errors of the answers of :meth:`predict`; 0 where all is passed through."""
+        """Return the standard errors of :meth:`predict`; 0 where the answer is the data itself."""
         axes = self.axes_at(at)
         spread = self.variance(self.queries(axes), smooth=smooth)
         name, attrs = self.std_variable()
@@ -171,15 +186,15 @@ class Model:
         return errors.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
 
     def std_variable(self) -> tuple[str, dict[str, Any]]:
-        """Name and attributes of the standard error, after the CF conventions."""
+        """Return name and attributes of the standard error, after the CF conventions."""
         return std_variable(self.name, self.attrs)
 
     def predict_points(self, *, smooth: bool = False, **at: Any) -> Array:
-        """Answers at scattered points: equally long coordinates for every dimension."""
+        """Return the answers at scattered points: equally long coordinates for every dimension."""
         return self.cascade.predict_points(self._points(at), smooth=smooth)
 
     def std_points(self, *, smooth: bool = False, **at: Any) -> Array:
-        """Standard errors of the answers of :meth:`predict_points`."""
+        """Return the standard errors of :meth:`predict_points`."""
         return self.std_at(self._points(at), smooth=smooth)
 
     def variance(self, queries: Sequence[Array], *, smooth: bool = False) -> Array:
@@ -228,7 +243,7 @@ class Model:
         ]
 
     def weights(self, depth: int) -> xr.DataArray:
-        """The paper's weights after levels 0 to `depth` - 1 were trained (1: Initial Modeling)."""
+        """Return the paper's weights after levels 0 to `depth` - 1 (1: Initial Modeling)."""
         if not 1 <= depth <= len(self.hierarchy):
             raise SettingError(f"Invalid depth {depth}. It must be 1 to {len(self.hierarchy)}.")
         solved = [self.dims.index(name) for name in self.hierarchy[:depth]]
@@ -237,7 +252,7 @@ class Model:
         return to_data_array(values, self.axes, f"weights_{depth}", {"long_name": label})
 
     def axes_at(self, at: Mapping[str, Any]) -> list[Axis]:
-        """The axes at the coordinates given; a dimension that is not named keeps its own."""
+        """Return the axes at the given coordinates; a dimension that is not named keeps its own."""
         unknown = [dim for dim in at if dim not in self.dims]
         if unknown:
             raise SettingError(
@@ -246,7 +261,7 @@ class Model:
         return [axis.at(at[axis.name]) if axis.name in at else axis for axis in self.axes]
 
     def queries(self, axes: Sequence[Axis]) -> list[Array]:
-        """What to ask the cascade for these axes."""
+        """Return the numbers to ask the cascade for on these axes."""
         return [
             known if axis.numbers is own.numbers else axis.numbers
             for axis, own, known in zip(axes, self.axes, self.cascade.coordinates, strict=True)
@@ -261,10 +276,10 @@ class Model:
         window: int | None = None,
         max_rank: int | None = None,
     ) -> Model:
-        """The model with new slices along its last level, and the same settings.
+        """Return the model with new slices along its last level, and the same settings.
 
         It equals a fit of all slices with these settings, whatever the order in which they come.
-        An update touches the new slices only; the factor of the last level is worked out when an
+        An update touches the new slices only; the factor of the last level is computed when an
         answer first needs it.
 
         Parameters
@@ -275,14 +290,24 @@ class Model:
         coordinates
             Coordinates of the slices along the last level, where `data` is an array of numbers.
         replace
-            Whether slices may take the place of those at the same coordinates; else that is an
-            error.
+            Whether slices may replace those at the same coordinates; otherwise that is an error.
         window
             How many slices to keep at most: those of the largest coordinates.
         max_rank
-            How many slices to keep at most, over the whole history: those go whose coordinates
-            the others span best (approximate linear dependency). What that costs is in
-            ``origin["thinned"]``.
+            How many slices to keep at most, over the whole history: slices whose coordinates the
+            others span best are dropped (approximate linear dependency). ``origin["thinned"]``
+            holds the error with which the others predict them.
+
+        Returns
+        -------
+        Model
+            A new model; this one stays as it is.
+
+        Raises
+        ------
+        InputError
+            If the slices differ from the model in dimensions, units, calendar or coordinates, or
+            a coordinate is in the model already and `replace` is False.
 
         Examples
         --------
@@ -300,12 +325,18 @@ class Model:
 
     @property
     def growing(self) -> Growing:
-        """The cascade, and the axis along which it grows."""
+        """The cascade, the axis along which it grows, and the store of its slices."""
         return Growing(self.cascade, self.grows, self.store)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
-        """Write the model file, whole or not at all."""
-        header, arrays = record(self.cascade)
+        """Write the model file, whole or not at all.
+
+        Raises
+        ------
+        OutputError
+            If the file exists and `overwrite` is False, or cannot be written.
+        """
+        header, arrays = cascade_record(self.cascade)
         bars, distance = bars_record(self._calibrated)
         header |= {
             "bars": bars,
@@ -322,7 +353,33 @@ class Model:
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model file."""
+    """Read a model file.
+
+    Parameters
+    ----------
+    path
+        A file that :meth:`Model.save` or ``dkrls fit`` wrote.
+
+    Returns
+    -------
+    Model
+        The model.
+
+    Raises
+    ------
+    ModelFileError
+        If there is no such file, or it is damaged, or of a version that this program cannot read.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from dkrls_cli import fit
+    >>> model = fit(np.outer(np.arange(9.0), np.arange(8.0)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(pathlib.Path(folder) / "m.npz")
+    ...     load_model(pathlib.Path(folder) / "m.npz").dims
+    ('dim_0', 'dim_1')
+    """
     header, arrays = modelfile.read(path)
     try:
         trained = cascade_from(header, arrays)

@@ -1,4 +1,4 @@
-"""What a model file says of a cascade and its axes, as plain values and named arrays."""
+"""Models as a model file stores them: plain values for the header, and named arrays."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from dkrls_cli.grid.calendars import TimeScale
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def record(cascade: Cascade) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Settings of a cascade for the header, and its arrays."""
+def cascade_record(cascade: Cascade) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the settings of a cascade for the header, and its arrays."""
     header = {
         "joint_ridge": cascade.joint_ridge,
         "dropped": cascade.dropped,
@@ -43,7 +43,7 @@ def record(cascade: Cascade) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def cascade_from(header: Mapping[str, Any], arrays: Arrays) -> Cascade:
-    """The cascade that was recorded, its arrays checked against each other."""
+    """Return the cascade that was recorded, or raise ValueError if its arrays do not fit."""
     levels = tuple(_level_from(level) for level in header["levels"])
     axes = range(len(levels))
     triangular = header.get("triangular", [False] * len(levels))
@@ -129,7 +129,7 @@ def bars_from(
 
 
 def filled_from(arrays: Arrays, shape: tuple[int, ...]) -> Mask | None:
-    """Which cells were missing and are filled, if any was recorded."""
+    """Return which cells were missing and are filled; None if none was recorded."""
     if "filled" not in arrays:
         return None
     count = math.prod(shape)
@@ -139,7 +139,7 @@ def filled_from(arrays: Arrays, shape: tuple[int, ...]) -> Mask | None:
 
 
 def axis_record(axis: Axis) -> dict[str, Any]:
-    """What an axis means, without its name and numbers."""
+    """Return what an axis means, without its name and numbers."""
     return {
         "dtype": axis.dtype,
         "time": [axis.time.units, axis.time.calendar] if axis.time else None,
@@ -152,7 +152,7 @@ def axis_record(axis: Axis) -> dict[str, Any]:
 
 
 def axis_from(record: Mapping[str, Any], name: str, numbers: Array) -> Axis:
-    """The axis that was recorded."""
+    """Return the axis that was recorded."""
     time, labels = record["time"], record["labels"]
     return Axis(
         name,
@@ -168,7 +168,7 @@ def axis_from(record: Mapping[str, Any], name: str, numbers: Array) -> Axis:
 
 
 def to_json(value: Any) -> Any:
-    """A value that JSON holds; numpy values keep their type."""
+    """Return a value that JSON can hold; numpy values keep their type."""
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiub":
         return {"dtype": value.dtype.str, "values": value.tolist()}
     if isinstance(value, Mapping):
@@ -179,7 +179,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """The value that `to_json` was given."""
+    """Return the value that :func:`to_json` was given."""
     if isinstance(value, dict) and value.keys() == {"dtype", "values"}:
         return np.array(value["values"], value["dtype"])[()]
     if isinstance(value, dict):

@@ -14,7 +14,7 @@ from dkrls_cli import Kernel, Level, fit, load_model
 from dkrls_cli.cascade import spectrum as factors
 from dkrls_cli.cascade.growing import Growing
 from dkrls_cli.cascade.kernels import gram
-from dkrls_cli.cascade.spectrum import triangle, widened
+from dkrls_cli.cascade.spectrum import extend, factor
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.slices import fill_slices
@@ -535,8 +535,8 @@ def test_long_levels_keep_their_rows(tmp_path):
 def test_triangles_are_inverses_of_any_size():
     x = np.arange(300.0)
     gramian = gram(Kernel("matern32", 7.0), x, x)
-    first = triangle(gramian[:290, :290], 1e-3)
-    whole = widened(first, gramian[:290, 290:], gramian[290:, 290:], 1e-3)
+    first = factor(gramian[:290, :290], 1e-3)
+    whole = extend(first, gramian[:290, 290:], gramian[290:, 290:], 1e-3)
     inverse = (whole.vectors / (whole.values + 1e-3)) @ whole.vectors.T
     np.testing.assert_allclose(inverse @ (gramian + 1e-3 * np.eye(300)), np.eye(300), atol=1e-9)
     assert np.array_equal(np.triu(whole.vectors), whole.vectors)
