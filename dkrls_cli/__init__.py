@@ -1,5 +1,8 @@
 """Kernel models of gridded data: Deep Kernel Recursive Least-Squares (D-KRLS).
 
+The method is that of H. Mohamadipanah, M. Heydari and G. Chowdhary, "Deep Kernel Recursive
+Least-Squares Algorithm", arXiv:1704.04522, 2017. "The paper" in this package is that one.
+
 >>> from dkrls_cli import fit
 >>> import numpy as np
 >>> x, d = np.linspace(0.1, 6, 40), np.linspace(0.1, 9, 50)
@@ -16,24 +19,33 @@ if TYPE_CHECKING:
     from dkrls_cli.errors import DkrlsError
     from dkrls_cli.model.fit import fit
     from dkrls_cli.model.model import Model, load_model
+    from dkrls_cli.model.stream import Stream
 
 __version__ = "0.1.0"
-__all__ = ["DkrlsError", "Kernel", "Level", "Model", "fit", "load_model"]
+__all__ = ["DkrlsError", "Kernel", "Level", "Model", "Stream", "fit", "load_model"]
 
-_ROOMS = {
+# Public name: the module that defines it. A name is imported when it is first used, so that
+# `import dkrls_cli` and `dkrls --help` load none of the libraries behind them.
+_MODULES = {
     "DkrlsError": "errors",
     "Kernel": "cascade.kernels",
     "Level": "cascade.level",
     "Model": "model.model",
+    "Stream": "model.stream",
     "fit": "model.fit",
     "load_model": "model.model",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for: ``dkrls --help`` needs none of them."""
-    if name not in _ROOMS:
+    """Import a public name when it is first used."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'dkrls_cli' has no attribute '{name}'")
     from importlib import import_module
 
-    return getattr(import_module(f"dkrls_cli.{_ROOMS[name]}"), name)
+    return getattr(import_module(f"dkrls_cli.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, also those that are not imported yet."""
+    return sorted([*__all__, "__version__"])

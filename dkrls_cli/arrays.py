@@ -1,4 +1,4 @@
-"""The types of arrays that travel through this package, and how given values become them."""
+"""Type aliases for arrays, and functions that turn the arrays a user gives into float64."""
 
 from __future__ import annotations
 
@@ -8,47 +8,87 @@ from numpy.typing import ArrayLike, NDArray
 from dkrls_cli.errors import InputError
 
 Array = NDArray[np.float64]
-Tensor = NDArray[np.float64] | NDArray[np.float32]
+Tensor = NDArray[np.float64] | NDArray[np.float32]  # a core may be stored in single precision
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
-Slices = tuple[slice, ...]
+Slices = tuple[slice, ...]  # one slice object per axis: a block of a grid
 
 
 def checked_values(values: ArrayLike) -> Array:
-    """Values as float64, refused if they are no grid or not all finite."""
+    """Return a grid as float64, or raise InputError if it is empty or has a cell without a number.
+
+    Examples
+    --------
+    >>> checked_values([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
     data = as_numbers(values, "values")
     if data.ndim == 0 or data.size == 0:
         raise InputError(f"Values of shape {data.shape} hold no grid. Expected at least one cell.")
-    if not (np.isfinite(data.min()) and np.isfinite(data.max())):  # NaN if any cell is
-        missing = data.size - int(np.count_nonzero(np.isfinite(data)))
-        raise InputError(f"{missing} of {data.size} values are missing or infinite.")
+    if not (np.isfinite(data.min()) and np.isfinite(data.max())):  # either is NaN if any cell is
+        bad = data.size - int(np.count_nonzero(np.isfinite(data)))
+        raise InputError(
+            f"{bad} of {data.size} values are missing or infinite. Expected finite numbers."
+        )
     return data
 
 
 def checked_gaps(values: ArrayLike) -> Array:
-    """Values as float64, NaN where missing; refused if all are, or one is infinite."""
+    """Return a grid as float64 with NaN in missing cells.
+
+    Raise InputError if all cells are missing or one is infinite.
+
+    Examples
+    --------
+    >>> checked_gaps(np.ma.masked_equal([1, -9, 3], -9))
+    array([ 1., nan,  3.])
+    """
     data = as_numbers(values, "values")
     infinite = int(np.count_nonzero(np.isinf(data)))
     if infinite:
-        raise InputError(f"{infinite} of {data.size} values are infinite.")
+        raise InputError(
+            f"{infinite} of {data.size} values are infinite. Expected finite numbers, or NaN for "
+            "missing cells."
+        )
     if np.isnan(data).all():
-        raise InputError(f"All {data.size} values are missing. Expected one at least.")
+        raise InputError(f"All {data.size} values are missing. Expected at least one number.")
     return data
 
 
 def vector_of(values: ArrayLike, what: str, error: type[Exception] = InputError) -> Array:
-    """Finite numbers as a vector."""
+    """Return finite numbers as a vector; a single number becomes a vector of one.
+
+    Raise `error` if the values are not real numbers, have two axes or more, or are not all
+    finite. `what` names the values in the message.
+
+    Examples
+    --------
+    >>> vector_of(3, "coordinates")
+    array([3.])
+    """
     vector = np.atleast_1d(as_numbers(values, what, error))
     if vector.ndim != 1:
         raise error(f"The {what} must be a vector, got shape {vector.shape}.")
     if not np.isfinite(vector).all():
         bad = vector[~np.isfinite(vector)]
-        raise error(f"The {what} hold {bad.size} values that are not finite, the first {bad[0]}.")
+        raise error(
+            f"The {what} hold {bad.size} values that are not finite, the first {bad[0]}. "
+            "Expected finite numbers."
+        )
     return vector
 
 
 def as_numbers(values: ArrayLike, what: str, error: type[Exception] = InputError) -> Array:
-    """Values as float64, NaN where they are masked; refused if they are no real numbers."""
+    """Return values as float64, with NaN where they are masked.
+
+    Raise `error` if they are not real numbers. `what` names the values in the message.
+
+    Examples
+    --------
+    >>> as_numbers(["1.5", "2"], "values")
+    array([1.5, 2. ])
+    """
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
     given = np.asarray(values)

@@ -1,17 +1,17 @@
-"""Everything that can go wrong, as one small tree.
+"""The exceptions that this package raises on purpose, as one small tree.
 
 DkrlsError                  the root: catch this to catch all of them
 ├── InputError              the data cannot be used as it is (also a ValueError)
-├── SettingError            a setting or query is wrong (also a ValueError)
-├── ModelFileError          a file is not a model that this version reads
-└── OutputError             an output cannot be written where it was asked for
+├── SettingError            a setting, an option or a query is wrong (also a ValueError)
+├── ModelFileError          a file is not a model that this version can read
+└── OutputError             an output cannot be written to the place that was asked for
 
-Messages say what is wrong, the value found, what was expected and what to try.
+Every message says what is wrong, the value found, what was expected and what to try.
 """
 
 
 class DkrlsError(Exception):
-    """Root of all errors raised on purpose by this package.
+    """Root of all exceptions that this package raises on purpose.
 
     Parameters
     ----------
@@ -32,12 +32,12 @@ class InputError(DkrlsError, ValueError):
 
 
 class SettingError(DkrlsError, ValueError):
-    """A level setting, an option or a query is wrong."""
+    """A setting of a level, an option of a command or a query is wrong."""
 
 
 class ModelFileError(DkrlsError):
-    """A file is not a model, or not one that this version reads."""
+    """A file is not a model file, or has a version that this program cannot read."""
 
 
 class OutputError(DkrlsError):
-    """An output cannot be written: it exists already, its folder does not, or there is no room."""
+    """An output cannot be written: it exists already, its folder does not, or the disk is full."""

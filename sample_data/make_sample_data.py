@@ -1,4 +1,4 @@
-"""Make the sample data: a formula, an ocean without and with gaps, sensors and their next half day.
+"""Make the sample data: a formula, an ocean without and with gaps, and two tables of sensors.
 
 Usage: python make_sample_data.py [FOLDER]
 
@@ -18,8 +18,8 @@ EDDY_SEED, CLOUD_SEED, SENSOR_SEED, LATER_SEED = 11, 22, 33, 44
 LAND_SHARE, CLOUD_SHARE = 0.22, 0.12
 FILL_VALUE = -999.0
 
-# Centre latitude and longitude, then reach in latitude and longitude, all in degrees. The four
-# merge into two continents, one of them astride the zero meridian.
+# Centre latitude and longitude, then radius in latitude and longitude, all in degrees. The four
+# merge into two continents, one of which crosses the zero meridian.
 HIGHLANDS = [(40, 265, 24, 34), (-20, 300, 30, 20), (12, 20, 34, 30), (48, 90, 16, 36)]
 
 CF_ATTRS = {"Conventions": "CF-1.10", "source": "computed from formulas and seeded noise"}
@@ -52,7 +52,7 @@ SST_ATTRS = {
 
 
 def paper_2d() -> xr.Dataset:
-    """Sample sin(x) cos(d / 2) on a regular grid."""
+    """Return sin(x) cos(d / 2) on a regular grid."""
     x = np.linspace(0.1, 4 * np.pi, 145)
     d = np.linspace(0.1, 8 * np.pi, 150)
     return xr.Dataset(
@@ -72,7 +72,7 @@ def paper_2d() -> xr.Dataset:
 
 
 def ocean() -> xr.Dataset:
-    """Sea surface temperature of a planet all covered by water."""
+    """Return the sea surface temperature of a planet that is all covered by water."""
     day = axis("time", np.arange(48) * 5.0 + 2)
     lat = axis("lat", np.linspace(60.0, -60.0, 25))
     lon = axis("lon", np.arange(36) * 10.0)
@@ -98,7 +98,7 @@ def ocean() -> xr.Dataset:
 
 
 def with_gaps(whole: xr.Dataset) -> xr.Dataset:
-    """Hide an ocean behind land, the same at every time, and clouds, which move."""
+    """Return an ocean with missing cells: land, the same at every time, and moving clouds."""
     day, lat, lon = (axis(name, whole[name].values) for name in ("time", "lat", "lon"))
     seen = ~land(lat, lon)
     seen = seen & ~clouds(day, lat, lon, over=seen)
@@ -108,19 +108,19 @@ def with_gaps(whole: xr.Dataset) -> xr.Dataset:
 
 
 def climate(day: xr.DataArray, lat: xr.DataArray) -> xr.DataArray:
-    """Warm tropics, cold poles, and summers half a year apart between the hemispheres."""
+    """Return warm tropics, cold poles, and summers half a year apart between the hemispheres."""
     mean = 2 + 25 * np.cos(np.deg2rad(lat)) ** 2
     season = np.cos(2 * np.pi * (day - 235) / 365.25)
     return mean + 4 * np.sin(np.deg2rad(lat)) * season
 
 
 def warm_pool(lat: xr.DataArray, lon: xr.DataArray) -> xr.DataArray:
-    """A patch of warmer water about the equator."""
+    """Return a patch of warmer water near the equator."""
     return 2.5 * bump((lat - 2) / 14, degrees_east_of(150, lon) / 40)
 
 
 def zonal_waves(day: xr.DataArray, lat: xr.DataArray, lon: xr.DataArray) -> xr.DataArray:
-    """Waves that run around the globe: long and slow far from the equator, short and fast on it."""
+    """Return waves around the globe: long and slow far from the equator, short and fast on it."""
 
     def wave(number: int, period: float) -> xr.DataArray:
         return np.cos(number * np.deg2rad(lon) - 2 * np.pi * day / period)
@@ -132,7 +132,7 @@ def zonal_waves(day: xr.DataArray, lat: xr.DataArray, lon: xr.DataArray) -> xr.D
 
 
 def eddies(day: xr.DataArray, lat: xr.DataArray, lon: xr.DataArray) -> xr.DataArray:
-    """Warm and cold swirls that drift slowly westward."""
+    """Return warm and cold eddies that drift slowly westward."""
     rng = np.random.default_rng(EDDY_SEED)
     return drifting_blobs(rng, day, lat, lon, count=80, reach=(9, 18), speed=-0.4, lifetime=40)
 
@@ -140,7 +140,7 @@ def eddies(day: xr.DataArray, lat: xr.DataArray, lon: xr.DataArray) -> xr.DataAr
 def clouds(
     day: xr.DataArray, lat: xr.DataArray, lon: xr.DataArray, over: xr.DataArray
 ) -> xr.DataArray:
-    """Where clouds hide CLOUD_SHARE of the cells that `over` marks."""
+    """Return which cells are cloudy: CLOUD_SHARE of the cells that `over` marks."""
     rng = np.random.default_rng(CLOUD_SEED)
     thickness = drifting_blobs(
         rng, day, lat, lon, count=240, reach=(10, 20), speed=2.5, lifetime=14
@@ -149,7 +149,7 @@ def clouds(
 
 
 def land(lat: xr.DataArray, lon: xr.DataArray) -> xr.DataArray:
-    """Where HIGHLANDS and what joins them rise above the sea, on LAND_SHARE of the cells."""
+    """Return which cells are land: the highest LAND_SHARE of a height map made of HIGHLANDS."""
     height = sum(
         bump((lat - north) / lat_reach, degrees_east_of(east, lon) / lon_reach)
         for north, east, lat_reach, lon_reach in HIGHLANDS
@@ -168,7 +168,7 @@ def drifting_blobs(
     speed: float,
     lifetime: float,
 ) -> xr.DataArray:
-    """Add up blobs that swell, drift eastward at `speed` (degrees a day) and fade."""
+    """Return a sum of blobs that grow, drift eastward at `speed` (degrees a day) and fade."""
 
     def one_each(values: np.ndarray) -> xr.DataArray:
         return xr.DataArray(values, dims="blob")
@@ -185,33 +185,33 @@ def drifting_blobs(
 
 
 def bump(*offsets: xr.DataArray) -> xr.DataArray:
-    """Gaussian that is 1 where all offsets are 0."""
+    """Return a Gaussian that is 1 where all offsets are 0."""
     return np.exp(-sum(offset**2 for offset in offsets))
 
 
 def degrees_east_of(origin: xr.DataArray | float, lon: xr.DataArray) -> xr.DataArray:
-    """Signed shortest way from `origin` to `lon` around the globe."""
+    """Return the signed shortest way from `origin` to `lon` around the globe, in degrees."""
     return (lon - origin + 180) % 360 - 180
 
 
 def axis(name: str, values: np.ndarray) -> xr.DataArray:
-    """Bare coordinate for computing along the dimension `name`."""
+    """Return values as an array along the dimension `name`."""
     return xr.DataArray(values, dims=name)
 
 
 def as_stored(field: xr.DataArray) -> np.ndarray:
-    """Round to thousandths, beyond which processors may disagree, in single precision."""
+    """Return a field in single precision, rounded to 0.001 so that all processors agree."""
     return field.transpose("time", "lat", "lon").values.round(3).astype(np.float32)
 
 
 def cell_bounds(centres: np.ndarray) -> np.ndarray:
-    """Both edges of each cell of an evenly spaced coordinate."""
+    """Return both edges of each cell of an evenly spaced coordinate."""
     half = (centres[1] - centres[0]) / 2
     return np.stack([centres - half, centres + half], axis=1)
 
 
 def sensors(first: int, steps: int, seed: int) -> list[tuple[str, str, str]]:
-    """Half-hourly temperatures of twelve sensors, some of them lost."""
+    """Return half-hourly temperatures of twelve sensors, without some that are lost."""
     rng = np.random.default_rng(seed)
     hours = np.arange(first, first + steps)[:, None] / 2
     place = np.linspace(0, 1, 12)
@@ -236,7 +236,7 @@ def sensors(first: int, steps: int, seed: int) -> list[tuple[str, str, str]]:
 
 
 def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
-    """Write compressed without loss, with a fill value only where the dataset asks for one."""
+    """Write a dataset, compressed without loss; only variables that name a fill value get one."""
     encoding = {
         name: {"zlib": True, "complevel": 4, "_FillValue": variable.encoding.get("_FillValue")}
         for name, variable in dataset.variables.items()
@@ -245,7 +245,7 @@ def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
 
 
 def write_csv(rows: list[tuple[str, str, str]], path: Path) -> None:
-    """Write the sensors' rows below a header, with the same line ends on every system."""
+    """Write the rows of the sensors below a header, with the same line ends on every system."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("time", "sensor", "temperature"))

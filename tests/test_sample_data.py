@@ -1,4 +1,4 @@
-"""The sample data are what their script makes, small, and hold what they promise."""
+"""The sample data equal what their script makes, are small, and have the documented features."""
 
 import runpy
 from pathlib import Path
@@ -25,8 +25,8 @@ def load(path: Path, **options: bool) -> xr.Dataset:
 
 
 @pytest.mark.parametrize("name", NETCDF_NAMES)
-def test_script_remakes_netcdf(remade: Path, name: str) -> None:
-    """Undecoded, so that units, fill values and stored types are compared as well."""
+def test_the_script_makes_the_netcdf_files_again(remade: Path, name: str) -> None:
+    """Compare without decoding, so that units, fill values and stored types are compared too."""
     made, kept = (load(folder / name, decode_cf=False) for folder in (remade, FOLDER))
     xr.testing.assert_identical(made, kept)
     assert {key: made[key].dtype for key in made.variables} == {
@@ -35,17 +35,18 @@ def test_script_remakes_netcdf(remade: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["sensors.csv", "sensors_next.csv"])
-def test_script_remakes_csv(remade: Path, name: str) -> None:
+def test_the_script_makes_the_csv_files_again(remade: Path, name: str) -> None:
     assert (remade / name).read_bytes() == (FOLDER / name).read_bytes()
 
 
 def test_files_are_small() -> None:
-    sizes = {name: (FOLDER / name).stat().st_size for name in [*NETCDF_NAMES, "sensors.csv"]}
+    sizes = {path.name: path.stat().st_size for path in FOLDER.iterdir() if path.is_file()}
+    assert set(sizes) > {*NETCDF_NAMES, "sensors.csv", "sensors_next.csv"}
     assert max(sizes.values()) < 1_000_000
     assert sum(sizes.values()) < 1_500_000
 
 
-def test_paper_2d_is_its_formula() -> None:
+def test_paper_2d_equals_its_formula() -> None:
     paper = load(FOLDER / "paper_2d.nc")
     assert paper.upsilon.dims == ("x", "d")
     np.testing.assert_allclose(paper.x, np.linspace(0.1, 4 * np.pi, 145), rtol=1e-14)
@@ -55,7 +56,7 @@ def test_paper_2d_is_its_formula() -> None:
     )
 
 
-def test_ocean_is_whole_and_goes_around_the_globe() -> None:
+def test_the_ocean_is_complete_and_goes_around_the_globe() -> None:
     ocean = load(FOLDER / "ocean.nc")
     assert ocean.sst.dims == ("time", "lat", "lon")
     assert ocean.sst.notnull().all()
@@ -67,12 +68,12 @@ def test_ocean_is_whole_and_goes_around_the_globe() -> None:
         np.testing.assert_allclose(bounds.mean("bnds"), ocean[name], atol=1e-12)
 
 
-def test_gaps_only_hide_the_ocean() -> None:
+def test_the_gappy_ocean_is_the_ocean_with_missing_cells() -> None:
     ocean, gaps = load(FOLDER / "ocean.nc"), load(FOLDER / "ocean_gaps.nc")
     xr.testing.assert_equal(gaps.sst, ocean.sst.where(gaps.sst.notnull()))
 
 
-def test_land_stays_and_clouds_move() -> None:
+def test_land_stays_in_place_and_clouds_move() -> None:
     missing = load(FOLDER / "ocean_gaps.nc").sst.isnull()
     script = runpy.run_path(str(FOLDER / "make_sample_data.py"))
     land = script["land"](missing.lat, missing.lon)
@@ -84,7 +85,7 @@ def test_land_stays_and_clouds_move() -> None:
     assert (missing.astype(int).diff("time") != 0).any(["lat", "lon"]).all()
 
 
-def test_sensors_are_nearly_complete() -> None:
+def test_sensors_lack_a_few_rows_and_s07_five_hours() -> None:
     table = pd.read_csv(FOLDER / "sensors.csv", parse_dates=["time"])
     assert list(table.columns) == ["time", "sensor", "temperature"]
     assert sorted(table.sensor.unique()) == [f"s{number:02d}" for number in range(1, 13)]
@@ -93,3 +94,14 @@ def test_sensors_are_nearly_complete() -> None:
     longest_silence = table.groupby("sensor").time.apply(lambda times: times.diff().max())
     assert longest_silence.idxmax() == "s07"
     assert longest_silence.max() >= pd.Timedelta(hours=5)
+
+
+def test_the_next_table_continues_the_first() -> None:
+    first, later = (
+        pd.read_csv(FOLDER / name, parse_dates=["time"])
+        for name in ("sensors.csv", "sensors_next.csv")
+    )
+    assert list(later.columns) == list(first.columns)
+    assert set(later.sensor) == set(first.sensor)
+    assert later.time.min() - first.time.max() == pd.Timedelta(minutes=30)
+    assert later.time.nunique() == 24
