@@ -17,12 +17,24 @@ if TYPE_CHECKING:
     from dkrls_cli.cascade.kernels import Kernel
     from dkrls_cli.cascade.level import Level
     from dkrls_cli.errors import DkrlsError
+    from dkrls_cli.model.fill import fill
     from dkrls_cli.model.fit import fit
     from dkrls_cli.model.model import Model, load_model
     from dkrls_cli.model.stream import Stream
+    from dkrls_cli.model.validate import validate
 
 __version__ = "0.1.0"
-__all__ = ["DkrlsError", "Kernel", "Level", "Model", "Stream", "fit", "load_model"]
+__all__ = [
+    "DkrlsError",
+    "Kernel",
+    "Level",
+    "Model",
+    "Stream",
+    "fill",
+    "fit",
+    "load_model",
+    "validate",
+]
 
 # Public name: the module that defines it. A name is imported when it is first used, so that
 # `import dkrls_cli` and `dkrls --help` load none of the libraries behind them.
@@ -32,8 +44,10 @@ _MODULES = {
     "Level": "cascade.level",
     "Model": "model.model",
     "Stream": "model.stream",
+    "fill": "model.fill",
     "fit": "model.fit",
     "load_model": "model.model",
+    "validate": "model.validate",
 }
 
 

@@ -10,24 +10,24 @@ if TYPE_CHECKING:
     from dkrls_cli.cascade.level import Level
     from dkrls_cli.grid.axes import Axis
     from dkrls_cli.model.model import Model
-    from dkrls_cli.model.settings import Wish
+    from dkrls_cli.model.settings import LevelRequest
 
 
 def level_rows(
-    axes: Sequence[Axis], hierarchy: Sequence[str], levels: Sequence[Level | Wish]
+    axes: Sequence[Axis], hierarchy: Sequence[str], levels: Sequence[Level | LevelRequest]
 ) -> list[dict[str, Any]]:
     """One row per level, level 0 first; `axes` and `levels` in the order of the data."""
     by_name = {axis.name: (axis, level) for axis, level in zip(axes, levels, strict=True)}
     return [_row(i, *by_name[name]) for i, name in enumerate(hierarchy)]
 
 
-def _row(depth: int, axis: Axis, level: Level | Wish) -> dict[str, Any]:
+def _row(depth: int, axis: Axis, level: Level | LevelRequest) -> dict[str, Any]:
     low, high = axis.take([axis.numbers.argmin(), axis.numbers.argmax()]).texts
     place = {"level": depth, "dimension": axis.name, "size": axis.size, "from": low, "to": high}
     return {**place, **_settings(level)}
 
 
-def _settings(level: Level | Wish) -> dict[str, Any]:
+def _settings(level: Level | LevelRequest) -> dict[str, Any]:
     """Settings of a level, or what is wished of it; what is to be chosen is auto."""
     from dkrls_cli.cascade.level import Level
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import missing_words, shape_text
-from dkrls_cli.cli.fit import fit_settings, refuse_too_large, tell_notes, trained
+from dkrls_cli.cli.fit import (
+    choice_printer,
+    fit_settings,
+    read_values,
+    refuse_too_large,
+    report_fit_notes,
+)
 from dkrls_cli.cli.report import Report, command_line, edge, pairs
 from dkrls_cli.cli.target import Target, chosen_target
-from dkrls_cli.cli.wanted import cells_to_fill, gap_limits, leave_beyond
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
-    from dkrls_cli.arrays import Array, Mask
     from dkrls_cli.files.source import Source
     from dkrls_cli.grid.grid import Grid
-    from dkrls_cli.model.model import Model
+    from dkrls_cli.model.fill import Filled
 
 
 def fill(
@@ -82,35 +86,39 @@ def fill(
 
       dkrls fill rain.csv -o filled.csv --mask none
     """
-    from dkrls_cli.grid.cf import hierarchy_of
+    from dkrls_cli.model.fill import fill_grid
+    from dkrls_cli.threads import blas_threads
 
     with edge(debug):
         report = Report(json, quiet, verbose)
         target = file_target(output, overwrite)
-        settings = fit_settings(
-            levels, kernel, sigma, ridge, period, "auto", "model", None, False, False
-        )
-        source = opened_whole(grid, var, settings["levels"], report)
-        refuse_too_large(source, None if max_memory is None else opt.byte_count(max_memory))
-        with report.working(f"reading {source.name}"):
-            whole = source.grid()
-        tell_notes(source, report)
-        last = hierarchy_of(whole.axes, settings["levels"])[-1]
-        wanted, left = cells_to_fill(whole, last, mask, gap_limits(max_gap, whole.axes))
-        model, seconds = None, 0.0
-        if wanted.any():
-            model, seconds = model_of(whole, source, settings, threads, grid, report)
-            if not allow_extrapolation:
-                left |= leave_beyond(whole, model, wanted)
-        elif left:
+        settings = fit_settings(levels, kernel, sigma, ridge, period)
+        limits = gap_limits(max_gap)
+        source = open_whole(grid, var, settings.level_names, report)
+        refuse_too_large(source, max_memory)
+        whole = read_values(source, report)
+        start = perf_counter()
+        with report.working(f"filling {shape_text(whole.axes)}"), blas_threads(threads):
+            filled = fill_grid(
+                whole,
+                settings,
+                mask=read_mask(mask),
+                max_gap=limits,
+                std=std,
+                extrapolate=allow_extrapolation,
+                watch=choice_printer(report),
+            )
+        seconds = perf_counter() - start
+        if filled.model is not None:
+            report_fit_notes(filled.model, report)
+        elif filled.left:
             report.note("Note: nothing is left to fill; --mask none and --max-gap decide on that.")
-        filled, errors = filled_grid(whole, model, wanted, std, report)
-        write(grid, filled, wanted, errors, target)
-        tell(whole, wanted, left, model, target, seconds, report)
+        write_filled(grid, filled, target)
+        report_filled(whole, filled, target, seconds, report)
 
 
 def file_target(output: str | None, overwrite: bool) -> Target:
-    """Where the filled grid goes, known to be free."""
+    """Return where the filled grid goes, or raise if it cannot be written there."""
     if output is None:
         raise SettingError("Where should the filled grid go? Give -o FILLED.nc.")
     target = chosen_target(output, None, False, overwrite)
@@ -120,8 +128,23 @@ def file_target(output: str | None, overwrite: bool) -> Target:
     return target
 
 
-def opened_whole(path: str, var: str | None, levels: list[str] | None, report: Report) -> Source:
-    """The variable in its file, nothing of it left out."""
+def gap_limits(texts: list[str] | None) -> dict[str, str]:
+    """Return the longest gaps to fill, by dimension, as they are written."""
+    setting = opt.setting(texts, "--max-gap") if texts else {}
+    if not isinstance(setting, dict):
+        raise SettingError(f"--max-gap {setting} names no dimension. Give --max-gap DIM={setting}.")
+    return setting
+
+
+def read_mask(mask: str) -> str | Grid:
+    """Return the name of a kind of mask, or the mask in a file."""
+    from dkrls_cli.files.reading import open_file
+
+    return mask if mask in ("always", "first", "none") else open_file(mask).grid()
+
+
+def open_whole(path: str, var: str | None, levels: list[str] | None, report: Report) -> Source:
+    """Open the one file of a variable, nothing of it left out; its values are not read yet."""
     from dkrls_cli.files.reading import open_file
     from dkrls_cli.files.source import expand
 
@@ -134,109 +157,75 @@ def opened_whole(path: str, var: str | None, levels: list[str] | None, report: R
     return source
 
 
-def model_of(
-    whole: Grid,
-    source: Source,
-    settings: dict[str, Any],
-    threads: int | None,
-    path: str,
-    report: Report,
-) -> tuple[Model, float]:
-    """A model through the gaps, and the seconds it took."""
-    from dkrls_cli.files.reading import without_repeats
-
-    once = without_repeats(replace(source, load=lambda: whole.values, notes=[]))
-    return trained(once.grid(), settings, threads, [path], report)
-
-
-def filled_grid(
-    whole: Grid, model: Model | None, wanted: Mask, std: bool, report: Report
-) -> tuple[Grid, Array | None]:
-    """The grid with the cells filled, and standard errors if they are wanted."""
-    import numpy as np
-
-    values = np.asarray(whole.values)
-    errors = np.where(np.isnan(values), np.nan, 0.0) if std else None
-    if model is not None and wanted.any():
-        asked = {a.name: a.plain if a.labels is None else a.texts for a in whole.axes}
-        queries = model.queries(model.axes_at(asked))
-        with report.working("filling"):
-            answers = model.cascade.predict(queries)
-            values = np.where(wanted, answers, values).astype(values.dtype, copy=False)
-            if errors is not None:
-                errors[wanted] = np.sqrt(model.variance(queries))[wanted]
-    return replace(whole, values=values), errors
-
-
-def write(
-    path: str,
-    filled: Grid,
-    wanted: Mask,
-    errors: Array | None,
-    target: Target,
-) -> None:
-    """The filled grid: a copy of the file that is changed in these cells, or the variable alone."""
+def write_filled(path: str, filled: Filled, target: Target) -> None:
+    """Write a copy of the file with the cells filled, or in another format the variable alone."""
     from dkrls_cli.files.source import kind_of
-    from dkrls_cli.files.writing import history_line, write_grid
+    from dkrls_cli.files.writing import write_grid
     from dkrls_cli.grid.grid import std_variable
 
     assert target.path is not None
-    name, attrs = std_variable(filled.name, filled.attrs)
     kind = {"netcdf": "nc", "zarr": "zarr"}.get(kind_of(path))
     if kind == target.form:
-        from dkrls_cli.files.patching import Patch, patched_copy
-
-        added = None if errors is None else (name, errors.astype(filled.style.dtype), attrs)
-        line = history_line(command_line())
-        patch = Patch(filled.name, wanted, filled.values.astype("float64"), line, added)
-        patched_copy(path.rstrip("/"), target.path, patch, overwrite=target.overwrite)
+        write_patched(path, filled, target)
         return
-    variables: dict[str, tuple[Any, Any]] = {filled.name: (filled.values, filled.attrs)}
+    grid, errors = filled.grid, filled.std
+    variables: dict[str, tuple[Any, Any]] = {grid.name: (grid.values, grid.attrs)}
     if errors is not None:
-        linked = {**filled.attrs, "ancillary_variables": name}
-        variables = {filled.name: (filled.values, linked), name: (errors, attrs)}
+        name, attrs = std_variable(grid.name, grid.attrs)
+        linked = {**grid.attrs, "ancillary_variables": name}
+        variables = {grid.name: (grid.values, linked), name: (errors, attrs)}
     if target.form in ("nc", "zarr"):
         command = command_line()
         write_grid(
-            target.path, filled.axes, variables, filled.style, command, overwrite=target.overwrite
+            target.path, grid.axes, variables, grid.style, command, overwrite=target.overwrite
         )
         return
     from dkrls_cli.cli.predict import rows_output
 
-    with rows_output(target, filled.name) as writer:
-        cells = {key: values.astype(filled.style.dtype) for key, (values, _) in variables.items()}
-        writer.write_cells(filled.dims, [axis.texts for axis in filled.axes], cells)
+    with rows_output(target, grid.name) as writer:
+        cells = {key: values.astype(grid.style.dtype) for key, (values, _) in variables.items()}
+        writer.write_cells(grid.dims, [axis.texts for axis in grid.axes], cells)
 
 
-def tell(
-    whole: Grid,
-    wanted: Mask,
-    left: dict[str, int],
-    model: Model | None,
-    target: Target,
-    seconds: float,
-    report: Report,
+def write_patched(path: str, filled: Filled, target: Target) -> None:
+    """Write a copy of the file in which nothing but the filled cells is changed."""
+    from dkrls_cli.files.patching import Patch, patched_copy
+    from dkrls_cli.files.writing import history_line
+    from dkrls_cli.grid.grid import std_variable
+
+    assert target.path is not None
+    grid, added = filled.grid, None
+    if filled.std is not None:
+        name, attrs = std_variable(grid.name, grid.attrs)
+        added = name, filled.std.astype(grid.style.dtype), attrs
+    line = history_line(command_line())
+    patch = Patch(grid.name, filled.cells, grid.values.astype("float64"), line, added)
+    patched_copy(path.rstrip("/"), target.path, patch, overwrite=target.overwrite)
+
+
+def report_filled(
+    whole: Grid, filled: Filled, target: Target, seconds: float, report: Report
 ) -> None:
-    """What was filled, what was left, and why."""
+    """Report what was filled, what was left, and why."""
     import numpy as np
 
-    count = int(np.isnan(whole.values).sum())
+    count, model = int(np.isnan(whole.values).sum()), filled.model
     facts: dict[str, Any] = {
         "output": target.path,
         "variable": whole.name,
         "cells": whole.values.size,
         "missing": count,
-        "filled": int(wanted.sum()),
-        "left": left,
+        "filled": int(filled.cells.sum()),
+        "left": filled.left,
         "cv_error": model.errors[0] if model else None,
-        "seconds": seconds,
+        "seconds": seconds if model else 0.0,
     }
     words = {
         "variable": whole.name,
         "grid": shape_text(whole.axes),
         **(missing_words(model) if model else {}),
         "filled": f"{facts['filled']} of {count} missing cells",
-        **{reason: str(number) for reason, number in left.items()},
+        **{reason: str(number) for reason, number in filled.left.items()},
         **({"cv error": f"{facts['cv_error']:.4g}"} if model else {}),
         "output": str(target.path),
     }

@@ -17,8 +17,9 @@ from dkrls_cli.errors import SettingError
 if TYPE_CHECKING:
     from dkrls_cli.files.source import Source
     from dkrls_cli.grid.grid import Grid
-    from dkrls_cli.model.choosing import Watch
+    from dkrls_cli.model.choosing import ChoiceCallback
     from dkrls_cli.model.model import Model
+    from dkrls_cli.model.settings import Settings
     from dkrls_cli.tuning.slices import Choice
 
 
@@ -69,48 +70,51 @@ def fit(
         settings = fit_settings(
             levels, kernel, sigma, ridge, period, noise, missing, folds, compact, float32
         )
-        limit = None if max_memory is None else opt.byte_count(max_memory)
-        target = None if dry_run else checked_output(output, overwrite)
-        source = opened(inputs, var, settings["levels"], report)
-        refuse_too_large(source, limit)
+        target = None if dry_run else check_output(output, overwrite)
+        source = open_inputs(inputs, var, settings.level_names, report)
+        refuse_too_large(source, max_memory)
         if target is None:
-            tell_plan(source, settings, report)
+            report_plan(source, settings, report)
             return
-        grid = loaded(source, report)
-        model, seconds = trained(grid, settings, threads, inputs, report)
+        grid = read_values(source, report)
+        model, seconds = run_fit(grid, settings, threads, inputs, report)
         model.save(target, overwrite=overwrite)
-        tell_model(model, grid, target, seconds, report)
+        report_model(model, grid, target, seconds, report)
 
 
 def fit_settings(
-    levels: str | None,
-    kernel: list[str] | None,
-    sigma: list[str] | None,
-    ridge: list[str] | None,
-    period: list[str] | None,
-    noise: str,
-    missing: str,
-    folds: int | None,
-    compact: bool,
-    float32: bool,
-) -> dict[str, Any]:
-    """The options of a fit as the arguments of :func:`dkrls_cli.model.fit.fit`."""
-    return {
-        "levels": opt.names(levels),
-        "kernel": opt.setting(kernel, "--kernel"),
-        "sigma": opt.setting(sigma, "--sigma"),
-        "ridge": opt.setting(ridge, "--ridge"),
-        "period": opt.setting(period, "--period"),
-        "noise": noise,
-        "missing": missing,
-        "folds": folds,
-        "compact": compact,
-        "dtype": "float32" if float32 else "float64",
-    }
+    levels: str | None = None,
+    kernel: list[str] | None = None,
+    sigma: list[str] | None = None,
+    ridge: list[str] | None = None,
+    period: list[str] | None = None,
+    noise: Any = "auto",
+    missing: Any = "model",
+    folds: int | None = None,
+    compact: bool = False,
+    float32: bool = False,
+) -> Settings:
+    """Return the settings that the options of a command give."""
+    from dkrls_cli.model.settings import Settings
+
+    return Settings(
+        opt.names(levels),
+        opt.setting(kernel, "--kernel"),
+        opt.setting(sigma, "--sigma"),
+        opt.setting(ridge, "--ridge"),
+        opt.setting(period, "--period"),
+        noise,
+        missing,
+        compact=compact,
+        dtype="float32" if float32 else "float64",
+        folds=folds,
+    )
 
 
-def opened(inputs: list[str], var: str | None, levels: list[str] | None, report: Report) -> Source:
-    """The variable in its files, values not yet read."""
+def open_inputs(
+    inputs: list[str], var: str | None, levels: list[str] | None, report: Report
+) -> Source:
+    """Open the files of a variable; its values are not read yet."""
     from dkrls_cli.files.reading import open_source
 
     with report.working("opening files"):
@@ -119,49 +123,54 @@ def opened(inputs: list[str], var: str | None, levels: list[str] | None, report:
     return source
 
 
-def loaded(source: Source, report: Report) -> Grid:
-    """The values; what was noticed on the way is said."""
+def read_values(source: Source, report: Report) -> Grid:
+    """Read the values of a variable, and report what was noticed on the way."""
     with report.working(f"reading {source.name}"):
         grid = source.grid()
-    tell_notes(source, report)
+    report_notes(source, report)
     return grid
 
 
-def tell_notes(source: Source, report: Report) -> None:
-    """Say what was decided or noticed on the way."""
+def report_notes(source: Source, report: Report) -> None:
+    """Report what was decided or noticed while reading."""
     for note in source.notes:
         report.note(f"Note: {note}.")
 
 
-def trained(
-    grid: Grid, settings: dict[str, Any], threads: int | None, inputs: list[str], report: Report
+def run_fit(
+    grid: Grid, settings: Settings, threads: int | None, inputs: list[str], report: Report
 ) -> tuple[Model, float]:
-    """The model, and the seconds it took."""
-    from dkrls_cli.model.fit import fit as fit_model
+    """Fit a model, and return it with the seconds that took."""
+    from dkrls_cli.model.fit import fit_grid
     from dkrls_cli.threads import blas_threads
 
-    defaults = fit_settings(None, None, None, None, None, "auto", "model", None, False, False)
     origin = {
         "inputs": [Path(path).name for path in inputs],
-        "options": {k: v for k, v in settings.items() if v != defaults[k]},
+        "options": settings.given,
         "program": f"dkrls {__version__}",
     }
     start = perf_counter()
     with report.working(f"fitting {shape_text(grid.axes)}"), blas_threads(threads):
-        model = fit_model(grid, origin=origin, watch=curves(report), **settings)
+        model = fit_grid(grid, settings, origin=origin, watch=choice_printer(report))
+    seconds = perf_counter() - start
+    report_fit_notes(model, report)
+    return model, seconds
+
+
+def report_fit_notes(model: Model, report: Report) -> None:
+    """Report the warnings of a fit, and the coordinates it dropped."""
     for note in model.origin.get("notes", ()):
         report.note(f"Warning: {note}.")
     for note in model.origin.get("dropped_coordinates", ()):
         report.note(f"Note: {note}.")
-    return model, perf_counter() - start
 
 
-def curves(report: Report) -> Watch | None:
-    """What shows, to those who asked for more, how every kernel did."""
+def choice_printer(report: Report) -> ChoiceCallback | None:
+    """Return a callback that prints the error of every kernel tried; None if not verbose."""
     if not report.verbose:
         return None
 
-    def tell(dim: str, choice: Choice) -> None:
+    def print_choice(dim: str, choice: Choice) -> None:
         best = min(trial.error for trial in choice.tried)
         rows = [
             {
@@ -175,24 +184,26 @@ def curves(report: Report) -> Watch | None:
         report.detail(f"\n{dim}: error on slices left out, by kernel at its best ridge")
         report.detail(table(rows))
 
-    return tell
+    return print_choice
 
 
-def refuse_too_large(source: Source, limit: int | None) -> None:
-    """Refuse a fit that would need more memory than allowed, before any is used."""
+def refuse_too_large(source: Source, max_memory: str | None) -> None:
+    """Raise InputError if a fit would need more memory than allowed, before any is used."""
     from dkrls_cli.cascade.fit import footprint
     from dkrls_cli.errors import InputError
 
-    needed = footprint(source.shape, source.dtype).memory
-    if limit is not None and needed > limit:
+    if max_memory is None:
+        return
+    limit, needed = opt.byte_count(max_memory), footprint(source.shape, source.dtype).memory
+    if needed > limit:
         raise InputError(
             f"Fitting {shape_text(source.axes)} needs about {bytes_text(needed)} of memory, more "
             f"than --max-memory {bytes_text(limit)}. Raise it, or fit a part of the grid."
         )
 
 
-def checked_output(output: Path | None, overwrite: bool) -> Path:
-    """Where the model goes, known to be free before the work begins."""
+def check_output(output: Path | None, overwrite: bool) -> Path:
+    """Return where the model goes, or raise before any work if it cannot be written there."""
     from dkrls_cli.files.output import refuse_unwritable
 
     if output is None:
@@ -201,37 +212,34 @@ def checked_output(output: Path | None, overwrite: bool) -> Path:
     return output
 
 
-def tell_plan(source: Source, settings: dict[str, Any], report: Report) -> None:
-    """What a fit would do."""
+def report_plan(source: Source, settings: Settings, report: Report) -> None:
+    """Check the settings as a fit does, and report what it would do and take."""
     from dkrls_cli.cascade.fit import footprint
-    from dkrls_cli.model.settings import read_wishes
+    from dkrls_cli.model.settings import plan_fit
 
-    tell_notes(source, report)
-    wanted = {
-        k: v for k, v in settings.items() if k not in ("missing", "folds", "compact", "dtype")
-    }
-    wishes = read_wishes(source.axes, **wanted)
+    report_notes(source, report)
+    plan = plan_fit(source.axes, settings)
     needs = footprint(source.shape, source.dtype)
-    rows = level_rows(source.axes, wishes.hierarchy, wishes.levels)
+    rows = level_rows(source.axes, plan.hierarchy, plan.levels)
     facts: dict[str, Any] = {
         "variable": source.name,
         "cells": needs.cells,
         "memory_bytes": needs.memory,
         "operations": needs.operations,
-        "joint_ridge": wishes.joint_ridge,
+        "joint_ridge": plan.joint_ridge,
     }
     words = {
         "variable": source.name,
         "grid": shape_text(source.axes),
         "memory": f"about {bytes_text(needs.memory)}",
         "work": f"about {needs.operations:.2g} operations",
-        **({"joint ridge": wishes.joint_ridge or "auto"} if wishes.joint else {}),
+        **({"joint ridge": plan.joint_ridge or "auto"} if plan.joint else {}),
     }
     report.result({**facts, "levels": rows}, f"{pairs(words)}\n\n{table(rows)}")
 
 
-def tell_model(model: Model, grid: Grid, target: Path, seconds: float, report: Report) -> None:
-    """What was fitted, and where it is."""
+def report_model(model: Model, grid: Grid, target: Path, seconds: float, report: Report) -> None:
+    """Report what was fitted, and where it was written."""
     rows, size = model_rows(model), target.stat().st_size
     facts: dict[str, Any] = {
         "model": str(target),
@@ -240,8 +248,8 @@ def tell_model(model: Model, grid: Grid, target: Path, seconds: float, report: R
         "file_bytes": size,
         "data_bytes": grid.values.nbytes,
         "seconds": seconds,
-        "joint_ridge": model.cascade.joint_ridge,
-        "dropped": model.cascade.dropped,
+        "joint_ridge": model.joint_ridge,
+        "dropped": model.dropped,
         "missing": model.origin.get("missing"),
     }
     words = {
@@ -251,9 +259,9 @@ def tell_model(model: Model, grid: Grid, target: Path, seconds: float, report: R
         "model": f"{target}, {bytes_text(size)} for {bytes_text(grid.values.nbytes)} of data",
         "fitted in": f"{seconds:.3g} s",
     }
-    if model.cascade.joint_ridge is not None:
-        words["joint ridge"] = f"{model.cascade.joint_ridge:g}"
-    if model.cascade.dropped:
-        words["dropped"] = f"{model.cascade.dropped:.3g} of the energy"
+    if model.joint_ridge is not None:
+        words["joint ridge"] = f"{model.joint_ridge:g}"
+    if model.dropped:
+        words["dropped"] = f"{model.dropped:.3g} of the energy"
     if not report.quiet or report.json:
         report.result({**facts, "levels": rows}, f"{pairs(words)}\n\n{table(rows)}")

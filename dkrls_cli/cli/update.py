@@ -10,7 +10,7 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import missing_words, model_rows, shape_text
-from dkrls_cli.cli.fit import loaded
+from dkrls_cli.cli.fit import read_values
 from dkrls_cli.cli.report import Report, bytes_text, edge, pairs, table
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def changed(
     report: Report,
 ) -> None:
     """Read the model, let the slices join, write it again, and say what has become of it."""
-    from dkrls_cli.model.fit import retuned
+    from dkrls_cli.model.fit import retune
     from dkrls_cli.model.model import load_model
     from dkrls_cli.model.update import update_model
 
@@ -91,7 +91,7 @@ def changed(
         )
         surprise, after = done.surprise, done.model
         if plan.retune:
-            after = retuned(after)
+            after = retune(after)
         after.save(target, overwrite=True)
     if surprise.drifts and not plan.retune:
         report.note(f"Warning: {drift_text(surprise)}.")
@@ -111,7 +111,7 @@ def new_slices(model: Model, inputs: list[str], var: str | None, report: Report)
     source = open_slices(inputs, var, model.hierarchy, model.name)
     if source.name != model.name and var is None:
         report.note(f"Note: '{source.name}' is taken for the model's '{model.name}'.")
-    return loaded(source, report)
+    return read_values(source, report)
 
 
 def drift_text(surprise: Surprise) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from dkrls_cli.errors import InputError
+from dkrls_cli.arrays import as_numbers
+from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import Attributes, Axis, axis_of, index_axis
 
 if TYPE_CHECKING:
@@ -94,6 +95,60 @@ class Grid:
             )
 
 
+GridLike: TypeAlias = "xr.DataArray | Grid | ArrayLike"
+"""What the verbs of the Python interface take: a labelled array, a grid, or plain numbers."""
+
+Coordinates: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
+"""One coordinate vector per axis of an array of plain numbers, by name or in order."""
+
+
+def as_grid(data: GridLike, coordinates: Coordinates | None = None) -> Grid:
+    """Return the data as a grid of real numbers, NaN where cells are missing.
+
+    Parameters
+    ----------
+    data
+        An xarray.DataArray, a Grid (returned as it is), or an array of numbers.
+    coordinates
+        One coordinate vector per axis of an array of numbers, by name or in order. Without them,
+        the coordinates are the positions 0, 1, 2, ... and the dimensions dim_0, dim_1, ...
+
+    Returns
+    -------
+    Grid
+        The values with their axes. Dimensions of size 1 of a DataArray are dropped.
+
+    Raises
+    ------
+    InputError
+        If the values are not real numbers, or do not fit the coordinates.
+    SettingError
+        If coordinates are given for data that has its own.
+
+    Examples
+    --------
+    >>> as_grid([[1.0, 2.0, 3.0]], {"x": [0.5], "t": [0, 1, 2]}).dims
+    ('x', 't')
+    """
+    if is_labelled(data):
+        labelled = from_data_array(data)
+        data = replace(labelled, values=as_numbers(labelled.values, "values"))
+    if isinstance(data, Grid):
+        if coordinates is not None:
+            raise SettingError("Coordinates were given for data that has its own.")
+        return data
+    values = as_numbers(data, "values")
+    if coordinates is None:
+        return Grid(values, tuple(index_axis(f"dim_{i}", n) for i, n in enumerate(values.shape)))
+    if not isinstance(coordinates, Mapping):
+        coordinates = {f"dim_{i}": c for i, c in enumerate(coordinates)}
+    axes = tuple(axis_of(name, c) for name, c in coordinates.items())
+    if values.shape != tuple(axis.size for axis in axes):
+        sizes = " x ".join(f"{axis.name} {axis.size}" for axis in axes)
+        raise InputError(f"Values of shape {values.shape} do not fit coordinates {sizes}.")
+    return Grid(values, axes)
+
+
 def is_labelled(data: object) -> TypeIs[xr.DataArray]:
     """Whether this is xarray's, without importing xarray to find out."""
     return type(data).__module__.partition(".")[0] == "xarray"
@@ -111,6 +166,16 @@ def from_data_array(array: xr.DataArray, keep: str | None = None) -> Grid:
         raise InputError(f"'{array.name}' has no dimension of more than one coordinate.")
     axes = tuple(_axis_from(squeezed, str(dim)) for dim in squeezed.dims)
     return Grid(squeezed.values, axes, str(array.name or "values"), dict(array.attrs))
+
+
+def scalar_axes(array: xr.DataArray, dims: Sequence[str]) -> tuple[Axis, ...]:
+    """Return the axes of those `dims` of which the array has one coordinate only."""
+    coords = {dim: array.coords[dim] for dim in dims if dim in array.coords}
+    return tuple(
+        axis_of(dim, np.atleast_1d(coordinate.values), dict(coordinate.attrs))
+        for dim, coordinate in coords.items()
+        if coordinate.size == 1
+    )
 
 
 def _axis_from(array: xr.DataArray, dim: str) -> Axis:

@@ -1,4 +1,4 @@
-"""From wishes to levels: what is left open is chosen on the data."""
+"""Levels of a complete grid: the settings that were not given are chosen on the data."""
 
 from __future__ import annotations
 
@@ -7,20 +7,30 @@ from dataclasses import dataclass, replace
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.kernels import Kernel
-from dkrls_cli.cascade.level import Level, check_axis
+from dkrls_cli.cascade.level import Level
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.model.settings import Wish, Wishes
+from dkrls_cli.model.settings import FitPlan, LevelRequest
 from dkrls_cli.tuning import slices as tuning
 from dkrls_cli.tuning.joint import choose_joint
 from dkrls_cli.tuning.slices import Choice
 
-Watch = Callable[[str, Choice], None]
-"""Told of every choice as it is made, with the name of the dimension."""
+ChoiceCallback = Callable[[str, Choice], None]
+"""Called with the name of a dimension and its choice, as soon as the choice is made."""
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Levels in the order of the axes, the joint ridge if there is one, and what to warn of."""
+class ChosenLevels:
+    """Levels of a model, all settings chosen.
+
+    Attributes
+    ----------
+    levels
+        In the order of the axes.
+    joint_ridge
+        The one ridge of the whole grid, or None.
+    warnings
+        Settings that lie at the end of the range that was tried, in words.
+    """
 
     levels: tuple[Level, ...]
     joint_ridge: float | None
@@ -28,90 +38,107 @@ class Chosen:
 
 
 def choose_levels(
-    wishes: Wishes,
+    plan: FitPlan,
     axes: Sequence[Axis],
     values: Array,
     mean: float,
     *,
     folds: int | None = None,
-    watch: Watch | None = None,
-) -> Chosen:
-    """Choose what the user left open, the shortest level first: :mod:`dkrls_cli.tuning.slices`.
+    watch: ChoiceCallback | None = None,
+) -> ChosenLevels:
+    """Choose what the plan leaves open, the shortest level first: :mod:`dkrls_cli.tuning.slices`.
 
-    Between labels there is nothing to answer, so they do not smooth for the levels after them.
+    Each level is chosen on the data as the levels before it answer half-way between their
+    coordinates. There is nothing half-way between text labels, so levels of labels are left out
+    of that.
+
+    Parameters
+    ----------
+    plan
+        Levels, given or to be chosen.
+    axes, values
+        The complete grid.
+    mean
+        Level to which the answers fall back far from data.
+    folds
+        Number of blocks of neighbours to leave out, instead of single slices.
+    watch
+        Called for every level that is chosen.
+
+    Returns
+    -------
+    ChosenLevels
+        Levels in the order of the axes.
     """
     levels: dict[int, Level] = {}
     warnings: list[str] = []
     seen, centre = values, mean
     order = sorted(range(values.ndim), key=lambda place: values.shape[place])
     for place in order:
-        axis, wish = axes[place], wishes.levels[place]
-        smoother = _given(wish, wishes.joint)
-        if smoother is None:
-            assert isinstance(wish, Wish)
-            check_axis(axis.numbers, Level(axis.name, Kernel(period=wish.period)))
-            choice = _choice(wish, axis, tuning.slices(seen, place, centre), folds)
+        axis, request = axes[place], plan.levels[place]
+        smoother = _closed(request, plan.joint)
+        if smoother is not None:
+            levels[place] = smoother
+        else:
+            assert isinstance(request, LevelRequest)
+            choice = _choose(request, axis, tuning.slices(seen, place, centre), folds)
             if watch is not None:
                 watch(axis.name, choice)
             warnings += [
-                f"{axis.name}: {warning}; a better value may lie beyond"
-                for warning in choice.warnings
+                f"{axis.name}: {text}; a better value may lie beyond" for text in choice.warnings
             ]
-            smoother = _level(wish, choice, joint=False)
-            levels[place] = _level(wish, choice, wishes.joint)
-        else:
-            levels[place] = smoother
+            smoother = _level(request, choice, joint=False)
+            levels[place] = _level(request, choice, plan.joint)
         if place != order[-1] and axis.size > 1 and axis.labels is None:
             kernel, ridge = smoother.kernel, smoother.ridge
             seen, centre = tuning.between(seen, place, centre, axis.numbers, kernel, ridge), 0.0
-    found = tuple(levels[place] for place in range(values.ndim))
-    if not wishes.joint:
-        return Chosen(found, None, tuple(warnings))
-    return _under_joint_ridge(wishes, axes, values - mean, Chosen(found, None, tuple(warnings)))
+    in_order = tuple(levels[place] for place in range(values.ndim))
+    chosen = ChosenLevels(in_order, None, tuple(warnings))
+    return _choose_joint_ridge(plan, axes, values - mean, chosen) if plan.joint else chosen
 
 
-def _under_joint_ridge(
-    wishes: Wishes, axes: Sequence[Axis], values: Array, chosen: Chosen
-) -> Chosen:
-    """One ridge for all levels, and sigmas that go with it where they are open."""
-    movable = [isinstance(wish, Wish) and wish.sigma is None for wish in wishes.levels]
-    if wishes.joint_ridge is not None and not any(movable):
-        return replace(chosen, joint_ridge=wishes.joint_ridge)
+def _choose_joint_ridge(
+    plan: FitPlan, axes: Sequence[Axis], values: Array, chosen: ChosenLevels
+) -> ChosenLevels:
+    """Choose one ridge for all levels, and with it the sigmas that are open."""
+    movable = [isinstance(level, LevelRequest) and level.sigma is None for level in plan.levels]
+    if plan.joint_ridge is not None and not any(movable):
+        return replace(chosen, joint_ridge=plan.joint_ridge)
     kernels, ridge = choose_joint(
         values,
         [axis.numbers for axis in axes],
         [level.kernel for level in chosen.levels],
         open_sigmas=movable,
-        ridge=wishes.joint_ridge,
+        ridge=plan.joint_ridge,
     )
     levels = tuple(replace(lv, kernel=k) for lv, k in zip(chosen.levels, kernels, strict=True))
     return replace(chosen, levels=levels, joint_ridge=ridge)
 
 
-def _given(wish: Level | Wish, joint: bool) -> Level | None:
-    """The level, if nothing of it is left open."""
-    if isinstance(wish, Level):
-        return wish
-    ridge = 0.0 if joint else wish.ridge
-    if wish.family is None or wish.sigma is None or ridge is None:
+def _closed(request: Level | LevelRequest, joint: bool) -> Level | None:
+    """Return the level if nothing of it is left open, else None."""
+    if isinstance(request, Level):
+        return request
+    ridge = 0.0 if joint else request.ridge
+    if request.family is None or request.sigma is None or ridge is None:
         return None
-    return Level(wish.name, Kernel(wish.family, wish.sigma, wish.period), ridge)
+    return Level(request.name, Kernel(request.family, request.sigma, request.period), ridge)
 
 
-def _choice(wish: Wish, axis: Axis, data: Array, folds: int | None) -> Choice:
+def _choose(request: LevelRequest, axis: Axis, data: Array, folds: int | None) -> Choice:
     return tuning.choose(
         axis.numbers,
         data,
-        family=wish.family,
-        sigma=wish.sigma,
-        ridge=wish.ridge,
-        period=wish.period,
-        cycles=wish.cycles,
+        family=request.family,
+        sigma=request.sigma,
+        ridge=request.ridge,
+        period=request.period,
+        cycles=request.cycles,
         folds=folds,
     )
 
 
-def _level(wish: Wish, choice: Choice, joint: bool) -> Level:
-    """The level that was chosen around a wish."""
+def _level(request: LevelRequest, choice: Choice, joint: bool) -> Level:
+    """Return the level that was chosen, without a ridge of its own under a joint one."""
     trial = choice.under_joint_ridge if joint else choice.taken
-    return Level(wish.name, trial.kernel, 0.0 if joint else trial.ridge)
+    return Level(request.name, trial.kernel, 0.0 if joint else trial.ridge)

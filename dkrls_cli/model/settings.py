@@ -1,30 +1,182 @@
-"""From what the user said to the levels of a hierarchy."""
+"""Settings of a fit, and the plan that they make for the axes of a grid.
+
+Everything that can be refused before a value is read is refused here: by :class:`Settings` what no
+grid allows, by :func:`plan_fit` what these axes do not allow. A fit and a dry run both call them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from dkrls_cli.cascade.kernels import FAMILIES
-from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.kernels import FAMILIES, Kernel
+from dkrls_cli.cascade.level import Level, check_ridges, checked_coordinates
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import hierarchy_of, natural_cycles, natural_period
 
 T = TypeVar("T")
-Setting: TypeAlias = T | Mapping[str, T]
+PerLevel: TypeAlias = T | Mapping[str, T]
 """One value for all levels, or a value per dimension (``auto`` where one is not named)."""
 
-_AUTO: float | str = "auto"
-_AUTO_PERIOD: float | str | None = "auto"
+Noise = Literal["auto", "level", "joint"]
+Missing = Literal["model", "error"]
+Storage = Literal["float64", "float32"]
+
+# Fewer blocks would leave all slices out at once.
+_FEWEST_FOLDS = 2
+
+
+def _values(setting: PerLevel[T]) -> Iterator[T]:
+    """Yield the one value of a setting, or that of every dimension named."""
+    if isinstance(setting, Mapping):
+        yield from setting.values()
+    else:
+        yield setting
+
+
+def _pick(setting: PerLevel[Any], dim: str) -> Any:
+    """Return the value of a setting for one dimension."""
+    return setting.get(dim, "auto") if isinstance(setting, Mapping) else setting
+
+
+def _check_choice(what: str, value: object, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise SettingError(f"Unknown {what} '{value}'. Choose from: {', '.join(choices)}.")
+
+
+def _family(name: str) -> str | None:
+    _check_choice("kernel", name, ("auto", *FAMILIES))
+    return None if name == "auto" else name
+
+
+def _period(value: float | str | None) -> float | None:
+    return None if value is None or value == "none" else _number(value, "period")
+
+
+def _number(value: float | str, what: str) -> float | None:
+    """Return a number that may be given as text, or None for ``auto``."""
+    if value == "auto":
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise SettingError(f"Invalid {what} '{value}'. Give a number, or auto.") from None
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What the user said about one level; None is to be chosen, but for the period: no circle.
+class Settings:
+    """Settings of a fit. What is ``auto`` is chosen on the data.
 
-    The cycles are those that the data may repeat with, and that may be chosen.
+    Attributes
+    ----------
+    levels
+        The hierarchy from level 0 to the last: names of dimensions, or whole levels. None: the
+        dimensions in the order of the data, a time-like one last.
+    kernel, sigma, ridge, period
+        Settings of the levels: one value for all, or a mapping from dimension to value. Numbers
+        may be given as text. A period of None or ``none`` is a line; ``auto`` is the circle that
+        the coordinates close, if they do.
+    noise
+        ``level``: a ridge per level, the paper's. ``joint``: one ridge over the whole grid.
+        ``auto``: level on complete grids, joint where cells are missing.
+    missing
+        ``model``: fit through missing cells. ``error``: refuse them.
+    mean
+        The number that answers fall back to far from data; ``auto`` is the mean of the data.
+    compact, dtype
+        See :func:`dkrls_cli.cascade.fit.fit_cascade`.
+    folds
+        Number of blocks of neighbours to leave out when choosing, instead of single slices.
+
+    Raises
+    ------
+    SettingError
+        If a value is not one that its setting can have.
+
+    Examples
+    --------
+    >>> Settings(sigma={"time": 30.0}, noise="joint").given
+    {'sigma': {'time': 30.0}, 'noise': 'joint'}
+    """
+
+    levels: Sequence[Level | str] | None = None
+    kernel: PerLevel[str] = "auto"
+    sigma: PerLevel[float | str] = "auto"
+    ridge: PerLevel[float | str] = "auto"
+    period: PerLevel[float | str | None] = "auto"
+    noise: Noise = "auto"
+    missing: Missing = "model"
+    mean: float | str = "auto"
+    compact: bool = False
+    dtype: Storage = "float64"
+    folds: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_choice("kind of noise", self.noise, get_args(Noise))
+        _check_choice("way with missing cells", self.missing, get_args(Missing))
+        _check_choice("storage type", self.dtype, get_args(Storage))
+        for family in _values(self.kernel):
+            _family(family)
+        for name in ("sigma", "ridge"):
+            for value in _values(getattr(self, name)):
+                _number(value, name)
+        for value in _values(self.period):
+            _period(value)
+        mean = _number(self.mean, "mean")
+        if mean is not None and not math.isfinite(mean):
+            raise SettingError(f"Invalid mean {self.mean}. It must be a finite number, or auto.")
+        if self.folds is not None and self.folds < _FEWEST_FOLDS:
+            raise SettingError(f"Invalid number of folds {self.folds}. It must be 2 or above.")
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The settings that differ from the defaults, by name."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        }
+
+    @property
+    def level_names(self) -> list[str] | None:
+        """Names of the dimensions from level 0 to the last, or None if they are not given."""
+        if self.levels is None:
+            return None
+        return [level.name if isinstance(level, Level) else level for level in self.levels]
+
+    @property
+    def centre(self) -> float | None:
+        """The mean as a number, or None if it is that of the data."""
+        return _number(self.mean, "mean")
+
+
+DEFAULTS = Settings()
+"""The settings of a fit to which none is given."""
+
+
+@dataclass(frozen=True)
+class LevelRequest:
+    """The settings that were given for one level; None is to be chosen.
+
+    Attributes
+    ----------
+    name
+        Name of the dimension.
+    family, sigma, ridge
+        Of the kernel and the level.
+    period
+        Length of the circle that the coordinates lie on. Here None is not to be chosen: it is a
+        line.
+    cycles
+        Lengths of the cycles that the data may repeat with, and that may be chosen.
+
+    Raises
+    ------
+    SettingError
+        If a level cannot have one of these settings.
     """
 
     name: str
@@ -34,117 +186,144 @@ class Wish:
     period: float | None = None
     cycles: tuple[float, ...] = ()
 
+    def __post_init__(self) -> None:
+        _ = self.example
+
+    @property
+    def example(self) -> Level:
+        """A level with these settings, and arbitrary ones in place of those to be chosen."""
+        sigma = 1.0 if self.sigma is None else self.sigma
+        kernel = Kernel(self.family or "gaussian", sigma, self.period)
+        return Level(self.name, kernel, self.ridge or 0.0)
+
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the user said about a model.
+class FitPlan:
+    """What a fit will do: the settings, resolved for the axes of a grid.
 
     Attributes
     ----------
     hierarchy
         Names of the dimensions from level 0 to the last.
     levels
-        Per axis of the data: a level that was given whole, or what is wished of it.
+        Per axis of the data, a level that was given whole or the settings given for it.
     joint
-        Whether one ridge is to serve the whole grid.
+        Whether one ridge serves the whole grid.
     joint_ridge
         That ridge, or None if it is to be chosen.
     """
 
     hierarchy: tuple[str, ...]
-    levels: tuple[Level | Wish, ...]
+    levels: tuple[Level | LevelRequest, ...]
     joint: bool = False
     joint_ridge: float | None = None
 
 
-def read_wishes(
-    axes: Sequence[Axis],
-    levels: Sequence[Level | str] | None = None,
-    *,
-    kernel: Setting[str] = "auto",
-    sigma: Setting[float | str] = "auto",
-    ridge: Setting[float | str] = "auto",
-    period: Setting[float | str | None] = "auto",
-    noise: str = "auto",
-    complete: bool = True,
-) -> Wishes:
-    """Check what the user said against the axes of the data.
+def plan_fit(
+    axes: Sequence[Axis], settings: Settings = DEFAULTS, complete: bool | None = None
+) -> FitPlan:
+    """Resolve settings for the axes of a grid, and refuse what these axes do not allow.
 
-    Without `levels`, the dimensions stay in the order of the axes, a time-like one last. A period
-    that is not given is that of the circle the coordinates close, if they do. Complete grids have
-    a ridge per level unless told otherwise; with missing cells there is one for the whole grid.
+    Parameters
+    ----------
+    axes
+        Axes of the grid, in the order of the data.
+    settings
+        Settings of the fit.
+    complete
+        Whether no cell is missing. None: not known, as before the values are read; the grid is
+        then taken for complete, and nothing is refused because of it.
+
+    Returns
+    -------
+    FitPlan
+        Levels, given or to be chosen, and the kind of ridge.
+
+    Raises
+    ------
+    SettingError
+        If the settings contradict each other, name a dimension that the data does not have, or
+        need a complete grid.
+    InputError
+        If coordinates are not finite, or two of a level are the same.
+
+    Examples
+    --------
+    >>> from dkrls_cli.grid.axes import axis_of
+    >>> axes = [axis_of("time", [0.0, 1.0, 2.0]), axis_of("x", [0.5, 1.5])]
+    >>> plan_fit(axes, Settings(sigma={"x": 2})).hierarchy
+    ('x', 'time')
     """
-    dims = [axis.name for axis in axes]
-    whole = {level.name: level for level in levels or () if isinstance(level, Level)}
-    joint = noise == "joint" or not complete
-    settings = {"kernel": kernel, "sigma": sigma, "ridge": ridge, "period": period}
-    for name, setting in settings.items():
-        _check_setting(name, setting, dims, {} if name == "ridge" and joint else whole)
-    if noise not in ("auto", "level", "joint"):
-        raise SettingError(f"Unknown kind of noise '{noise}'. Choose level, joint or auto.")
-    if noise == "level" and not complete:
+    joint = settings.noise == "joint" or complete is False
+    if complete is False:
+        _refuse_with_gaps(settings)
+    joint_ridge = _joint_ridge(settings) if joint else None
+    whole = {level.name: level for level in settings.levels or () if isinstance(level, Level)}
+    _check_dimensions(settings, [axis.name for axis in axes], whole, joint)
+    hierarchy = hierarchy_of(axes, settings.level_names)
+    levels = tuple(whole.get(axis.name) or _request(axis, settings, joint) for axis in axes)
+    if joint:
+        check_ridges(list(whole.values()), joint_ridge or 0.0)
+    examples = [level if isinstance(level, Level) else level.example for level in levels]
+    shape = tuple(axis.size for axis in axes)
+    checked_coordinates([axis.numbers for axis in axes], examples, shape)
+    return FitPlan(hierarchy, levels, joint, joint_ridge)
+
+
+def _request(axis: Axis, settings: Settings, joint: bool) -> LevelRequest:
+    """Return the settings given for one axis."""
+    circle = _pick(settings.period, axis.name)
+    return LevelRequest(
+        axis.name,
+        _family(_pick(settings.kernel, axis.name)),
+        _number(_pick(settings.sigma, axis.name), "sigma"),
+        None if joint else _number(_pick(settings.ridge, axis.name), "ridge"),
+        natural_period(axis) if circle == "auto" else _period(circle),
+        natural_cycles(axis) if circle == "auto" else (),
+    )
+
+
+def _joint_ridge(settings: Settings) -> float | None:
+    """Return the one ridge of the whole grid, or None if it is to be chosen."""
+    if isinstance(settings.ridge, Mapping):
         raise SettingError(
-            "Cells are missing, and through gaps there is one joint ridge only: leave noise auto, "
-            "or fill the gaps first."
+            "A joint ridge is one number for the whole grid. Give the ridge without a dimension."
         )
-    if joint and isinstance(ridge, Mapping):
-        raise SettingError("A joint ridge is one number for the whole grid: give no dimension.")
+    return _number(settings.ridge, "ridge")
 
-    def wish(axis: Axis) -> Wish:
-        circle = _pick(period, axis.name, _AUTO_PERIOD)
-        return Wish(
-            axis.name,
-            _family(_pick(kernel, axis.name, "auto")),
-            _number(_pick(sigma, axis.name, _AUTO), "sigma"),
-            None if joint else _number(_pick(ridge, axis.name, _AUTO), "ridge"),
-            natural_period(axis) if circle == "auto" else _period(circle),
-            natural_cycles(axis) if circle == "auto" else (),
+
+def _refuse_with_gaps(settings: Settings) -> None:
+    """Raise SettingError for a setting that a grid with missing cells does not allow."""
+    if settings.folds is not None:
+        raise SettingError(
+            "Folds are for complete grids, and cells are missing here: settings are then chosen "
+            "by hiding cells as the gaps do. Leave the folds out, or fill the gaps first."
+        )
+    if settings.noise == "level":
+        raise SettingError(
+            "A ridge per level needs a complete grid, and cells are missing here: through gaps "
+            "there is one joint ridge only. Leave the noise auto, or fill the gaps first."
         )
 
-    chosen = tuple(whole.get(axis.name) or wish(axis) for axis in axes)
-    joint_ridge = None if isinstance(ridge, Mapping) else _number(ridge, "ridge")
-    names = None if levels is None else [lv if isinstance(lv, str) else lv.name for lv in levels]
-    return Wishes(hierarchy_of(axes, names), chosen, joint, joint_ridge if joint else None)
 
-
-def _check_setting(
-    name: str, setting: object, dims: Sequence[str], whole: Mapping[str, Level]
+def _check_dimensions(
+    settings: Settings, dims: Sequence[str], whole: Mapping[str, Level], joint: bool
 ) -> None:
-    """Refuse a setting of a dimension that is not there, or of a level that was given whole."""
-    if isinstance(setting, Mapping):
-        unknown = [dim for dim in setting if dim not in dims]
-        if unknown:
+    """Raise SettingError if a setting is of an unknown dimension, or of a level given whole."""
+    for name in ("kernel", "sigma", "ridge", "period"):
+        value = getattr(settings, name)
+        if isinstance(value, Mapping):
+            unknown = [dim for dim in value if dim not in dims]
+            if unknown:
+                raise SettingError(
+                    f"There is no dimension '{unknown[0]}' to set {name} of. "
+                    f"The data has {', '.join(dims)}."
+                )
+            twice = [dim for dim in value if dim in whole]
+        else:
+            none_open = len(whole) == len(dims) and value not in ("auto", None)
+            twice = list(whole) if none_open and not (name == "ridge" and joint) else []
+        if twice:
             raise SettingError(
-                f"There is no dimension '{unknown[0]}' to set {name} of. "
-                f"The data has {', '.join(dims)}."
+                f"Level '{twice[0]}' was given whole, and {name} beside it. Give one of them."
             )
-        twice = [dim for dim in setting if dim in whole]
-    else:
-        twice = list(whole) if setting not in ("auto", None) and len(whole) == len(dims) else []
-    if twice:
-        raise SettingError(f"Level '{twice[0]}' was given whole, and {name} beside it. Give one.")
-
-
-def _pick(setting: Setting[T], dim: str, default: T) -> T:
-    return setting.get(dim, default) if isinstance(setting, Mapping) else setting
-
-
-def _family(name: str) -> str | None:
-    if name != "auto" and name not in FAMILIES:
-        raise SettingError(
-            f"Unknown kernel '{name}'. Choose one of {', '.join(FAMILIES)}, or auto."
-        )
-    return None if name == "auto" else name
-
-
-def _period(value: float | str | None) -> float | None:
-    return None if value is None or value == "none" else _number(value, "period")
-
-
-def _number(value: float | str, what: str) -> float | None:
-    if value == "auto":
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        raise SettingError(f"Invalid {what} '{value}'. Give a number, or auto.") from None

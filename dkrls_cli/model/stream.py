@@ -10,7 +10,7 @@ import numpy as np
 from dkrls_cli.arrays import Array
 from dkrls_cli.circle import nearest
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.model.fit import retuned
+from dkrls_cli.model.fit import retune
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.update import add_slices
 from dkrls_cli.tuning.forecasts import Forecast, Forecaster, has_weights, settings_around
@@ -149,7 +149,7 @@ class Stream:
 
     def final_model(self) -> Model:
         """Return the model to keep: with its last level tuned again if that is the plan."""
-        return retuned(self.model) if self.plan.retune and self.slices else self.model
+        return retune(self.model) if self.plan.retune and self.slices else self.model
 
     def _forecast_slice(self, new: Axis) -> Forecast:
         own = None

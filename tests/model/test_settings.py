@@ -1,89 +1,204 @@
-"""What is read from the user's words and the data's own marks."""
+"""Settings are refused or kept, and a plan refuses before a value is read what a fit refuses."""
+
+import math
 
 import numpy as np
 import pytest
 
-from dkrls_cli.errors import SettingError
-from dkrls_cli.grid.axes import axis_of, text_axis
-from dkrls_cli.grid.cf import hierarchy_of, natural_cycles, natural_period
-from dkrls_cli.model.settings import Wish, read_wishes
+from dkrls_cli import Kernel, Level, fit
+from dkrls_cli.cascade.kernels import FAMILIES
+from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.grid.axes import axis_of
+from dkrls_cli.grid.grid import Grid
+from dkrls_cli.model.settings import DEFAULTS, FitPlan, LevelRequest, Settings, plan_fit
 
 EAST = {"units": "degrees_east"}
-MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+AXES = (axis_of("lat", [1.0, 2.0, 4.0]), axis_of("lon", np.arange(0.0, 360, 10), EAST))
+GRID = Grid(np.random.default_rng(0).standard_normal((3, 36)), AXES)
+DAYS = axis_of("time", np.arange("2001-01", "2004-01", dtype="datetime64[M]"))
 
 
-@pytest.mark.parametrize(
-    ("axis", "period"),
-    [
-        (axis_of("lon", np.arange(0.0, 360, 10), EAST), 360.0),
-        (axis_of("lon", np.arange(-180.0, 180, 2.5), EAST), 360.0),
-        (axis_of("lon", np.arange(0.0, 180, 10), EAST), None),
-        (axis_of("x", np.arange(0.0, 360, 10)), None),
-        (axis_of("month", np.arange(1, 13)), 12.0),
-        (axis_of("month", np.arange(1, 7)), None),
-        (axis_of("hour", np.arange(0, 24, 3)), 24.0),
-        (axis_of("hour", np.arange(0, 25)), None),
-        (axis_of("dayofyear", np.arange(1, 366)), 365.25),
-        (text_axis("column", MONTHS), 12.0),
-        (text_axis("column", MONTHS[::-1]), None),
-        (axis_of("lon", [0.0, 180.0], EAST), None),
-    ],
-)
-def test_a_circle_is_found_where_the_coordinates_close_it(axis, period):
-    assert natural_period(axis) == period
+def test_defaults_leave_everything_open():
+    assert Settings() == DEFAULTS
+    assert DEFAULTS.given == {}
+    assert DEFAULTS.centre is None
+    assert DEFAULTS.level_names is None
+    plan = plan_fit(AXES)
+    assert plan == FitPlan(
+        ("lat", "lon"), (LevelRequest("lat"), LevelRequest("lon", period=360.0)), False, None
+    )
 
 
-def times(start, stop, step):
-    return axis_of("t", np.arange(np.datetime64(start), np.datetime64(stop), step))
+def test_given_settings_are_those_that_differ_from_the_defaults():
+    given = {"levels": ["lon", "lat"], "sigma": {"lat": "3"}, "dtype": "float32", "mean": 2}
+    assert Settings(**given, compact=False, noise="auto").given == given
 
 
-@pytest.mark.parametrize(
-    ("axis", "cycles"),
-    [
-        (times("2001-01", "2004-01", np.timedelta64(1, "M")), ["year"]),
-        (times("2001-01", "2002-06", np.timedelta64(1, "M")), []),
-        (times("2001", "2041", np.timedelta64(1, "Y")), []),
-        (times("2001-01-01", "2001-03-01", np.timedelta64(6, "h")), ["day"]),
-        (times("2001-01-01T00", "2003-12-31T00", np.timedelta64(6, "h")), ["day", "year"]),
-        (axis_of("t", np.arange(900.0)), []),
-    ],
-)
-def test_days_and_years_may_be_cycles_where_they_come_round(axis, cycles):
-    assert natural_cycles(axis) == tuple(getattr(axis.time, cycle) for cycle in cycles)
+def test_the_mean_is_a_number_or_that_of_the_data():
+    assert Settings(mean="2.5").centre == 2.5
+    assert Settings(mean=0).centre == 0.0
+    assert fit(GRID, ridge=1.0, mean=7).cascade.mean == 7.0
+    assert fit(GRID, ridge=1.0).cascade.mean == pytest.approx(GRID.values.mean())
 
 
-def test_time_is_last_whatever_marks_it():
-    x, y = axis_of("x", [1.0, 2]), axis_of("y", [1.0, 2])
-    for time in (
-        axis_of("t", np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")),
-        axis_of("time", [1.0, 2]),
-        axis_of("t", [1.0, 2], {"axis": "T"}),
-        axis_of("t", [1.0, 2], {"standard_name": "time"}),
+def test_levels_have_the_names_given():
+    assert Settings(["lon", Level("lat")]).level_names == ["lon", "lat"]
+    assert plan_fit(AXES, Settings(["lon", Level("lat")])).hierarchy == ("lon", "lat")
+    assert Settings([]).level_names == []
+
+
+def test_settings_are_taken_for_all_levels_or_by_dimension():
+    plan = plan_fit(AXES, Settings(sigma={"lat": "3.5"}, kernel="matern12", ridge=0.25))
+    assert plan.levels[0] == LevelRequest("lat", "matern12", 3.5, 0.25)
+    assert plan.levels[1] == LevelRequest("lon", "matern12", None, 0.25, 360.0)
+    mixed = plan_fit(AXES, Settings(kernel={"lon": "gaussian"}, ridge={"lon": 0}))
+    assert [level.family for level in mixed.levels] == [None, "gaussian"]
+    assert [level.ridge for level in mixed.levels] == [None, 0.0]
+
+
+def test_a_period_is_found_unless_it_is_given():
+    def periods(period):
+        return [level.period for level in plan_fit(AXES, Settings(period=period)).levels]
+
+    assert periods("auto") == [None, 360.0]
+    assert periods({"lon": "none"}) == periods(None) == [None, None]
+    assert periods({"lat": 50}) == [50.0, 360.0]
+    assert periods({"lat": "auto"}) == [None, 360.0]
+
+
+def test_cycles_are_tried_only_where_the_period_is_open():
+    assert plan_fit([DAYS]).levels[0].cycles == (DAYS.time.year,)
+    assert plan_fit([DAYS], Settings(period="none")).levels[0].cycles == ()
+
+
+def test_a_level_given_whole_is_kept():
+    level = Level("lat", Kernel("matern32", 2.0), 0.5)
+    plan = plan_fit(AXES, Settings(["lon", level], sigma={"lon": 9}))
+    assert plan.levels == (level, LevelRequest("lon", None, 9.0, None, 360.0))
+
+
+def test_the_ridge_is_joint_when_asked_for_or_when_cells_are_missing():
+    assert not plan_fit(AXES, complete=True).joint
+    for plan in (
+        plan_fit(AXES, Settings(noise="joint", ridge="0.1")),
+        plan_fit(AXES, Settings(ridge=0.1), complete=False),
+        plan_fit(AXES, Settings(noise="joint", ridge=0.1), complete=False),
     ):
-        assert hierarchy_of([time, x, y], None) == ("x", "y", time.name)
+        assert plan.joint
+        assert plan.joint_ridge == 0.1
+        assert [level.ridge for level in plan.levels] == [None, None]
+    assert plan_fit(AXES, complete=False).joint_ridge is None
+    assert plan_fit(AXES, Settings(noise="level", ridge=0.1)).joint_ridge is None
 
 
-def test_what_is_said_is_kept_and_what_is_not_is_left_open():
-    axes = [axis_of("lat", [1.0, 2]), axis_of("lon", np.arange(0.0, 360, 10), EAST)]
-    wishes = read_wishes(axes, sigma={"lat": "3.5"}, kernel="matern12", period={"lon": "none"})
-    assert wishes.levels[0] == Wish("lat", "matern12", 3.5, None, None)
-    assert wishes.levels[1] == Wish("lon", "matern12", None, None, None)
-    assert read_wishes(axes).levels[1].period == 360.0
-    assert read_wishes(axes, noise="joint", ridge="0.1").joint_ridge == 0.1
+def test_a_joint_ridge_may_stand_beside_whole_levels_without_one():
+    whole = [Level("lat", Kernel(sigma=1.0)), Level("lon", Kernel(sigma=30.0))]
+    assert plan_fit(AXES, Settings(whole, noise="joint", ridge=0.1)).joint_ridge == 0.1
+
+
+REFUSED = [
+    ({"kernel": "magic"}, r"Unknown kernel 'magic'. Choose from: auto, gaussian, matern52"),
+    ({"kernel": {"lat": "magic"}}, "magic"),
+    ({"kernel": None}, "None"),
+    ({"sigma": "wide"}, "Invalid sigma 'wide'"),
+    ({"sigma": {"lat": 1, "lon": "wide"}}, "wide"),
+    ({"sigma": None}, "Invalid sigma 'None'"),
+    ({"sigma": -1.0}, "sigma -1"),
+    ({"sigma": 0}, "sigma 0"),
+    ({"sigma": {"lat": math.nan}}, "sigma nan"),
+    ({"ridge": "much"}, "Invalid ridge 'much'"),
+    ({"ridge": -1}, "ridge -1"),
+    ({"ridge": {"lon": math.inf}}, "ridge inf of level 'lon'"),
+    ({"ridge": -1, "noise": "joint"}, "joint ridge -1"),
+    ({"period": "long"}, "Invalid period 'long'"),
+    ({"period": {"lat": -3}}, "period -3"),
+    ({"noise": "pink"}, "Unknown kind of noise 'pink'. Choose from: auto, level, joint."),
+    ({"missing": "nonsense"}, "'nonsense'. Choose from: model, error."),
+    ({"dtype": "float16"}, "'float16'. Choose from: float64, float32."),
+    ({"mean": "none"}, "Invalid mean 'none'"),
+    ({"mean": math.inf}, "Invalid mean inf"),
+    ({"mean": "nan"}, "Invalid mean nan"),
+    ({"folds": 1}, "Invalid number of folds 1"),
+    ({"folds": -2}, "folds -2"),
+    ({"ridge": {"time": 1.0}}, "no dimension 'time' to set ridge of. The data has lat, lon"),
+    ({"kernel": {"lat": "auto", "z": "auto"}}, "no dimension 'z' to set kernel of"),
+    ({"noise": "joint", "ridge": {"lat": 1.0}}, "one number"),
+    ({"levels": ["lat", "lat"]}, "Name each"),
+    ({"levels": ["lat"]}, "Name each"),
+    ({"levels": []}, "Name each"),
+    ({"levels": ["lat", Level("z")]}, "Name each"),
+    ({"levels": [Level("lat"), "lon"], "sigma": {"lat": 3.0}}, "'lat' was given whole, and sigma"),
+    ({"levels": [Level("lat"), Level("lon")], "kernel": "gaussian"}, "given whole, and kernel"),
+    ({"levels": [Level("lat"), Level("lon")], "ridge": 0.1}, "given whole, and ridge"),
+    ({"levels": [Level("lat", ridge=0.1), "lon"], "noise": "joint"}, "ridge 0.1 beside a joint"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), REFUSED)
+def test_a_plan_refuses_what_a_fit_refuses_and_says_the_same(settings, message):
+    with pytest.raises(SettingError, match=message) as planned:
+        plan_fit(AXES, Settings(**settings))
+    with pytest.raises(SettingError) as fitted:
+        fit(GRID, **settings)
+    assert str(planned.value) == str(fitted.value)
+    assert "--" not in str(planned.value)
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    "settings",
     [
-        ({"kernel": "magic"}, "magic"),
-        ({"sigma": "wide"}, "wide"),
-        ({"ridge": {"time": 1.0}}, "no dimension 'time'"),
-        ({"noise": "joint", "ridge": {"lat": 1.0}}, "one number"),
-        ({"noise": "pink"}, "pink"),
-        ({"levels": ["lat", "lat"]}, "Name each"),
+        {"folds": 2},
+        {"levels": [Level("lat"), Level("lon")], "period": None},
+        {"levels": [Level("lat"), Level("lon")], "ridge": 0.1, "noise": "joint"},
+        {"levels": [Level("lat"), "lon"], "sigma": 20.0},
+        {"missing": "error"},
+        {"dtype": "float32", "compact": True, "mean": "0", "ridge": 0, "sigma": "20"},
     ],
 )
-def test_what_cannot_be_is_refused(settings, message):
-    axes = [axis_of("lat", [1.0, 2]), axis_of("lon", [1.0, 2])]
-    with pytest.raises(SettingError, match=message):
-        read_wishes(axes, **settings)
+def test_a_plan_allows_what_a_fit_allows(settings):
+    assert plan_fit(AXES, Settings(**settings)).hierarchy == fit(GRID, **settings).hierarchy
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "settings", "message"),
+    [
+        ([1.0, 2.0, 1.0], {}, "Coordinates 0 and 2 of level 'x' are the same"),
+        ([1.0, 2.0, math.nan], {}, "1 values that are not finite"),
+        ([1.0, 2.0, math.inf], {"sigma": 1, "kernel": "gaussian"}, "not finite"),
+        ([1.0, 3.0, 6.0], {"period": 5}, "the same place on the circle"),
+        ([1.0, 3.0, 6.0], {"levels": [Level("x", Kernel(period=5.0))]}, "the same place"),
+    ],
+)
+def test_coordinates_are_refused_before_values_are_read(coordinates, settings, message):
+    with pytest.raises(InputError, match=message) as planned:
+        plan_fit([axis_of("x", coordinates)], Settings(**settings))
+    with pytest.raises(InputError) as fitted:
+        fit(np.arange(3.0), {"x": coordinates}, **settings)
+    assert str(planned.value) == str(fitted.value)
+
+
+def test_what_needs_a_complete_grid_is_refused_only_once_cells_are_known_to_be_missing():
+    for settings, message in (
+        (Settings(noise="level"), "one joint ridge only"),
+        (Settings(folds=3), "Folds are for complete grids"),
+    ):
+        for complete in (None, True):
+            assert not plan_fit(AXES, settings, complete).joint
+        with pytest.raises(SettingError, match=message):
+            plan_fit(AXES, settings, complete=False)
+
+
+def test_every_family_of_kernels_can_be_asked_for():
+    for family in FAMILIES:
+        assert plan_fit(AXES, Settings(kernel=family)).levels[0].family == family
+
+
+@pytest.mark.parametrize("wrong", [{"sigma": -1.0}, {"ridge": -0.1}, {"period": 0.0}])
+def test_a_request_that_no_level_can_meet_is_refused(wrong):
+    with pytest.raises(SettingError):
+        LevelRequest("x", **wrong)
+
+
+def test_an_example_has_the_settings_that_are_given():
+    example = LevelRequest("x", "matern12", 3.0, 0.5, 7.0).example
+    assert example == Level("x", Kernel("matern12", 3.0, 7.0), 0.5)

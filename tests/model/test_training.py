@@ -7,7 +7,12 @@ import xarray as xr
 from dkrls_cli import fit, load_model
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.spectrum import decompose
 from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.gaps.solve import Completed, complete
+from dkrls_cli.grid.grid import as_grid
+from dkrls_cli.model import training
+from dkrls_cli.model.settings import Settings, plan_fit
 
 RNG = np.random.default_rng(5)
 X, D = np.linspace(0, 4, 9), np.sort(RNG.uniform(0, 6, 11))
@@ -73,7 +78,128 @@ def test_what_is_missing_is_remembered(model):
     assert known["share"] == pytest.approx(GAPS.mean())
     assert known["residual"] < 1e-6
     assert known["iterations"] > 0
+    assert known["settings_tried"] == 1  # all was given
     assert "here and there" in known["pattern"]
+
+
+def test_the_share_that_is_missing_counts_what_was_dropped_before():
+    grid, settings = as_grid(VALUES, {"x": X, "d": D}), Settings(**GIVEN)
+    plan = plan_fit(grid.axes, settings, complete=False)
+    facts = training.train_through_gaps(grid, plan, settings, 0.75).facts
+    assert facts["missing"]["share"] == 0.75
+
+
+def test_missing_cells_are_described_by_share_and_place():
+    observed = np.ones((4, 5, 10), bool)
+    observed[:2, 0] = False  # at all times
+    observed[3, 4, 3:5] = False  # here and there
+    axes = as_grid(np.zeros((4, 5, 10)), {"x": range(4), "y": range(5), "time": range(10)}).axes
+    done = Completed(np.zeros((4, 5, 10)), 7, 1e-8, converged=True)
+    assert training.missing_facts(observed, axes, 2, done) == {
+        "share": pytest.approx(22 / 200),
+        "pattern": "10 % at all time, 1 % here and there",
+        "typical_gap": "x 1 x y 1 x time 2",
+        "iterations": 7,
+        "residual": 1e-8,
+    }
+    observed[3, 4] = True
+    assert training.missing_facts(observed, axes, 2, done)["pattern"] == "10 % at all time"
+    turned = training.missing_facts(observed.transpose(2, 0, 1), axes[2:] + axes[:2], 0, done)
+    assert turned["pattern"] == "10 % at all time"
+    assert turned["typical_gap"] == "time 10 x x 2 x y 1"
+
+
+def test_every_level_is_decomposed_once_and_its_spectrum_handed_on(monkeypatch):
+    handed = []
+
+    def completed(*args, **options):
+        handed.append(options["spectra"])
+        return complete(*args, **options)
+
+    def fitted(*args, train=training.fit_cascade, **options):
+        handed.append(options["spectra"])
+        return train(*args, **options)
+
+    counted = []
+    monkeypatch.setattr(training, "decompose", lambda g: counted.append(len(g)) or decompose(g))
+    monkeypatch.setattr(training, "complete", completed)
+    monkeypatch.setattr(training, "fit_cascade", fitted)
+    model = fit(VALUES, {"x": X, "d": D}, **GIVEN)
+    assert counted == [9, 11]
+    assert handed[0] is handed[1]
+    for spectrum, level, nodes in zip(handed[0], model.levels, (X, D), strict=True):
+        rebuilt = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
+        np.testing.assert_allclose(rebuilt, gram(level.kernel, nodes, nodes), atol=1e-12)
+
+
+def test_the_last_level_is_that_of_the_hierarchy():
+    values = np.random.default_rng(1).standard_normal((4, 6, 3))
+    values[2, :, 1] = np.nan
+    coordinates = {"x": range(4), "time": range(6), "y": range(3)}
+    model = fit(values, coordinates, sigma=2.0, kernel="matern52", ridge=0.1)
+    assert model.hierarchy == ("x", "y", "time")
+    assert model.origin["missing"]["pattern"] == "8.33 % at all time"
+
+
+def test_a_complete_grid_is_trained_with_its_settings():
+    grid = as_grid(CLEAN, {"x": X, "d": D})
+    plan = plan_fit(grid.axes)
+
+    def trained(**settings):
+        return training.train(grid, plan, Settings(**settings)).cascade
+
+    assert trained().mean == pytest.approx(CLEAN.mean())
+    assert trained(mean=2.5).mean == 2.5
+    assert trained(dtype="float32").core.dtype == np.float32
+    assert trained(folds=3).levels != trained().levels
+    rough = np.random.default_rng(0).standard_normal(CLEAN.shape)
+    wide = Settings(kernel="gaussian", sigma=100.0, ridge=1e-6, compact=True)
+    plan = plan_fit(grid.axes, wide)
+    small = training.train(as_grid(rough, {"x": X, "d": D}), plan, wide).cascade
+    assert small.dropped > 0
+
+
+def test_the_mean_may_be_given_through_gaps():
+    assert fit(VALUES, {"x": X, "d": D}, **GIVEN).cascade.mean == VALUES[~GAPS].mean()
+    given = fit(VALUES, {"x": X, "d": D}, mean=2.5, **GIVEN)
+    assert given.cascade.mean == 2.5
+    assert float(given.predict(x=1000.0, d=1000.0)) == pytest.approx(2.5)
+
+
+def test_storage_and_compactness_are_kept_through_gaps():
+    small = fit(VALUES, {"x": X, "d": D}, dtype="float32", compact=True, **GIVEN)
+    assert small.storage == "float32"
+    np.testing.assert_allclose(small.predict(smooth=True), dense([X, D]), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("lost", "named"),
+    [
+        ([2], "1 of 9 coordinates have no observed cell and are dropped, 2"),
+        ([0, 4, 8], "3 of 9 coordinates have no observed cell and are dropped, 0, 4, 8"),
+        ([1, 2, 5, 6], "4 of 9 coordinates have no observed cell and are dropped, 1, 2, ..., 6"),
+    ],
+)
+def test_lost_slices_are_dropped_and_some_of_them_named(lost, named):
+    values = CLEAN.copy()
+    values[lost] = np.nan
+    grid, notes = training.drop_lost_slices(as_grid(values, {"x": range(9), "d": D}))
+    assert notes == [f"x: {named}"]
+    np.testing.assert_array_equal(grid.values, np.delete(CLEAN, lost, 0))
+    assert grid.axes[0].numbers.tolist() == np.delete(np.arange(9.0), lost).tolist()
+    assert grid.axes[1].size == D.size
+
+
+def test_without_a_lost_slice_or_an_observed_cell_the_grid_is_returned():
+    for values in (VALUES, CLEAN, np.full((3, 4), np.nan)):
+        grid = as_grid(values)
+        assert training.drop_lost_slices(grid) == (grid, [])
+
+
+def test_a_solve_that_converged_has_no_note():
+    assert training.solve_notes(Completed(CLEAN, 5, 1e-3, converged=True)) == []
+    (note,) = training.solve_notes(Completed(CLEAN, 5, 1e-3, converged=False))
+    assert "to 0.001 only, in 5 steps; a larger ridge or a shorter sigma" in note
 
 
 def test_settings_are_chosen_and_recover_the_field():
@@ -122,7 +248,7 @@ def test_masked_arrays_are_gaps():
         ({"folds": 3}, SettingError, "complete grids"),
     ],
 )
-def test_what_gaps_do_not_allow_is_refused(options, error, message):
+def test_settings_that_need_a_complete_grid_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         fit(VALUES, {"x": X, "d": D}, **options)
 
@@ -136,10 +262,7 @@ def test_nothing_at_all_and_infinities_are_refused():
         fit(infinite, {"x": X, "d": D})
 
 
-def test_a_solve_that_does_not_end_is_said(monkeypatch):
-    from dkrls_cli.gaps.solve import complete
-    from dkrls_cli.model import training
-
+def test_a_solve_that_does_not_end_is_noted_in_the_model(monkeypatch):
     def hasty(*args, **options):
         return complete(*args, **{**options, "limit": 1})
 

@@ -18,7 +18,7 @@ from dkrls_cli.cascade.spectrum import extend, factor
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.slices import fill_slices
-from dkrls_cli.model.fit import retuned
+from dkrls_cli.model.fit import retune
 from dkrls_cli.model.update import thin, update_model
 
 X, Y, T = np.linspace(0, 1, 9), np.array([0.0, 0.1, 0.3, 0.7, 1.1]), np.arange(24.0)
@@ -432,7 +432,7 @@ def test_thinning_knows_gaps(how):
 def test_retuning_changes_the_last_level_only(how):
     array = grid_of(field())
     model = fitted(array, **how)
-    other = retuned(model)
+    other = retune(model)
     assert other.levels[:2] == model.levels[:2]
     assert other.levels[2] != model.levels[2]
     assert other.cascade.mean == model.cascade.mean
@@ -444,7 +444,7 @@ def test_retuning_keeps_a_place_that_is_silent_now():
     array[2, :, 10:] = np.nan
     start = fitted(array.isel(t=slice(0, 10)), **JOINT)
     model = start.update(array.isel(t=slice(10, None)), window=8)
-    other = retuned(model)
+    other = retune(model)
     assert other.cascade.shape == (9, 5, 8)
     assert np.array_equal(other.unobserved, model.unobserved)
     assert other.levels[2] != model.levels[2]
@@ -455,7 +455,7 @@ def test_retuning_keeps_a_place_that_is_silent_now():
 def test_retuning_fills_anew():
     array, lost = with_gaps()
     model = fitted(array.isel(t=slice(0, 10))).update(array.isel(t=slice(10, None)))
-    other = retuned(model)
+    other = retune(model)
     assert np.array_equal(other.unobserved, lost)
     held = fitted(array.isel(t=slice(0, 10)), levels=other.levels)
     again = held.update(array.isel(t=slice(10, None)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import shape_text
-from dkrls_cli.cli.fit import loaded, opened
+from dkrls_cli.cli.fit import open_inputs, read_values
 from dkrls_cli.cli.report import Report, pairs, table
 from dkrls_cli.errors import InputError, SettingError
 
@@ -94,7 +94,7 @@ def opened_grids(
     from dkrls_cli.files.source import expand
 
     paths = [path for given in inputs for path in expand(given)]
-    grids = {path: loaded(opened([path], var, None, report), report) for path in paths}
+    grids = {path: read_values(open_inputs([path], var, None, report), report) for path in paths}
     for path, grid in grids.items():
         if not race.gaps:
             grid.refuse_missing()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.bench.racing import Rows, refuse_no_time, refuse_taken, tell_machine, write_rows
-from dkrls_cli.cli.fit import loaded, opened
+from dkrls_cli.cli.fit import open_inputs, read_values
 from dkrls_cli.cli.report import Report, table
 from dkrls_cli.errors import SettingError
 
@@ -77,7 +77,7 @@ def grid_in(path: str, var: str | None, levels: list[str] | None, report: Report
     if is_matrix(path):
         with report.working(f"reading {path}"):
             return read_matrix(path)
-    return loaded(opened([path], var, levels, report), report)
+    return read_values(open_inputs([path], var, levels, report), report)
 
 
 def raced(stream: Stream, methods: list[str], terms: StreamTerms, report: Report) -> Rows:

@@ -1,13 +1,11 @@
-"""Splits part the indices as asked; metrics are what their formulas say."""
+"""Splits part the indices of a dimension as asked."""
 
 import math
 
 import numpy as np
 import pytest
-from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 from dkrls_cli.errors import SettingError
-from dkrls_cli.model.metrics import NAMES, scores
 from dkrls_cli.model.splits import Split, alternate_split, random_split
 
 
@@ -60,50 +58,22 @@ def test_alternate_split_holds_every_second_inner_index(size: int, held: list[in
     assert split.held.tolist() == held
 
 
-def test_scores_are_those_of_scikit_learn() -> None:
-    rng = np.random.default_rng(1)
-    truth, answers = rng.standard_normal((2, 5, 6))
-    found, t, a = scores(truth, answers), truth.ravel(), answers.ravel()
-    assert tuple(found) == NAMES
-    assert found == pytest.approx(
-        {
-            "n": 30,
-            "rmse": root_mean_squared_error(t, a),
-            "mae": mean_absolute_error(t, a),
-            "max_error": max(abs(t - a)),
-            "normalized_max_error": max(abs(t - a)) / max(abs(t)),
-            "bias": sum(a - t) / 30,
-            "r2": r2_score(t, a),
-        },
-        rel=1e-12,
-    )
+def test_the_generator_decides_which_are_held_out_and_nothing_else() -> None:
+    held = random_split(20, 0.25, np.random.default_rng(3)).held
+    expected = np.sort(np.random.default_rng(3).choice(20, 5, replace=False))
+    np.testing.assert_array_equal(held, expected)
 
 
-def test_scores_by_hand() -> None:
-    assert scores([1, 2, -4, 5], [1, 3, -4, 3]) == pytest.approx(
-        {
-            "n": 4,
-            "rmse": math.sqrt(5 / 4),
-            "mae": 0.75,
-            "max_error": 2.0,
-            "normalized_max_error": 0.4,
-            "bias": -0.25,
-            "r2": 1 - 5 / 42,
-        }
-    )
+def test_kept_edges_are_never_held_out_and_their_neighbours_are() -> None:
+    splits = [random_split(6, 0.5, np.random.default_rng(s), keep_edges=True) for s in range(30)]
+    assert {i for split in splits for i in split.held.tolist()} == {1, 2, 3, 4}
+    assert {split.held.size for split in splits} == {3}
 
 
-def test_unknown_truth_is_left_out() -> None:
-    assert scores([1.0, math.nan, 3.0], [1.5, 9.0, 2.0]) == scores([1.0, 3.0], [1.5, 2.0])
-
-
-def test_missing_answer_is_not_left_out() -> None:
-    assert math.isnan(scores([1.0, 2.0], [1.0, math.nan])["rmse"])
-
-
-def test_what_has_no_value_is_nan() -> None:
-    nothing = scores([math.nan], [1.0])
-    assert nothing.pop("n") == 0
-    assert all(math.isnan(value) for value in nothing.values())
-    assert math.isnan(scores([2.0, 2.0], [2.0, 3.0])["r2"])
-    assert math.isnan(scores([0.0, 0.0], [1.0, 0.0])["normalized_max_error"])
+@pytest.mark.parametrize(
+    ("size", "fraction", "keep_edges", "held"),
+    [(4, 0.99, False, 3), (4, 0.99, True, 2), (1, 0.9, False, 0), (10, 0.0, False, 0)],
+)
+def test_some_always_train(size: int, fraction: float, keep_edges: bool, held: int) -> None:
+    split = random_split(size, fraction, np.random.default_rng(0), keep_edges=keep_edges)
+    assert split.held.size == held

@@ -1,0 +1,346 @@
+"""How good the answers are: of a model on another grid, or of the method on parts held out."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from dkrls_cli.arrays import Array
+from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.grid.axes import Axis, like
+from dkrls_cli.grid.grid import Coordinates, Grid, GridLike, as_grid, is_labelled, scalar_axes
+from dkrls_cli.model.fit import fit_grid
+from dkrls_cli.model.metrics import coverage90, scores
+from dkrls_cli.model.model import Model
+from dkrls_cli.model.settings import DEFAULTS, PerLevel, Settings
+from dkrls_cli.model.splits import Split, random_split
+
+# Enough for a median that one odd hold-out does not move.
+REPEATS = 5
+
+RunCallback = Callable[[int, Mapping[str, float]], None]
+"""Called after every hold-out with its number, from 0, and its metrics."""
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """Metrics of answers against the truth.
+
+    Attributes
+    ----------
+    metrics
+        By name: those of :func:`dkrls_cli.model.metrics.scores`, and ``coverage90``, the share of
+        cells within the 90 % error band. Of hold-outs, the medians over all runs, with the
+        seconds of a run (``fit_seconds``, ``predict_seconds``) among them.
+    runs
+        The same of every hold-out; empty if a model was measured.
+    held_out
+        Fraction held out of each dimension; empty if a model was measured.
+    model
+        The model that was measured, or that of the last hold-out.
+    axes
+        Axes of the true values.
+    seconds
+        Seconds taken by the predictions; of hold-outs, by everything.
+    """
+
+    metrics: Mapping[str, float]
+    runs: tuple[Mapping[str, float], ...]
+    held_out: Mapping[str, float]
+    model: Model
+    axes: tuple[Axis, ...]
+    seconds: float
+
+
+def validate(
+    data: GridLike,
+    coordinates: Coordinates | None = None,
+    *,
+    model: Model | None = None,
+    holdout: PerLevel[float | str] | None = None,
+    repeats: int = REPEATS,
+    seed: int = 0,
+    keep_edges: bool = False,
+    smooth: bool = False,
+    **settings: Any,
+) -> Validation:
+    """Measure a model against a grid, or the method against held-out parts of one.
+
+    Parameters
+    ----------
+    data
+        The truth: an xarray.DataArray, a Grid or an array of numbers; NaN where it is not known.
+    coordinates
+        For an array of numbers, a coordinate vector per axis, by name or in order.
+    model
+        The model to measure. The grid needs each of its dimensions (a DataArray may have one as a
+        scalar coordinate), at any coordinates.
+    holdout
+        Instead of a model: the fraction of every dimension to hold out, or a mapping from
+        dimension to fraction. A model is fitted to the rest and asked for what was held out.
+    repeats
+        Number of random hold-outs.
+    seed
+        Seed of the first hold-out; the next has the next seed.
+    keep_edges
+        Whether the first and last coordinates of every dimension always train.
+    smooth
+        Whether the model answers at training coordinates as well, instead of returning the data.
+    **settings
+        Settings of the fits, as keywords of :func:`dkrls_cli.fit`; for hold-outs only.
+
+    Returns
+    -------
+    Validation
+        The metrics, and for hold-outs those of every run.
+
+    Raises
+    ------
+    SettingError
+        If not just one of `model` and `holdout` is given, or a setting is not possible.
+    InputError
+        If the grid does not have the dimensions of the model, or cannot be fitted.
+
+    Examples
+    --------
+    >>> x, d = np.linspace(0, 3, 30), np.linspace(0, 5, 40)
+    >>> found = validate(np.outer(np.sin(x), np.cos(d)), {"x": x, "d": d}, holdout=0.2, repeats=3)
+    >>> found.metrics["rmse"] < 0.01, len(found.runs)
+    (True, 3)
+    """
+    if (model is None) == (holdout is None):
+        raise SettingError("Give either a model or a fraction to hold out.")
+    grid = as_grid(data, coordinates)
+    if holdout is not None:
+        return validate_holdout(
+            grid,
+            Settings(**settings),
+            holdout=holdout,
+            repeats=repeats,
+            seed=seed,
+            keep_edges=keep_edges,
+            smooth=smooth,
+        )
+    assert model is not None
+    if settings:
+        raise SettingError(
+            f"The setting '{next(iter(settings))}' goes with a hold-out: a model has its own."
+        )
+    scalars = scalar_axes(data, model.dims) if is_labelled(data) else ()
+    return validate_model(model, grid, scalars, smooth=smooth)
+
+
+def validate_model(
+    model: Model, grid: Grid, scalars: Sequence[Axis] = (), *, smooth: bool = False
+) -> Validation:
+    """Measure a model on the cells of a grid.
+
+    Parameters
+    ----------
+    model
+        The model.
+    grid
+        The truth, NaN where it is not known, on dimensions of the model in any order.
+    scalars
+        Axes of one coordinate for the dimensions of the model that the grid does not have.
+    smooth
+        Whether the model answers at training coordinates as well.
+
+    Returns
+    -------
+    Validation
+        The metrics; its axes are those of the answers, in the order of the model.
+
+    Raises
+    ------
+    InputError
+        If the grid lacks a dimension of the model, or has another one.
+
+    Examples
+    --------
+    >>> from dkrls_cli.model.fit import fit
+    >>> grid = as_grid(np.outer(np.arange(5.0), np.ones(4)))
+    >>> validate_model(fit(grid), grid).metrics["max_error"]
+    0.0
+    """
+    theirs = {axis.name: axis for axis in (*scalars, *grid.axes)}
+    if not set(grid.dims) <= set(model.dims) <= set(theirs):
+        raise InputError(
+            f"The grid has dimensions {', '.join(grid.dims)}, the model {', '.join(model.dims)}. "
+            "The grid needs each of the model's, of size 1 at least, and no other."
+        )
+    axes = model.axes_at({own.name: like(theirs[own.name], own) for own in model.axes})
+    start = perf_counter()
+    answers = model.values_on(axes, smooth=smooth)
+    seconds = perf_counter() - start
+    order = [grid.dims.index(dim) for dim in model.dims if dim in grid.dims]
+    truth = grid.values.transpose(order).reshape(answers.shape)
+    metrics = _metrics(model, axes, truth, answers, smooth)
+    return Validation(metrics, (), {}, model, tuple(axes), seconds)
+
+
+def validate_holdout(
+    grid: Grid,
+    settings: Settings = DEFAULTS,
+    *,
+    holdout: PerLevel[float | str],
+    repeats: int = REPEATS,
+    seed: int = 0,
+    keep_edges: bool = False,
+    smooth: bool = False,
+    on_run: RunCallback | None = None,
+) -> Validation:
+    """Measure models on parts of a grid that are held out at random: the paper's protocol.
+
+    Coordinates are held out of every dimension independently, and the models are asked for the
+    cells that are at held-out coordinates along all of these dimensions.
+
+    Parameters
+    ----------
+    grid
+        Values on named axes, NaN where cells are missing.
+    settings
+        Settings of the fits.
+    holdout
+        Fraction of every dimension to hold out (those of text labels aside, between which there
+        is nothing to answer), or a mapping from dimension to fraction.
+    repeats, seed, keep_edges, smooth
+        As for :func:`validate`.
+    on_run
+        Called after every hold-out with its number and its metrics.
+
+    Returns
+    -------
+    Validation
+        Medians of the metrics, and the metrics of every run.
+
+    Raises
+    ------
+    SettingError
+        If a fraction is not between 0 and 1, holds nothing out of a dimension, or is of a
+        dimension that is not there or has text labels; or if a setting is not possible.
+    InputError
+        If what is left of the grid cannot be fitted.
+
+    Examples
+    --------
+    >>> grid = as_grid(np.outer(np.arange(9.0), np.ones(8)))
+    >>> validate_holdout(grid, holdout={"dim_0": 0.3}, repeats=2).metrics["n"]
+    24
+    """
+    if repeats < 1:
+        raise SettingError(f"Invalid number of repeats {repeats}. It must be 1 or above.")
+    if seed < 0:
+        raise SettingError(f"Invalid seed {seed}. It must be 0 or above.")
+    fractions = read_fractions(holdout, grid.axes)
+    start = perf_counter()
+    runs: list[Mapping[str, float]] = []
+    for number in range(repeats):
+        rng = np.random.default_rng(seed + number)
+        splits = _hold_out(grid.axes, fractions, rng, keep_edges)
+        model, metrics = _run(grid, settings, splits, smooth)
+        runs.append(metrics)
+        if on_run is not None:
+            on_run(number, metrics)
+    medians = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+    medians["n"] = runs[0]["n"]
+    seconds = perf_counter() - start
+    return Validation(medians, tuple(runs), fractions, model, grid.axes, seconds)
+
+
+def read_fractions(holdout: PerLevel[float | str], axes: Sequence[Axis]) -> dict[str, float]:
+    """Return the fraction to hold out of each dimension, or raise SettingError.
+
+    Parameters
+    ----------
+    holdout
+        One fraction for every dimension that has no text labels, or a mapping from dimension to
+        fraction. Numbers may be given as text.
+    axes
+        Axes of the grid.
+
+    Returns
+    -------
+    dict
+        Fractions between 0 and 1, by name of the dimension.
+
+    Raises
+    ------
+    SettingError
+        If a fraction is not between 0 and 1, a dimension is not there or has text labels, or
+        nothing would be held out.
+    """
+    labelled = [axis.name for axis in axes if axis.labels is not None]
+    if isinstance(holdout, Mapping):
+        dims = [axis.name for axis in axes]
+        for dim in holdout:
+            if dim not in dims:
+                raise SettingError(
+                    f"There is no dimension '{dim}'. The data has {', '.join(dims)}."
+                )
+            if dim in labelled:
+                raise SettingError(
+                    f"'{dim}' holds text labels: between them there is nothing to answer. "
+                    "Hold out another dimension."
+                )
+        wanted = dict(holdout)
+    else:
+        wanted = {axis.name: holdout for axis in axes if axis.name not in labelled}
+    if not wanted:
+        raise SettingError("There is no dimension to hold a fraction between 0 and 1 out of.")
+    return {dim: _fraction(value) for dim, value in wanted.items()}
+
+
+def _fraction(value: float | str) -> float:
+    try:
+        fraction = float(value)
+    except ValueError:
+        raise SettingError(f"'{value}' is not a fraction to hold out, like 0.2.") from None
+    if not 0 < fraction < 1:
+        raise SettingError(f"Invalid hold-out {value}. Give a fraction between 0 and 1, like 0.2.")
+    return fraction
+
+
+def _hold_out(
+    axes: Sequence[Axis], fractions: Mapping[str, float], rng: np.random.Generator, edges: bool
+) -> list[Split]:
+    """Split every axis that has a fraction; of the others all coordinates train and are asked."""
+    splits = []
+    for axis in axes:
+        if axis.name not in fractions:
+            splits.append(Split(np.arange(axis.size), np.arange(axis.size)))
+            continue
+        split = random_split(axis.size, fractions[axis.name], rng, keep_edges=edges)
+        if not split.held.size:
+            raise SettingError(
+                f"'{axis.name}' is too short ({axis.size}) to hold out a fraction of "
+                f"{fractions[axis.name]:g}. Raise the fraction, or hold out other dimensions."
+            )
+        splits.append(split)
+    return splits
+
+
+def _run(
+    grid: Grid, settings: Settings, splits: Sequence[Split], smooth: bool
+) -> tuple[Model, dict[str, float]]:
+    """Fit a model to what trains, and return it with its metrics on what was held out."""
+    start = perf_counter()
+    model = fit_grid(grid.take([split.train for split in splits]), settings)
+    fitted = perf_counter()
+    truth = grid.take([split.held for split in splits])
+    answers = model.values_on(truth.axes, smooth=smooth)
+    seconds = {"fit_seconds": fitted - start, "predict_seconds": perf_counter() - fitted}
+    return model, _metrics(model, truth.axes, truth.values, answers, smooth) | seconds
+
+
+def _metrics(
+    model: Model, axes: Sequence[Axis], truth: Array, answers: Array, smooth: bool
+) -> dict[str, float]:
+    """Return the metrics of answers on some axes, and of their error bars."""
+    variance = model.std_on(axes, smooth=smooth) ** 2
+    return {**scores(truth, answers), "coverage90": coverage90(truth, answers, variance)}

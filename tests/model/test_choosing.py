@@ -1,0 +1,134 @@
+"""Levels are chosen one after the other, each on what the levels before it answer."""
+
+import numpy as np
+import pytest
+
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.level import Level
+from dkrls_cli.grid.axes import axis_of, index_axis, text_axis
+from dkrls_cli.model.choosing import choose_levels
+from dkrls_cli.model.settings import Settings, plan_fit
+from dkrls_cli.tuning import slices as tuning
+from dkrls_cli.tuning.joint import choose_joint
+
+RNG = np.random.default_rng(3)
+X, D = np.linspace(0, 4, 9), np.sort(RNG.uniform(0, 6, 12))
+VALUES = np.sin(np.add.outer(D / 2, X)) + 3.0 + 0.05 * RNG.standard_normal((12, 9))
+AXES = axis_of("d", D), axis_of("x", X)
+MEAN = float(VALUES.mean())
+
+
+def chosen_alone(axis, data, **given):
+    """The level that :mod:`dkrls_cli.tuning.slices` chooses for some data along an axis."""
+    return tuning.choose(axis.numbers, data, **given).taken
+
+
+def test_the_shortest_level_is_chosen_first_and_the_next_on_what_it_answers():
+    watched = []
+    plan = plan_fit(AXES)
+    found = choose_levels(plan, AXES, VALUES, MEAN, watch=lambda *told: watched.append(told))
+    first = chosen_alone(AXES[1], tuning.slices(VALUES, 1, MEAN))
+    seen = tuning.between(VALUES, 1, MEAN, X, first.kernel, first.ridge)
+    second = chosen_alone(AXES[0], tuning.slices(seen, 0, 0.0))
+    assert found.levels == (
+        Level("d", second.kernel, second.ridge),
+        Level("x", first.kernel, first.ridge),
+    )
+    assert found.joint_ridge is None
+    assert [dim for dim, _ in watched] == ["x", "d"]
+    assert [choice.taken for _, choice in watched] == [first, second]
+    assert second != chosen_alone(AXES[0], tuning.slices(VALUES, 0, MEAN))
+
+
+def test_a_level_without_anything_open_is_kept_and_still_answers_for_the_next():
+    given = Level("x", Kernel("matern32", 0.7), 0.3)
+    watched = []
+    for settings in (
+        Settings(["d", given]),
+        Settings(kernel={"x": "matern32"}, sigma={"x": 0.7}, ridge={"x": 0.3}),
+    ):
+        plan = plan_fit(AXES, settings)
+        found = choose_levels(plan, AXES, VALUES, MEAN, watch=lambda dim, _: watched.append(dim))
+        seen = tuning.between(VALUES, 1, MEAN, X, given.kernel, given.ridge)
+        other = chosen_alone(AXES[0], tuning.slices(seen, 0, 0.0))
+        assert found.levels == (Level("d", other.kernel, other.ridge), given)
+    assert watched == ["d", "d"]
+
+
+@pytest.mark.parametrize("open_setting", ["kernel", "sigma", "ridge"])
+def test_what_is_given_is_kept_and_the_rest_is_chosen_around_it(open_setting):
+    given = {"kernel": "matern32", "sigma": 0.7, "ridge": 0.3}
+    del given[open_setting]
+    found = choose_levels(plan_fit(AXES, Settings(**given)), AXES, VALUES, MEAN).levels[1]
+    own = {"family" if key == "kernel" else key: value for key, value in given.items()}
+    alone = chosen_alone(AXES[1], tuning.slices(VALUES, 1, MEAN), **own)
+    assert found == Level("x", alone.kernel, alone.ridge)
+    taken = {"kernel": found.kernel.family, "sigma": found.kernel.sigma, "ridge": found.ridge}
+    assert given.items() <= taken.items()
+
+
+@pytest.mark.parametrize("first", [text_axis("x", list("abcdefghi")), index_axis("x", 1)])
+def test_between_labels_and_around_one_coordinate_nothing_is_answered(first):
+    values = VALUES[:, : first.size]
+    axes = AXES[0], first
+    mean = float(values.mean())
+    found = choose_levels(plan_fit(axes), axes, values, mean)
+    alone = chosen_alone(AXES[0], tuning.slices(values, 0, mean))
+    assert found.levels[0] == Level("d", alone.kernel, alone.ridge)
+
+
+def test_period_cycles_and_folds_reach_the_search():
+    months = axis_of("time", np.arange("2001-01", "2004-01", dtype="datetime64[M]"))
+    wave = np.sin(2 * np.pi * months.numbers / months.time.year)
+    found = choose_levels(plan_fit([months]), [months], wave, 0.0).levels[0]
+    assert found.kernel.cycle == months.time.year
+    circle = plan_fit([AXES[1]], Settings(period=20))
+    level = choose_levels(circle, [AXES[1]], VALUES[0], MEAN, folds=3).levels[0]
+    data = tuning.slices(VALUES[0], 0, MEAN)
+    alone = chosen_alone(AXES[1], data, period=20.0, folds=3)
+    assert level == Level("x", alone.kernel, alone.ridge)
+    assert alone != chosen_alone(AXES[1], data, period=20.0)
+
+
+def test_warnings_name_the_dimension():
+    plan = plan_fit(AXES, Settings(ridge={"d": 10.0}, sigma={"d": 2.0}))
+    found = choose_levels(plan, AXES, VALUES, MEAN)
+    assert found.warnings == ("d: ridge 10 is the largest tried; a better value may lie beyond",)
+
+
+def test_a_joint_ridge_is_chosen_with_the_sigmas_that_are_open():
+    plan = plan_fit(AXES, Settings(noise="joint", sigma={"x": 1.0}))
+    found = choose_levels(plan, AXES, VALUES, MEAN)
+    first = tuning.choose(X, tuning.slices(VALUES, 1, MEAN), sigma=1.0)
+    taken = first.taken
+    seen = tuning.between(VALUES, 1, MEAN, X, taken.kernel, taken.ridge)
+    second = tuning.choose(D, tuning.slices(seen, 0, 0.0))
+    kernels = [second.under_joint_ridge.kernel, first.under_joint_ridge.kernel]
+    centred = VALUES - MEAN
+    expected, ridge = choose_joint(centred, [D, X], kernels, open_sigmas=[True, False])
+    assert tuple(level.kernel for level in found.levels) == expected
+    assert found.joint_ridge == ridge
+    assert [level.ridge for level in found.levels] == [0.0, 0.0]
+
+
+def test_a_joint_ridge_with_nothing_open_is_kept():
+    settings = Settings(noise="joint", sigma=1.0, kernel="gaussian", ridge=0.25)
+    found = choose_levels(plan_fit(AXES, settings), AXES, VALUES, MEAN)
+    assert found.joint_ridge == 0.25
+    assert [level.kernel for level in found.levels] == [Kernel("gaussian", 1.0)] * 2
+
+
+def test_sigmas_move_beside_a_joint_ridge_that_is_given():
+    plan = plan_fit(AXES, Settings(noise="joint", kernel="gaussian", ridge=0.25))
+    found = choose_levels(plan, AXES, VALUES, MEAN)
+    start = choose_levels(
+        plan_fit(AXES, Settings(noise="joint", kernel="gaussian")), AXES, VALUES, MEAN
+    )
+    assert found.joint_ridge == 0.25 != start.joint_ridge
+    first = tuning.choose(X, tuning.slices(VALUES, 1, MEAN), family="gaussian")
+    seen = tuning.between(VALUES, 1, MEAN, X, first.taken.kernel, first.taken.ridge)
+    second = tuning.choose(D, tuning.slices(seen, 0, 0.0), family="gaussian")
+    kernels = [second.under_joint_ridge.kernel, first.under_joint_ridge.kernel]
+    moved, _ = choose_joint(VALUES - MEAN, [D, X], kernels, open_sigmas=[True, True], ridge=0.25)
+    assert moved != tuple(kernels)
+    assert tuple(level.kernel for level in found.levels) == moved

@@ -1,0 +1,108 @@
+"""Metrics are what their formulas say, and limits on them hold at their very value."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+
+from dkrls_cli.errors import SettingError
+from dkrls_cli.model.metrics import ERRORS, NAMES, coverage90, exceeded, scores
+
+
+def test_scores_are_those_of_scikit_learn() -> None:
+    rng = np.random.default_rng(1)
+    truth, answers = rng.standard_normal((2, 5, 6))
+    found, t, a = scores(truth, answers), truth.ravel(), answers.ravel()
+    assert tuple(found) == NAMES
+    assert found == pytest.approx(
+        {
+            "n": 30,
+            "rmse": root_mean_squared_error(t, a),
+            "mae": mean_absolute_error(t, a),
+            "max_error": max(abs(t - a)),
+            "normalized_max_error": max(abs(t - a)) / max(abs(t)),
+            "bias": sum(a - t) / 30,
+            "r2": r2_score(t, a),
+        },
+        rel=1e-12,
+    )
+
+
+def test_scores_by_hand() -> None:
+    assert scores([1, 2, -4, 5], [1, 3, -4, 3]) == pytest.approx(
+        {
+            "n": 4,
+            "rmse": math.sqrt(5 / 4),
+            "mae": 0.75,
+            "max_error": 2.0,
+            "normalized_max_error": 0.4,
+            "bias": -0.25,
+            "r2": 1 - 5 / 42,
+        }
+    )
+
+
+def test_the_largest_magnitude_may_be_negative() -> None:
+    assert scores([1.0, -10.0], [3.0, -10.0])["normalized_max_error"] == 0.2
+
+
+def test_cells_of_unknown_truth_do_not_count() -> None:
+    assert scores([1.0, math.nan, 3.0], [1.5, 9.0, 2.0]) == scores([1.0, 3.0], [1.5, 2.0])
+
+
+def test_a_missing_answer_counts_and_makes_the_metrics_nan() -> None:
+    assert math.isnan(scores([1.0, 2.0], [1.0, math.nan])["rmse"])
+
+
+def test_metrics_without_a_value_are_nan() -> None:
+    nothing = scores([math.nan], [1.0])
+    assert tuple(nothing) == NAMES
+    assert nothing.pop("n") == 0
+    assert all(math.isnan(value) for value in nothing.values())
+    assert math.isnan(scores([2.0, 2.0], [2.0, 3.0])["r2"])
+    assert math.isnan(scores([0.0, 0.0], [1.0, 0.0])["normalized_max_error"])
+
+
+def test_coverage_is_the_share_within_the_band_of_nine_tenths() -> None:
+    edge = norm.ppf(0.95)
+    truth = np.zeros(5)
+    answers = np.array([0.99, 1.01, -0.99, -1.01, 0.0]) * edge * 2.0
+    assert coverage90(truth, answers, np.full(5, 4.0)) == pytest.approx(3 / 5)
+    assert coverage90(truth, answers, np.full(5, 4.2)) == 1.0
+
+
+def test_an_answer_on_the_edge_of_the_band_is_covered() -> None:
+    from dkrls_cli.cascade.errorbars import Z90
+
+    assert coverage90([0.0], [Z90], [1.0]) == 1.0
+
+
+def test_coverage_leaves_out_cells_without_band_or_truth() -> None:
+    assert coverage90([0.0, 0.0, math.nan], [9.0, 0.0, 0.0], [0.0, 1.0, 1.0]) == 1.0
+    assert math.isnan(coverage90([1.0], [1.0], [0.0]))
+
+
+def test_a_metric_is_above_its_limit_only_beyond_it() -> None:
+    metrics = {"rmse": 0.5, "mae": 0.3, "bias": -0.2, "max_error": math.nan}
+    assert exceeded(metrics, {"rmse": 0.5, "mae": 0.3, "bias": 0.2}) == []
+    assert exceeded(metrics, {"mae": 0.29, "rmse": 0.6, "bias": 0.19}) == ["mae", "bias"]
+    assert exceeded(metrics, {"max_error": math.inf}) == ["max_error"]
+    assert exceeded(metrics, {}) == []
+
+
+@pytest.mark.parametrize("name", ["r2", "n", "coverage90", "speed"])
+def test_only_errors_have_limits(name: str) -> None:
+    with pytest.raises(SettingError, match=f"'{name}' is not a metric.*{ERRORS[-1]}"):
+        exceeded({name: 1.0}, {name: 2.0})
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_errors_shrink_with_the_distance_from_the_truth(seed: int) -> None:
+    truth, noise = np.random.default_rng(seed).standard_normal((2, 12))
+    near, far = scores(truth, truth + 0.1 * noise), scores(truth, truth + noise)
+    assert all(abs(near[name]) <= abs(far[name]) for name in ERRORS)
+    assert near["max_error"] >= near["rmse"] >= near["mae"] >= abs(near["bias"])

@@ -1,0 +1,265 @@
+"""Validation is a fit, answers and metrics, put together by hand here."""
+
+import math
+import statistics
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from dkrls_cli import fit, validate
+from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.grid.axes import axis_of
+from dkrls_cli.grid.grid import Grid, as_grid
+from dkrls_cli.model.metrics import coverage90, scores
+from dkrls_cli.model.settings import Settings
+from dkrls_cli.model.splits import random_split
+from dkrls_cli.model.validate import read_fractions, validate_holdout, validate_model
+
+X, T = np.linspace(0, 4, 10), np.arange(12.0)
+VALUES = np.sin(np.add.outer(T / 4, X)) + 3.0
+VALUES += 0.05 * np.random.default_rng(0).standard_normal(VALUES.shape)
+GIVEN = {"kernel": "matern52", "sigma": {"x": 1.5, "time": 4.0}, "ridge": 1e-2}
+SETTINGS = Settings(**GIVEN)
+GRID = as_grid(VALUES, {"time": T, "x": X})
+AXES = GRID.axes
+SITES = axis_of("site", np.array(["a", "b", "c"]))
+
+
+def labelled(values=VALUES):
+    return xr.DataArray(values, {"time": T, "x": X}, ("time", "x"), "tas")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(GRID, **GIVEN)
+
+
+def expected(model, truth, at, smooth=False):
+    answers = model.predict(**at, smooth=smooth).values
+    variance = model.std(**at, smooth=smooth).values ** 2
+    return {**scores(truth, answers), "coverage90": coverage90(truth, answers, variance)}
+
+
+# A model against a grid ---------------------------------------------------------------------------
+
+
+def test_a_model_is_measured_by_its_answers_at_the_coordinates_of_the_grid(model):
+    at = {"time": T[:-1] + 0.5, "x": X[2:5]}
+    truth = np.sin(np.add.outer(at["time"] / 4, at["x"])) + 3.0
+    found = validate(truth, at, model=model)
+    assert found.metrics == pytest.approx(expected(model, truth, at), nan_ok=True)
+    assert found.metrics["rmse"] > 0
+    assert 0 < found.metrics["coverage90"] <= 1
+    assert (found.runs, found.held_out, found.model) == ((), {}, model)
+    assert [axis.size for axis in found.axes] == [11, 3]
+    assert found.seconds >= 0
+
+
+def test_training_data_is_passed_through_unless_smooth(model):
+    found = validate(GRID, model=model)
+    assert found.metrics["max_error"] == 0
+    assert math.isnan(found.metrics["coverage90"])
+    smooth = validate(GRID, model=model, smooth=True)
+    at = {"time": T, "x": X}
+    assert smooth.metrics == pytest.approx(expected(model, VALUES, at, smooth=True), nan_ok=True)
+    assert smooth.metrics["rmse"] > 0
+
+
+def test_cells_of_unknown_truth_do_not_count(model):
+    truth = VALUES + 1.0
+    truth[0, :4] = np.nan
+    metrics = validate(labelled(truth), model=model).metrics
+    assert metrics["n"] == VALUES.size - 4
+    assert metrics["bias"] == pytest.approx(-1.0)
+
+
+def test_dimensions_may_be_turned_or_have_one_coordinate(model):
+    offset = labelled(VALUES + np.arange(12.0)[:, None])
+    assert validate(offset.transpose("x", "time"), model=model).metrics == pytest.approx(
+        validate(offset, model=model).metrics, nan_ok=True
+    )
+    for part in (offset.isel(time=3), offset.isel(time=[3])):
+        found = validate(part, model=model)
+        assert found.metrics["bias"] == pytest.approx(-3.0)
+        assert [axis.size for axis in found.axes] == [1, 10]
+    grid = as_grid(offset.isel(time=3))
+    scalars = (axis_of("time", [3.0]),)
+    assert validate_model(model, grid, scalars).metrics["bias"] == pytest.approx(-3.0)
+
+
+def test_whole_numbers_are_a_truth_like_others(model):
+    whole = Grid(np.full(VALUES.shape, 3), AXES)
+    assert validate(whole, model=model).metrics["n"] == VALUES.size
+
+
+@pytest.mark.parametrize(
+    ("data", "dims"),
+    [
+        (labelled().isel(time=3).drop_vars("time"), "x"),
+        (labelled().rename(x="y"), "time, y"),
+        (labelled().expand_dims(z=[1.0, 2.0]), "z, time, x"),
+    ],
+)
+def test_a_grid_with_other_dimensions_than_the_model_is_refused(model, data, dims):
+    message = f"The grid has dimensions {dims}, the model time, x"
+    with pytest.raises(InputError, match=message):
+        validate(data, model=model)
+
+
+def test_a_model_takes_no_settings_of_a_fit(model):
+    with pytest.raises(SettingError, match="'sigma' goes with a hold-out"):
+        validate(GRID, model=model, sigma=3.0)
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_model_or_a_hold_out_is_needed_and_not_both(model, both):
+    given = {"model": model, "holdout": 0.2} if both else {}
+    with pytest.raises(SettingError, match="either a model or a fraction"):
+        validate(GRID, **given)
+
+
+# Hold-outs ----------------------------------------------------------------------------------------
+
+
+def by_hand(seed, fractions, keep_edges=False, smooth=False):
+    """Model and metrics of one hold-out: split every axis in turn, fit, ask, measure."""
+    rng = np.random.default_rng(seed)
+    train, held = [], []
+    for axis in AXES:
+        every = np.arange(axis.size)
+        if axis.name in fractions:
+            split = random_split(axis.size, fractions[axis.name], rng, keep_edges=keep_edges)
+        train.append(split.train if axis.name in fractions else every)
+        held.append(split.held if axis.name in fractions else every)
+    model = fit(GRID.take(train), **GIVEN)
+    at = dict(zip(GRID.dims, (T[held[0]], X[held[1]]), strict=True))
+    return model, expected(model, VALUES[np.ix_(*held)], at, smooth)
+
+
+@pytest.mark.parametrize(
+    ("holdout", "keep_edges", "smooth"),
+    [(0.3, False, False), ({"x": 0.3}, True, False), ({"time": "0.2"}, False, True)],
+)
+def test_hold_outs_are_fits_of_the_rest_with_one_seed_after_the_other(holdout, keep_edges, smooth):
+    found = validate(
+        labelled(),
+        holdout=holdout,
+        repeats=3,
+        seed=7,
+        keep_edges=keep_edges,
+        smooth=smooth,
+        **GIVEN,
+    )
+    fractions = holdout if isinstance(holdout, dict) else dict.fromkeys(GRID.dims, holdout)
+    fractions = {dim: float(value) for dim, value in fractions.items()}
+    assert found.held_out == fractions
+    runs = [by_hand(7 + i, fractions, keep_edges, smooth) for i in range(3)]
+    assert len(found.runs) == 3
+    for run, (_, metrics) in zip(found.runs, runs, strict=True):
+        seconds = {key: run[key] for key in ("fit_seconds", "predict_seconds")}
+        assert run == pytest.approx({**metrics, **seconds}, rel=1e-9, nan_ok=True)
+        assert min(seconds.values()) >= 0
+    for name in ("rmse", "bias", "r2", "fit_seconds"):
+        assert found.metrics[name] == statistics.median(run[name] for run in found.runs)
+    np.testing.assert_array_equal(found.model.predict(), runs[-1][0].predict())
+    assert [axis.size for axis in found.axes] == [12, 10]
+
+
+def test_the_count_of_cells_is_that_of_the_first_run():
+    gappy = VALUES.copy()
+    gappy[np.random.default_rng(1).random(VALUES.shape) < 0.2] = np.nan
+    found = validate(gappy, {"time": T, "x": X}, holdout={"time": 0.3}, repeats=3, **GIVEN)
+    counts = [run["n"] for run in found.runs]
+    assert len(set(counts)) > 1
+    assert found.metrics["n"] == counts[0] != statistics.median(counts)
+
+
+def test_repeats_are_five_and_the_seed_is_zero_if_not_given():
+    found = validate(GRID, holdout=0.3, **GIVEN)
+    assert len(found.runs) == 5
+    first = validate(GRID, holdout=0.3, repeats=1, seed=0, **GIVEN)
+    assert found.runs[0]["rmse"] == first.runs[0]["rmse"]
+    assert found.runs[1]["rmse"] != first.runs[0]["rmse"]
+    assert found.seconds >= sum(run["fit_seconds"] for run in found.runs)
+
+
+def test_every_run_is_told_as_it_is_done():
+    told = []
+    found = validate_holdout(
+        GRID, SETTINGS, holdout=0.3, repeats=2, on_run=lambda *run: told.append(run)
+    )
+    assert told == list(enumerate(found.runs))
+
+
+def test_kept_edges_are_never_asked_for():
+    asked = {
+        keep: [
+            validate_holdout(
+                GRID, SETTINGS, holdout={"time": 0.5}, repeats=1, seed=seed, keep_edges=keep
+            )
+            .model.axes[0]
+            .numbers
+            for seed in range(6)
+        ]
+        for keep in (True, False)
+    }
+    assert all({0.0, 11.0} <= set(times.tolist()) for times in asked[True])
+    assert not all({0.0, 11.0} <= set(times.tolist()) for times in asked[False])
+
+
+def test_text_labels_are_held_out_of_nothing():
+    values = VALUES[:, :3]
+    found = validate(values, {"time": T, "site": ["a", "b", "c"]}, holdout=0.3, repeats=1)
+    assert found.held_out == {"time": 0.3}
+    assert found.metrics["n"] == 4 * 3
+
+
+@pytest.mark.parametrize("fraction", [1e-9, 0.5, "0.25", 1 - 1e-9])
+def test_fractions_lie_between_0_and_1(fraction):
+    assert read_fractions(fraction, AXES) == dict.fromkeys(GRID.dims, float(fraction))
+    assert read_fractions({"x": fraction}, AXES) == {"x": float(fraction)}
+
+
+@pytest.mark.parametrize(
+    ("holdout", "message"),
+    [
+        (0, "Invalid hold-out 0. Give a fraction between 0 and 1"),
+        (1.0, "hold-out 1.0"),
+        (-0.2, "hold-out -0.2"),
+        (math.nan, "hold-out nan"),
+        ({"x": 0.5, "time": 1.5}, "hold-out 1.5"),
+        ("some", "'some' is not a fraction"),
+        ({"depth": 0.2}, "no dimension 'depth'. The data has time, x, site."),
+        ({"x": 0.2, "site": 0.2}, "'site' holds text labels"),
+        ({}, "no dimension to hold"),
+    ],
+)
+def test_other_fractions_are_refused(holdout, message):
+    with pytest.raises(SettingError, match=message):
+        read_fractions(holdout, (*AXES, SITES))
+
+
+def test_a_grid_of_labels_only_has_nothing_to_hold_out():
+    with pytest.raises(SettingError, match="no dimension to hold"):
+        read_fractions(0.2, [SITES])
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "message"),
+    [
+        (3, {"holdout": {"x": 0.1}}, r"'x' is too short \(3\) to hold out a fraction of 0.1"),
+        (2, {"holdout": {"x": 0.5}, "keep_edges": True}, r"'x' is too short \(2\)"),
+        (9, {"holdout": 0.3, "repeats": 0}, "Invalid number of repeats 0"),
+        (9, {"holdout": 0.3, "seed": -1}, "Invalid seed -1"),
+        (9, {"holdout": 0.3, "missing": "nonsense"}, "nonsense"),
+    ],
+)
+def test_hold_outs_that_cannot_be_are_refused(size, options, message):
+    with pytest.raises(SettingError, match=message):
+        validate(VALUES[:, :size], {"time": T, "x": X[:size]}, **options)
+
+
+def test_an_unknown_setting_is_an_error():
+    with pytest.raises(TypeError, match="sigmas"):
+        validate(GRID, holdout=0.2, sigmas=3)
