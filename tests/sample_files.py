@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import string
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,9 @@ from typing import Any
 import netCDF4
 import numpy as np
 import xarray as xr
+from hypothesis import strategies as st
+
+from dkrls_cli.files.rows import RowWriter
 
 Builder = Callable[[Path], Any]
 WHOLE: dict[str, Builder] = {}
@@ -24,6 +29,19 @@ LON = np.arange(0.0, 360.0, 45.0)
 NORTH = {"units": "degrees_north", "standard_name": "latitude"}
 EAST = {"units": "degrees_east", "standard_name": "longitude"}
 UNPACK = ("scale_factor", "add_offset")
+
+
+LABELS = st.text(
+    st.one_of(st.sampled_from(',";#\t\n äß漢'), st.sampled_from(string.ascii_letters)), min_size=1
+).map(lambda text: f"L{text}".strip())
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def rows_text(dims: Any, texts: Any, answers: Any, form: str = "csv") -> str:
+    """Cells of a grid as the text that the writer makes of them."""
+    stream = io.StringIO()
+    RowWriter(stream, form).write_cells(dims, texts, answers)
+    return stream.getvalue()
 
 
 def whole(note: str = "") -> Callable[[Builder], Builder]:
@@ -629,7 +647,9 @@ def curvilinear_with_index_coordinates(folder: Path) -> Path:
     )
 
 
-@refused("2 variables to choose from: t (lat 5 x lon 8), s (lat 5 x lon 8). Name one with --var")
+@refused(
+    "2 variables to choose from: t (lat 5 x lon 8), s (lat 5 x lon 8). Choose one by its name (var)"
+)
 def two_variables(folder: Path) -> Path:
     return latlon(folder / "two.nc", extra={"s": (("lat", "lon"), field(LAT, LON), {})})
 
@@ -701,6 +721,21 @@ MISSING = "2 of 30 cells of 't' are missing (6.67 %), the first at x=1.0, y=2.0"
 @refused(MISSING)
 def missing_as_nan(folder: Path) -> Path:
     return _with_holes(folder / "nan.nc", np.nan, {})
+
+
+def signalling(values: np.ndarray, place: Any) -> None:
+    """Put the NaN there that R writes for NA; arithmetic with it warns."""
+    bits = {4: ("u4", 0x7F8007A2), 8: ("u8", 0x7FF00000000007A2)}
+    kind, pattern = bits[values.dtype.itemsize]
+    values.view(kind)[place] = pattern
+
+
+@refused(MISSING)
+def missing_as_signalling_nan(folder: Path) -> Path:
+    values = (RAW / 100).astype("float32")
+    signalling(values, (1, 2))
+    signalling(values, (3, 4))
+    return packed(folder / "signalling.nc", values, {})
 
 
 @refused(MISSING)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dkrls_cli.bench.placement import nearest, placed
 from dkrls_cli.errors import SettingError
-from dkrls_cli.files.output import replacing
+from dkrls_cli.files.output import atomic_write
 
 Row = Mapping[str, Any]
 Floats = NDArray[np.float64]
@@ -107,7 +107,7 @@ def error_against_time(rows: Sequence[Row], path: Path, *, overwrite: bool = Tru
     import matplotlib as mpl
 
     kind = path.suffix.lower().removeprefix(".")
-    with mpl.rc_context(_STYLE), replacing(path, overwrite=overwrite) as temporary:
+    with mpl.rc_context(_STYLE), atomic_write(path, overwrite=overwrite) as temporary:
         figure_of(rows).savefig(temporary, format=kind, metadata=_NO_DATES[kind])
 
 

@@ -189,7 +189,7 @@ def write_filled(path: str, filled: Filled, target: Target) -> None:
 
 def write_patched(path: str, filled: Filled, target: Target) -> None:
     """Write a copy of the file in which nothing but the filled cells is changed."""
-    from dkrls_cli.files.patching import Patch, patched_copy
+    from dkrls_cli.files.patching import Patch, write_patched_copy
     from dkrls_cli.files.writing import history_line
     from dkrls_cli.grid.grid import std_variable
 
@@ -200,7 +200,7 @@ def write_patched(path: str, filled: Filled, target: Target) -> None:
         added = name, filled.std.astype(grid.style.dtype), attrs
     line = history_line(command_line())
     patch = Patch(grid.name, filled.cells, grid.values.astype("float64"), line, added)
-    patched_copy(path.rstrip("/"), target.path, patch, overwrite=target.overwrite)
+    write_patched_copy(path.rstrip("/"), target.path, patch, overwrite=target.overwrite)
 
 
 def report_filled(

@@ -204,11 +204,11 @@ def refuse_too_large(source: Source, max_memory: str | None) -> None:
 
 def check_output(output: Path | None, overwrite: bool) -> Path:
     """Return where the model goes, or raise before any work if it cannot be written there."""
-    from dkrls_cli.files.output import refuse_unwritable
+    from dkrls_cli.files.output import check_writable
 
     if output is None:
         raise SettingError("Where should the model go? Give -o MODEL.npz, or --dry-run.")
-    refuse_unwritable(output, overwrite=overwrite)
+    check_writable(output, overwrite=overwrite)
     return output
 
 

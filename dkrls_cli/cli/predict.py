@@ -200,7 +200,7 @@ def columns(model: Model, values: Array, errors: Array | None) -> dict[str, Any]
 @contextmanager
 def rows_output(target: Target, name: str) -> Iterator[RowWriter]:
     """A writer of rows to stdout, or to a file that appears when it is whole."""
-    from dkrls_cli.files.output import replacing
+    from dkrls_cli.files.output import atomic_write
     from dkrls_cli.files.rows import RowWriter
 
     if target.form == "json":
@@ -212,7 +212,7 @@ def rows_output(target: Target, name: str) -> Iterator[RowWriter]:
         yield RowWriter(sys.stdout, target.form)
     else:
         with (
-            replacing(target.path, overwrite=target.overwrite) as temporary,
+            atomic_write(target.path, overwrite=target.overwrite) as temporary,
             open(temporary, "w", encoding="utf-8", newline="") as stream,
         ):
             yield RowWriter(stream, target.form)

@@ -71,7 +71,7 @@ def stream(
       dkrls stream m.npz --retune --json -o new.npz < day.jsonl
     """
     with edge(debug):
-        from dkrls_cli.files.output import locked, refuse_unwritable
+        from dkrls_cli.files.output import check_writable, lock_file
         from dkrls_cli.model.stream import Plan
 
         report = Report(json, quiet, verbose)
@@ -80,8 +80,8 @@ def stream(
             raise SettingError(f"Unknown format '{form}'. Choose csv or jsonl.")
         saving = parsed_saving(save_every)
         if output is not None and output != model:
-            refuse_unwritable(output, overwrite=overwrite)
-        with locked(target, wait, report.note):
+            check_writable(output, overwrite=overwrite)
+        with lock_file(target, wait, report.note):
             plan = Plan(window, max_rank, replace, retune)
             lived(model, Keeper(target, *saving), plan, form, std, report)
 
@@ -185,7 +185,7 @@ def lived(
     path: Path, keeper: Keeper, plan: Plan, form: str | None, std: bool, report: Report
 ) -> None:
     """Forecast and learn until the input ends, and keep the model whatever happens."""
-    from dkrls_cli.files.csv import called, opened
+    from dkrls_cli.files.csv import open_text, source_name
     from dkrls_cli.files.feed import Feed
     from dkrls_cli.model.model import load_model
     from dkrls_cli.model.stream import Stream
@@ -195,8 +195,8 @@ def lived(
     start = perf_counter()
     with keeper.on_watch():
         try:
-            with suppress(StoppedError), opened("-") as text:
-                feed = Feed(text, list(model.axes), model.grows, model.name, called("-"))
+            with suppress(StoppedError), open_text("-") as text:
+                feed = Feed(text, list(model.axes), model.grows, model.name, source_name("-"))
                 learn(keeper, feed, None if report.json else Teller(feed, form, std), report)
         finally:
             keeper.save()

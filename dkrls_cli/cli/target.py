@@ -21,10 +21,10 @@ class Target:
 
     def refuse_unwritable(self) -> None:
         """Refuse an output that cannot be written, before any work."""
-        from dkrls_cli.files.output import refuse_unwritable
+        from dkrls_cli.files.output import check_writable
 
         if self.path is not None:
-            refuse_unwritable(Path(self.path), overwrite=self.overwrite)
+            check_writable(Path(self.path), overwrite=self.overwrite)
 
 
 def chosen_target(output: str | None, form: str | None, json: bool, overwrite: bool) -> Target:

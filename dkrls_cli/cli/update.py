@@ -57,14 +57,14 @@ def update(
       tail -n +2 more.csv | cat header.csv - | dkrls update m.npz - -o new.npz
     """
     with edge(debug):
-        from dkrls_cli.files.output import locked, refuse_unwritable
+        from dkrls_cli.files.output import check_writable, lock_file
         from dkrls_cli.model.stream import Plan
 
         report = Report(json, quiet, verbose)
         target = output or model
         if output is not None and output != model:
-            refuse_unwritable(output, overwrite=overwrite)
-        with locked(target, wait, report.note):
+            check_writable(output, overwrite=overwrite)
+        with lock_file(target, wait, report.note):
             plan = Plan(window, max_rank, replace, retune)
             changed(model, target, inputs, var, plan, report)
 

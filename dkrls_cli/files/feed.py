@@ -1,7 +1,7 @@
-"""Slices from a stream of rows, each as soon as it is whole: long CSV, or JSON lines.
+"""Slices from a stream of rows, long CSV or JSON lines, each as soon as it is complete.
 
-The rows of a slice follow one another. A slice is handed on when its last cell has come, or when
-the next one begins: cells without a row are missing then.
+The rows of a slice follow one another. A slice is complete when its last cell has come, or when
+the next slice begins; cells without a row are missing then.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ import numpy as np
 from dkrls_cli.arrays import Array
 from dkrls_cli.circle import nearest
 from dkrls_cli.errors import DkrlsError, InputError
-from dkrls_cli.files.csv import header_of, listed, reader_of, rows_of
+from dkrls_cli.files.csv import is_missing, join_names, make_reader, read_header, read_rows
 from dkrls_cli.files.source import UNWRITTEN
-from dkrls_cli.files.tables import is_missing
 from dkrls_cli.grid.alignment import coordinates_on
 from dkrls_cli.grid.axes import Axis
 
-Row = tuple[int, Any, tuple[Any, ...], Any]
-"""Line, coordinate along the axis that grows, those along all others, and value."""
+_Cell = tuple[int, Any, tuple[Any, ...], Any]
+"""Line, coordinate along the growing axis, coordinates along all others, and value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +33,9 @@ class NewSlice:
     Attributes
     ----------
     axis
-        Its one coordinate, in the terms of the model.
+        The growing axis at the one coordinate of the slice, in the terms of the model.
     values
-        With the axes of the model, NaN where missing.
+        Values with the axes of the model, NaN where missing.
     """
 
     axis: Axis
@@ -45,20 +44,20 @@ class NewSlice:
 
 @dataclass
 class Feed:
-    """A stream of text as slices with the dimensions of a model.
+    """A stream of text, read as slices with the dimensions of a model.
 
     Attributes
     ----------
     text
-        Where lines come from.
+        Lines of text.
     axes, grows
-        Those of the model, and the place of the one along which slices come.
+        Axes of the model, and the place of the one along which slices come.
     name
-        The column of values, if it is there.
+        Name of the column of values; the stream may have another if it is the only one.
     source
         What to call the stream in messages.
     form
-        What the lines turn out to be, csv or jsonl, once a slice has come.
+        Format of the lines, csv or jsonl, known once a slice has come.
     """
 
     text: Iterable[str]
@@ -69,11 +68,11 @@ class Feed:
     form: str = "csv"
 
     def slices(self) -> Iterator[NewSlice]:
-        """The slices as they come."""
+        """Yield the slices as they come, or raise InputError with the line of what is wrong."""
         lines, head = iter(self.text), []
         for line in lines:
             head.append(line)
-            if not _says_nothing(line):
+            if not _is_blank(line):
                 break
         self.form = "jsonl" if head and head[-1].lstrip().startswith("{") else "csv"
         read = _json_rows if self.form == "jsonl" else _csv_rows
@@ -84,13 +83,13 @@ class Feed:
 
 def _csv_rows(
     lines: Iterator[str], dims: list[str], grows: int, name: str, source: str
-) -> Iterator[Row]:
-    reader, _ = reader_of(lines)
-    header = header_of(reader, source)
+) -> Iterator[_Cell]:
+    reader, _ = make_reader(lines)
+    header = read_header(reader, source)
     columns = _columns(header, dims, name, source)
     *places, value = columns
     first, others = places[grows], [p for i, p in enumerate(places) if i != grows]
-    for row in rows_of(reader, source):
+    for row in read_rows(reader, source):
         if len(row) != len(header):
             raise InputError(
                 f"Line {reader.line_num} of {source} has {len(row)} cells, the header "
@@ -100,16 +99,16 @@ def _csv_rows(
 
 
 def _columns(names: Sequence[str], dims: Sequence[str], value: str, source: str) -> list[int]:
-    """Places of the dimensions and of the values."""
+    """Return the places of the dimensions and of the values among the names."""
     lacking = [dim for dim in dims if dim not in names]
     if lacking:
-        raise InputError(f"{source} has no column '{lacking[0]}'. It has {listed(names)}.")
+        raise InputError(f"{source} has no column '{lacking[0]}'. It has {join_names(names)}.")
     rest = [name for name in names if name not in dims]
     if value not in rest:
         if len(rest) != 1:
             raise InputError(
-                f"{source} has no column '{value}' of values. Besides {listed(dims)} it has "
-                f"{listed(rest) or 'none'}."
+                f"{source} has no column '{value}' of values. Besides {join_names(dims)} it has "
+                f"{join_names(rest) or 'none'}."
             )
         value = rest[0]
     return [list(names).index(name) for name in (*dims, value)]
@@ -117,11 +116,11 @@ def _columns(names: Sequence[str], dims: Sequence[str], value: str, source: str)
 
 def _json_rows(
     lines: Iterator[str], dims: list[str], grows: int, name: str, source: str
-) -> Iterator[Row]:
+) -> Iterator[_Cell]:
     others = [dim for i, dim in enumerate(dims) if i != grows]
     value = None
     for number, line in enumerate(lines, start=1):
-        if _says_nothing(line):
+        if _is_blank(line):
             continue
         cell = _object(line, f"Line {number} of {source}")
         if value is None:
@@ -138,8 +137,8 @@ def _json_rows(
         yield number, cell[dims[grows]], tuple([cell[dim] for dim in others]), cell[value]
 
 
-def _says_nothing(line: str) -> bool:
-    """Whether a line is blank, or a comment."""
+def _is_blank(line: str) -> bool:
+    """Return whether a line is blank, or a comment."""
     return line.startswith("#") or not line.strip()
 
 
@@ -155,15 +154,15 @@ def _object(line: str, where: str) -> Mapping[str, Any]:
 
 @dataclass
 class _Gatherer:
-    """Puts rows together to slices."""
+    """Collects cells into slices."""
 
     axes: list[Axis]
     grows: int
     source: str
     places: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
-    def slices(self, rows: Iterator[Row]) -> Iterator[NewSlice]:
-        """Slices, each as soon as it is whole."""
+    def slices(self, rows: Iterator[_Cell]) -> Iterator[NewSlice]:
+        """Yield slices, each as soon as it is complete."""
         count = int(np.prod([axis.size for i, axis in enumerate(self.axes) if i != self.grows]))
         cells: dict[int, float] = {}
         current, begun = None, 0
@@ -177,7 +176,10 @@ class _Gatherer:
             if place is None:
                 place = self.places[others] = self._place(others, line)
             if place in cells:
-                raise InputError(f"Line {line} of {self.source} gives a cell of its slice again.")
+                raise InputError(
+                    f"Line {line} of {self.source} gives a cell of its slice again. Expected each "
+                    "cell once."
+                )
             cells[place] = self._number(value, line)
             if len(cells) == count:
                 yield self._slice(current, begun, cells, count)
@@ -190,22 +192,23 @@ class _Gatherer:
         values[list(cells)] = list(cells.values())
         shape = [1 if i == self.grows else axis.size for i, axis in enumerate(self.axes)]
         grows = self.axes[self.grows]
-        axis = self._explained(lambda: coordinates_on(grows, [_coordinate(grows, text)]), line)
+        axis = self._explain(lambda: coordinates_on(grows, [_coordinate(grows, text)]), line)
         if axis.labels is not None:
-            self.axes[self.grows] = axis  # labels are numbered on
+            self.axes[self.grows] = axis  # the next new label gets the next position
         return NewSlice(axis, values.reshape(shape))
 
     def _place(self, others: tuple[Any, ...], line: int) -> int:
-        """Which cell of a slice stands at these coordinates."""
+        """Return the position in a slice of the cell at these coordinates."""
         axes = [axis for i, axis in enumerate(self.axes) if i != self.grows]
         pairs = zip(axes, others, strict=True)
-        nodes = self._explained(
+        nodes = self._explain(
             lambda: [_node(axis, _coordinate(axis, text)) for axis, text in pairs], line
         )
         shape = [axis.size for axis in axes]
         return int(np.ravel_multi_index(nodes, shape)) if nodes else 0
 
     def _number(self, value: Any, line: int) -> float:
+        """Return a value as a number, NaN if it is missing, or raise InputError."""
         if value is None or (isinstance(value, str) and is_missing(value.strip())):
             return float("nan")
         try:
@@ -218,7 +221,8 @@ class _Gatherer:
             ) from None
         return number if abs(number) < UNWRITTEN else float("nan")
 
-    def _explained(self, encode: Callable[[], Any], line: int) -> Any:
+    def _explain(self, encode: Callable[[], Any], line: int) -> Any:
+        """Call a function; errors that it raises get the line."""
         try:
             return encode()
         except DkrlsError as error:
@@ -226,18 +230,17 @@ class _Gatherer:
 
 
 def _coordinate(axis: Axis, value: Any) -> Any:
-    """A coordinate without blanks around it. Python would take 1_2 for 12: not here."""
+    """Return a coordinate without blanks around it; 1_2 is refused, which Python reads as 12."""
     if not isinstance(value, str):
         return value
     if "_" in value and axis.labels is None:
-        raise InputError(f"'{value}' is no coordinate of '{axis.name}'.")
+        raise InputError(f"'{value}' is not a number or date, as '{axis.name}' needs.")
     return value.strip()
 
 
 def _node(axis: Axis, value: Any) -> int:
-    """Place of a coordinate on an axis."""
-    text = str(value) if axis.labels is not None else value
-    near, same = nearest(axis.encode([text]), axis.numbers, axis.turn)
+    """Return the place of a coordinate on an axis, or raise InputError if it is not on it."""
+    near, same = nearest(axis.encode([value]), axis.numbers, axis.turn)
     if not same[0]:
         raise InputError(f"the model has no {axis.name} {value}.")
     return int(near[0])

@@ -1,12 +1,11 @@
-"""Variables of NetCDF files and Zarr stores: which one, on which axes, kept how."""
+"""Variables of NetCDF files and Zarr stores: which one to read, its axes, and how it is stored."""
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,24 +13,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.errors import DkrlsError, InputError
-from dkrls_cli.files.source import Source, kind_of
+from dkrls_cli.files.source import FileKind, Source
 from dkrls_cli.grid.axes import Axis, index_axis, number_axis, text_axis
 from dkrls_cli.grid.calendars import TimeScale
-from dkrls_cli.grid.cf import is_time
+from dkrls_cli.grid.cf import counts_time, is_place, is_time
 from dkrls_cli.grid.grid import Style
 
 if TYPE_CHECKING:
     import xarray as xr
 
+# Kinds of numpy types that can be modelled: floats, integers, unsigned integers, booleans.
 _NUMBERS = "fiub"
+# Attributes that describe other variables of the file, which an answer does not have.
 _NO_LONGER_TRUE = ("bounds", "climatology", "cell_measures", "ancillary_variables", "coordinates")
+# Attributes in units of the packed numbers, which an answer is not.
 _OF_PACKED_VALUES = ("valid_range", "valid_min", "valid_max")
+# Attributes that name other variables.
 _POINTERS = (*_NO_LONGER_TRUE, "grid_mapping", "formula_terms")
+# Endings of the names of variables that hold the bounds of cells.
 _BOUNDS = ("_bnds", "_bnd", "_bounds", "_vertices")
-_DEGREES = ("degrees_north", "degree_north", "degrees_east", "degree_east")
-_PLACE = re.compile(r"(nav_|[xtuvg])?(lat|long?)(itude)?s?(_(rho|psi|[a-z])|\d*)", re.IGNORECASE)
-_UNWRITTEN_FLOAT = 9.9e36
-_UNWRITTEN = {  # what netCDF leaves in cells of integers that nobody wrote; any byte may be a value
+# Variables that a message lists at most.
+_MOST_LISTED = 12
+# What netCDF leaves in cells of integers that nobody wrote; any byte may be a value.
+_UNWRITTEN = {
     "int16": -32767,
     "uint16": 65535,
     "int32": -2147483647,
@@ -41,54 +45,94 @@ _UNWRITTEN = {  # what netCDF leaves in cells of integers that nobody wrote; any
 }
 
 
-def open_dataset(path: str, var: str | None, grows: Callable[[Axis], bool]) -> Source:
-    """A variable of a NetCDF file or Zarr store."""
+def open_dataset(
+    path: str,
+    kind: FileKind,
+    var: str | None,
+    grows: Callable[[Axis], bool],
+    likely: str | None = None,
+) -> Source:
+    """Open a variable of a NetCDF file or Zarr store.
+
+    The file is opened once. It is closed again when its values have been read, or when the source
+    is no longer used.
+
+    Parameters
+    ----------
+    path, kind
+        The file and its kind.
+    var
+        Name of the variable; None to choose the only one that can be meant.
+    grows
+        Tells which axis is kept even if it has one coordinate.
+    likely
+        Variable to take if `var` is None and the file has it.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or has no such variable on a regular grid.
+    """
     notes: list[str] = []
-    with dataset_at(path) as dataset:
-        array = dataset[_choose(dataset, var, path, notes)]
-        _refuse_shape(array, path)
-        _refuse_curvilinear(dataset, array, path)
-        axes, scalars = _axes(dataset, array, grows, notes)
-        if not axes:
-            raise InputError(f"'{array.name}' in '{path}' has no dimension of more than one cell.")
-        notes.extend(_fill_notes(array))
-        name, attrs, style = str(array.name), _attrs_of(array), _style(dataset, array)
+    with ExitStack() as stack:
+        dataset = _open_xarray(path, kind)
+        stack.callback(dataset.close)
+        with _explain(path):
+            array = dataset[_choose(dataset, var, likely, path, notes)]
+            _refuse_shape(array, path)
+            _refuse_curvilinear(dataset, array, path)
+            axes, scalars = _axes(dataset, array, grows, notes)
+            if not axes:
+                raise InputError(
+                    f"'{array.name}' in '{path}' has no dimension of more than one cell."
+                )
+            notes.extend(_fill_notes(array))
+            name, attrs, style = str(array.name), _attrs_of(array), _style(dataset, array)
+        stack.pop_all()
 
     def load() -> NDArray[Any]:
-        with dataset_at(path) as again:
-            return _loaded(again[name]).reshape([axis.size for axis in axes])
+        with _explain(path), dataset:
+            return _load(array).reshape([axis.size for axis in axes])
 
     dtype = style.dtype if array.dtype.kind == "f" else "float64"
     return Source(axes, name, attrs, style, dtype, load, scalars, notes)
 
 
 @contextmanager
-def dataset_at(path: str) -> Iterator[xr.Dataset]:
-    """An open dataset, times not decoded; what goes wrong in it is said in one line."""
+def open_xarray(path: str, kind: FileKind) -> Iterator[xr.Dataset]:
+    """Open a dataset, times not decoded, or raise InputError."""
+    with _open_xarray(path, kind) as dataset, _explain(path):
+        yield dataset
+
+
+def _open_xarray(path: str, kind: FileKind) -> xr.Dataset:
     import xarray as xr
 
     zarr = {"engine": "zarr", "consolidated": False}
-    options = zarr if kind_of(path) == "zarr" else {"engine": "netcdf4"}
-    with _explained(path), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what matters of them is found out and said by ourselves
-        with xr.open_dataset(
+    options = zarr if kind == "zarr" else {"engine": "netcdf4"}
+    with _explain(path):
+        return xr.open_dataset(
             path, decode_times=False, decode_coords="all", cache=False, **options
-        ) as dataset:
-            yield dataset
+        )
 
 
 @contextmanager
-def _explained(path: str) -> Iterator[None]:
-    """What goes wrong while a file is read, in one line and with what to try."""
+def _explain(path: str) -> Iterator[None]:
+    """Turn errors of reading into InputErrors of one line that say what to try.
+
+    Warnings of the libraries are silenced: what matters of them is found out here.
+    """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     except (DkrlsError, MemoryError):
         raise
     except ModuleNotFoundError as error:
         raise InputError(
             f"'{path}' needs {error.name} to be read: pip install 'dkrls-cli[zarr]'."
         ) from None
-    except Exception as error:  # whatever the libraries make of a damaged file
+    except Exception as error:  # the libraries raise anything on a damaged file
         raise InputError(f"'{path}' {_reason(error)}") from None
 
 
@@ -104,13 +148,23 @@ def _reason(error: Exception) -> str:
     return f"cannot be read: {text or type(error).__name__}.{hint if locked else ''}"
 
 
-def _choose(dataset: xr.Dataset, var: str | None, path: str, notes: list[str]) -> str:
-    """The variable asked for, or the one there is, or the only one of most dimensions."""
+def _choose(
+    dataset: xr.Dataset, var: str | None, likely: str | None, path: str, notes: list[str]
+) -> str:
+    """Return the variable asked for, the likely one, the only one, or the one of most dimensions.
+
+    Raises
+    ------
+    InputError
+        If there is no such variable, or a choice between several.
+    """
     variables = {str(name): array for name, array in dataset.data_vars.items()}
+    if var is None and likely in variables:
+        return likely
     if var is not None:
         if var in dataset.variables:
             return var
-        raise InputError(f"'{path}' has no variable '{var}'. It has {_listed(variables)}.")
+        raise InputError(f"'{path}' has no variable '{var}'. It has {_list_variables(variables)}.")
     named = {word for v in dataset.variables.values() for word in _references(v.attrs)}
     candidates = {
         name: array
@@ -119,14 +173,15 @@ def _choose(dataset: xr.Dataset, var: str | None, path: str, notes: list[str]) -
     }
     if not candidates:
         raise InputError(
-            f"'{path}' has no variable of numbers on a grid. It has {_listed(variables)}."
+            f"'{path}' has no variable of numbers on a grid. It has {_list_variables(variables)}."
         )
     depth = {n: (sum(size > 1 for size in a.shape), a.ndim) for n, a in candidates.items()}
     deepest = [name for name in candidates if depth[name] == max(depth.values())]
     if len(deepest) > 1:
         raise InputError(
             f"'{path}' has {len(deepest)} variables to choose from: "
-            f"{_listed({name: candidates[name] for name in deepest})}. Name one with --var."
+            f"{_list_variables({name: candidates[name] for name in deepest})}. "
+            "Choose one by its name (var)."
         )
     if len(candidates) > 1:
         others = ", ".join(name for name in candidates if name not in deepest)
@@ -135,37 +190,32 @@ def _choose(dataset: xr.Dataset, var: str | None, path: str, notes: list[str]) -
 
 
 def _is_field(name: str, array: xr.DataArray) -> bool:
-    """Whether a variable may be the one to model, and does not describe the grid of another."""
+    """Return whether a variable may be the one to model, and does not describe a grid itself."""
     on_grid = max(array.shape, default=0) > 1 and len(set(array.dims)) == array.ndim
-    describes = _is_place(name, array.attrs) or name.lower().endswith(_BOUNDS)
+    describes = is_place(name, array.attrs) or name.lower().endswith(_BOUNDS)
     return array.dtype.kind in _NUMBERS and on_grid and not describes
 
 
-def _is_place(name: str, attrs: Mapping[str, Any]) -> bool:
-    """Whether a variable is a latitude or longitude, by its units or else its name."""
-    units = str(attrs.get("units", "")).lower()
-    named = _PLACE.fullmatch(name) is not None
-    return units in _DEGREES or (named and (not units or units.startswith(("deg", "rad"))))
-
-
 def _references(attrs: Mapping[str, Any]) -> list[str]:
-    """Names of other variables that attributes point at."""
+    """Return the names of other variables that attributes point at."""
     return [word for key in _POINTERS for word in str(attrs.get(key, "")).split()]
 
 
-def _listed(variables: Mapping[str, xr.DataArray]) -> str:
+def _list_variables(variables: Mapping[str, xr.DataArray]) -> str:
+    """Return the names and shapes of variables as a list for a message."""
+
     def shape(array: xr.DataArray) -> str:
         sizes = zip(array.dims, array.shape, strict=True)
         return " x ".join(f"{dim} {size}" for dim, size in sizes) or "scalar"
 
-    shown = [f"{name} ({shape(array)})" for name, array in list(variables.items())[:12]]
+    shown = [f"{name} ({shape(array)})" for name, array in list(variables.items())[:_MOST_LISTED]]
     more = len(variables) - len(shown)
-    listed = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
-    return listed or "no variable at all outside of groups"
+    text = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+    return text or "no variable at all outside of groups"
 
 
 def _refuse_shape(array: xr.DataArray, path: str) -> None:
-    """Refuse what is no grid of numbers at all."""
+    """Raise InputError if a variable is no grid of numbers."""
     what = f"'{array.name}' in '{path}'"
     if array.dtype.kind not in _NUMBERS:
         raise InputError(f"{what} holds {array.dtype}. Expected numbers.")
@@ -177,11 +227,11 @@ def _refuse_shape(array: xr.DataArray, path: str) -> None:
 
 
 def _refuse_curvilinear(dataset: xr.Dataset, array: xr.DataArray, path: str) -> None:
-    """Refuse dimensions that only count cells, and share a 2-D latitude or longitude."""
+    """Raise InputError if the place of a cell depends on two dimensions that only count cells."""
     counting = [dim for dim in array.dims if array.sizes[dim] > 1 and _only_counts(dataset, dim)]
     for name, variable in dataset.variables.items():
         shared = [str(dim) for dim in variable.dims if dim in counting]
-        if len(shared) > 1 and name != array.name and _is_place(str(name), variable.attrs):
+        if len(shared) > 1 and name != array.name and is_place(str(name), variable.attrs):
             raise InputError(
                 f"'{array.name}' in '{path}' is on a curvilinear grid: '{name}' varies along "
                 f"{' and '.join(shared)}, so no dimension has coordinates of its own. "
@@ -190,7 +240,7 @@ def _refuse_curvilinear(dataset: xr.Dataset, array: xr.DataArray, path: str) -> 
 
 
 def _only_counts(dataset: xr.Dataset, dim: Any) -> bool:
-    """Whether a dimension has no coordinate, or one that says 0, 1, 2, ... and no more."""
+    """Return whether a dimension has no coordinate, or one that is 0, 1, 2, ... or 1, 2, 3, ..."""
     if dim not in dataset.variables:
         return True
     coordinate = dataset[dim]
@@ -204,14 +254,14 @@ def _only_counts(dataset: xr.Dataset, dim: Any) -> bool:
 def _axes(
     dataset: xr.Dataset, array: xr.DataArray, grows: Callable[[Axis], bool], notes: list[str]
 ) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
-    """The axes of a variable, and the coordinates that it has but one of.
+    """Return the axes of a variable, and axes of one coordinate that it does not have.
 
     Where files are joined, an axis that grows counts even if the variable has it as a scalar.
     """
-    every = [axis_in(dataset, str(dim), notes) for dim in array.dims]
+    every = [read_axis(dataset, str(dim), notes) for dim in array.dims]
     kept = [axis for axis in every if axis.size > 1 or grows(axis)]
     dropped = [axis for axis in every if axis not in kept]
-    scalars = [axis for axis in scalars_in(dataset) if axis.name in array.coords or is_time(axis)]
+    scalars = [axis for axis in read_scalars(dataset) if axis.name in array.coords or is_time(axis)]
     if not any(map(grows, kept)):
         kept = [axis for axis in scalars if grows(axis)][:1] + kept
     for axis in kept:
@@ -221,21 +271,22 @@ def _axes(
     return tuple(kept), tuple(a for a in (*dropped, *scalars) if a.has_coordinate)
 
 
-def scalars_in(dataset: xr.Dataset) -> list[Axis]:
-    """The numbers in a file that stand alone, as axes of one coordinate."""
+def read_scalars(dataset: xr.Dataset) -> list[Axis]:
+    """Return the single numbers in a file as axes of one coordinate."""
     return [
-        axis_in(dataset, str(name), [])
+        read_axis(dataset, str(name), [])
         for name, variable in dataset.variables.items()
         if variable.ndim == 0 and variable.dtype.kind in "fiu"
     ]
 
 
 def _refuse_coordinates(axis: Axis) -> None:
+    """Raise InputError if a coordinate is missing, or there twice."""
     missing = int(np.count_nonzero(~np.isfinite(axis.numbers)))
     if missing:
         raise InputError(
             f"Coordinates of '{axis.name}' have missing values, {missing} of {axis.size}. "
-            "Every one needs a number."
+            "Expected a finite number for each."
         )
     counts = Counter(axis.plain.tolist() if axis.labels is None else axis.labels)
     value, times = counts.most_common(1)[0]
@@ -244,8 +295,8 @@ def _refuse_coordinates(axis: Axis) -> None:
         raise InputError(f"'{axis.name}' has {text} {times} times. Keep one, or their mean.")
 
 
-def axis_in(dataset: xr.Dataset, dim: str, notes: list[str]) -> Axis:
-    """The axis of a dimension, or of a scalar."""
+def read_axis(dataset: xr.Dataset, dim: str, notes: list[str]) -> Axis:
+    """Return the axis of a dimension, or of a scalar, and note what was decided about it."""
     name = _coordinate_of(dataset, dim)
     if name != dim and dataset.sizes[dim] > 1:
         used = f"those of {name}" if name else f"its positions 0 to {dataset.sizes[dim] - 1}"
@@ -255,9 +306,9 @@ def axis_in(dataset: xr.Dataset, dim: str, notes: list[str]) -> Axis:
     variable = dataset[name]
     attrs, values = _attrs_of(variable), np.atleast_1d(variable.values)
     if values.dtype.kind not in _NUMBERS:
-        return text_axis(dim, [_decoded(v) for v in values.tolist()], attrs)
+        return text_axis(dim, [_decode(v) for v in values.tolist()], attrs)
     axis = number_axis(dim, values, attrs)
-    if " since " in axis.units.lower() and np.isfinite(axis.numbers).all():
+    if counts_time(attrs) and np.isfinite(axis.numbers).all():
         try:
             axis = _time_axis(axis)
         except (InputError, ValueError, OverflowError) as error:
@@ -269,7 +320,7 @@ def axis_in(dataset: xr.Dataset, dim: str, notes: list[str]) -> Axis:
 
 
 def _coordinate_of(dataset: xr.Dataset, dim: str) -> str | None:
-    """The coordinate of a dimension: its own, or the one latitude, longitude or time along it."""
+    """Return the coordinate of a dimension: its own, or the only place or time along it."""
     if dim in dataset.variables and dataset[dim].ndim < 2:
         return dim
     along = [
@@ -277,13 +328,13 @@ def _coordinate_of(dataset: xr.Dataset, dim: str) -> str | None:
         for name, variable in dataset.variables.items()
         if variable.dims == (dim,)
         and variable.dtype.kind in "fiu"
-        and (_is_place(str(name), variable.attrs) or " since " in str(variable.attrs.get("units")))
+        and (is_place(str(name), variable.attrs) or counts_time(variable.attrs))
     ]
     return along[0] if len(along) == 1 else None
 
 
 def _time_axis(axis: Axis) -> Axis:
-    """An axis of numbers as dates, if its calendar holds them all."""
+    """Return an axis of numbers as dates, or raise an error if its calendar has no such dates."""
     attrs = dict(axis.attrs)
     units, calendar = str(attrs.pop("units")), str(attrs.pop("calendar", "standard")).lower()
     scale = TimeScale(units, calendar)
@@ -292,13 +343,13 @@ def _time_axis(axis: Axis) -> Axis:
     return replace(axis, time=scale, attrs=attrs)
 
 
-def _decoded(value: Any) -> str:
+def _decode(value: Any) -> str:
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     return text.strip().strip("\x00")
 
 
 def _attrs_of(array: xr.DataArray) -> dict[str, Any]:
-    """Attributes that will hold for answers too."""
+    """Return the attributes that will hold for answers too."""
     gone = (*_NO_LONGER_TRUE, *(_OF_PACKED_VALUES if _is_packed(array) else ()))
     return {str(key): value for key, value in array.attrs.items() if key not in gone}
 
@@ -308,7 +359,7 @@ def _is_packed(array: xr.DataArray) -> bool:
 
 
 def _style(dataset: xr.Dataset, array: xr.DataArray) -> Style:
-    """How the file keeps the variable, to write answers alike."""
+    """Return how the file keeps the variable, to write answers alike."""
     fills = _marked_fills(array)
     pointer = array.encoding.get("grid_mapping", array.attrs.get("grid_mapping", ""))
     mapping = str(pointer).split(":")[0]
@@ -324,7 +375,7 @@ def _style(dataset: xr.Dataset, array: xr.DataArray) -> Style:
 
 
 def _marked_fills(array: xr.DataArray) -> list[float]:
-    """The fill values that a variable is marked with, those in texts included."""
+    """Return the fill values that a variable is marked with, those written as text included."""
     fills = []
     for key in ("_FillValue", "missing_value"):
         for fill in np.ravel(array.encoding.get(key, ())).tolist():
@@ -336,13 +387,14 @@ def _marked_fills(array: xr.DataArray) -> list[float]:
 
 
 def _fill_notes(array: xr.DataArray) -> list[str]:
+    """Return a note if a variable is marked with more than one fill value."""
     fills = _marked_fills(array)
-    listed = ", ".join(f"{fill:g}" for fill in fills)
-    return [f"several fill values are marked, all taken as missing: {listed}"] if fills[1:] else []
+    texts = ", ".join(f"{fill:g}" for fill in fills)
+    return [f"several fill values are marked, all taken as missing: {texts}"] if fills[1:] else []
 
 
-def _loaded(array: xr.DataArray) -> NDArray[Any]:
-    """Values as floats of the machine, NaN where a fill value stands that xarray leaves."""
+def _load(array: xr.DataArray) -> NDArray[Any]:
+    """Return values as floats of the machine, NaN also for fill values that xarray leaves."""
     floats = array.dtype.newbyteorder("=") if array.dtype.kind == "f" else np.dtype(np.float64)
     values = array.values.astype(floats, copy=False)
     for fill in _unmasked_fills(array):
@@ -352,7 +404,7 @@ def _loaded(array: xr.DataArray) -> NDArray[Any]:
 
 
 def _unmasked_fills(array: xr.DataArray) -> list[float]:
-    """Fill values marked as text, and the one of integers that were never written."""
+    """Return fill values marked as text, and the one of integers that were never written."""
     text = isinstance(array.encoding.get("missing_value"), str)
     fills = [f for f in _marked_fills(array) if np.isfinite(f)] if text else []
     unwritten = _UNWRITTEN.get(str(np.dtype(array.encoding.get("dtype", "f8"))))

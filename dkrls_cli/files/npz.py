@@ -1,9 +1,9 @@
 """The model file: a header and named arrays in one ``.npz``. The only door to that format.
 
 A file is a zip archive of ``.npy`` members, none compressed: ``header`` (JSON as bytes) and the
-arrays. The header opens with ``format`` and ``version`` and lists type and shape of every array,
-so that a file can be checked before anything is read into memory. No pickle, no dates: equal
-models are equal bytes.
+arrays. The header begins with ``format`` and ``version`` and lists type and shape of every array,
+so that a file can be checked before anything is read into memory. There is no pickle and no date in
+it: equal models are equal bytes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dkrls_cli.errors import ModelFileError, OutputError
-from dkrls_cli.files.output import replacing
+from dkrls_cli.files.output import atomic_write
 
 FORMAT = "dkrls-model"
 VERSION = 1
+# Bytes of a header at most, so that a damaged file does not fill the memory.
 _LARGEST_HEADER = 2**28
+# Bytes that a member has besides its numbers, at most: the header of the npy format.
+_LARGEST_MEMBER_HEADER = 2**16
 
 
 def write(
@@ -33,7 +36,24 @@ def write(
     *,
     overwrite: bool = True,
 ) -> None:
-    """Write a model file beside its target, then move it over: there is never half a file."""
+    """Write a model file, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        Where to write it.
+    header
+        Facts that JSON can hold.
+    arrays
+        Arrays by name.
+    overwrite
+        Whether the file may exist.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
+    """
     try:
         _write(path, header, arrays, overwrite)
     except OSError as error:
@@ -46,21 +66,28 @@ def _write(
     arrays: Mapping[str, NDArray[Any]],
     overwrite: bool,
 ) -> None:
-    listed = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
-    text = json.dumps({"format": FORMAT, "version": VERSION, **header, "arrays": listed})
-    with replacing(path, overwrite=overwrite) as temporary:
+    contents = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
+    text = json.dumps({"format": FORMAT, "version": VERSION, **header, "arrays": contents})
+    with atomic_write(path, overwrite=overwrite) as temporary:
         members = {"header": np.frombuffer(text.encode(), np.uint8), **arrays}
         with open(temporary, "wb") as file:
             np.savez(file, allow_pickle=False, **members)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Header and arrays of a model file, checked against each other before they are loaded."""
+    """Return header and arrays of a model file, checked against each other while they are read.
+
+    Raises
+    ------
+    ModelFileError
+        If there is no such file, or it is no model file of this version, or it is damaged.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
-            header = _header(archive, path)
+            header = _read_header(archive, path)
             return header, {
-                name: _array(archive, name, *header["arrays"][name]) for name in header["arrays"]
+                name: _read_array(archive, name, *header["arrays"][name])
+                for name in header["arrays"]
             }
     except FileNotFoundError:
         raise ModelFileError(f"There is no model file '{path}'.") from None
@@ -70,7 +97,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
         ) from None
 
 
-def _header(archive: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict[str, Any]:
+def _read_header(archive: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the header of an archive, or raise an error if it is none of this version."""
     if "header.npy" not in archive.namelist():
         raise ValueError("it has no header")
     info = archive.getinfo("header.npy")
@@ -80,7 +108,7 @@ def _header(archive: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict[str,
         raw = npy.read_array(member, allow_pickle=False)
     header = json.loads(raw.tobytes())
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError("its header is of something else")
+        raise ValueError("its header is of another format")
     if header["version"] != VERSION:
         raise ModelFileError(
             f"'{path}' is a model file of version {header['version']}; this program reads version "
@@ -90,12 +118,12 @@ def _header(archive: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict[str,
     return header
 
 
-def _array(archive: zipfile.ZipFile, name: str, dtype: str, shape: list[int]) -> NDArray[Any]:
-    """One array, if the archive really holds what the header promises."""
+def _read_array(archive: zipfile.ZipFile, name: str, dtype: str, shape: list[int]) -> NDArray[Any]:
+    """Return one array, or raise ValueError if it is not what the header says."""
     info = archive.getinfo(f"{name}.npy")
     size = np.dtype(dtype).itemsize * int(np.prod(shape, dtype=object))
     stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
-    if not stored or not 0 < info.file_size - size < 2**16:
+    if not stored or not 0 < info.file_size - size < _LARGEST_MEMBER_HEADER:
         raise ValueError(f"array '{name}' is not of the size its header says")
     with archive.open(info) as member:
         array = npy.read_array(member, allow_pickle=False)
@@ -103,5 +131,6 @@ def _array(archive: zipfile.ZipFile, name: str, dtype: str, shape: list[int]) ->
         raise ValueError(f"array '{name}' is not what the header says")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError(f"array '{name}' holds numbers that are not finite")
+    array = np.asarray(array, order="C")
     array.setflags(write=False)
-    return np.ascontiguousarray(array)
+    return array

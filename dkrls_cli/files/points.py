@@ -10,18 +10,19 @@ import numpy as np
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import DkrlsError, InputError
 from dkrls_cli.files.csv import (
-    batches,
-    called,
-    coded,
-    first_trouble,
-    header_of,
-    listed,
-    opened,
-    reader_of,
+    code_texts,
+    find_bad_text,
+    join_names,
+    make_reader,
+    open_text,
+    read_batches,
+    read_header,
+    source_name,
     text_index,
 )
 from dkrls_cli.grid.axes import Axis
 
+# Rows in a block: enough to answer them together, few enough for memory and for a slow pipe.
 BLOCK_ROWS = 65536
 
 
@@ -36,7 +37,7 @@ class PointBlock:
     cells
         The rows as they were read.
     coordinates
-        Numbers of the rows on every axis, in the order of the axes.
+        Coordinates of the rows on every axis as numbers, in the order of the axes.
     """
 
     header: list[str]
@@ -45,26 +46,40 @@ class PointBlock:
 
 
 def point_blocks(path: str, axes: Sequence[Axis], rows: int = BLOCK_ROWS) -> Iterator[PointBlock]:
-    """Points from a CSV file (``-``: standard input) with a column for every axis, in blocks.
+    """Yield points from a CSV table with a column for every axis, in blocks.
 
-    A block is handed on as soon as it is full, so that a pipe is answered while it runs. A table
+    A block is yielded as soon as it is full, so that a pipe is answered while it runs. A table
     without rows is one empty block.
+
+    Parameters
+    ----------
+    path
+        The file, or ``-`` for standard input.
+    axes
+        Axes on which the points lie.
+    rows
+        Rows in a block.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or a row cannot be read; the message names its line.
     """
-    source = called(path)
-    with opened(path) as stream:
-        reader, _ = reader_of(stream)
-        header = header_of(reader, source)
+    source = source_name(path)
+    with open_text(path) as stream:
+        reader, _ = make_reader(stream)
+        header = read_header(reader, source)
         for axis in axes:
             if axis.name not in header:
                 raise InputError(
                     f"{source} has no column '{axis.name}', a coordinate of every point. "
-                    f"It has {listed(header)}."
+                    f"It has {join_names(header)}."
                 )
         columns = [header.index(axis.name) for axis in axes]
         empty = True
-        for lines, cells in batches(reader, len(header), rows, source):
+        for lines, cells in read_batches(reader, len(header), rows, source):
             coordinates = [
-                _encoded(axis, [row[column].strip() for row in cells], lines, source)
+                _encode(axis, [row[column].strip() for row in cells], lines, source)
                 for axis, column in zip(axes, columns, strict=True)
             ]
             yield PointBlock(header, cells, coordinates)
@@ -73,15 +88,15 @@ def point_blocks(path: str, axes: Sequence[Axis], rows: int = BLOCK_ROWS) -> Ite
             yield PointBlock(header, [], [np.empty(0) for _ in axes])
 
 
-def _encoded(axis: Axis, texts: Sequence[str], lines: Sequence[int], source: str) -> Array:
-    """Coordinates as numbers, each distinct text read once."""
+def _encode(axis: Axis, texts: Sequence[str], lines: Sequence[int], source: str) -> Array:
+    """Return coordinates as numbers, each distinct text read once, or raise InputError."""
     index = text_index()
-    codes = coded(index, texts)
+    codes = code_texts(index, texts)
     try:
         numbers = axis.encode(list(index))
     except DkrlsError:
         numbers = np.array([np.nan])
     if not np.isfinite(numbers).all():
-        bad, reason = first_trouble(axis.encode, index)
+        bad, reason = find_bad_text(axis.encode, index)
         raise InputError(f"Line {lines[texts.index(bad)]} of {source}: {reason}")
     return numbers[codes]

@@ -2,65 +2,150 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.netcdf import axis_in, dataset_at, open_dataset, scalars_in
+from dkrls_cli.files.netcdf import open_dataset, open_xarray, read_axis, read_scalars
 from dkrls_cli.files.source import Source, expand, kind_of
 from dkrls_cli.files.tables import read_table
-from dkrls_cli.grid.axes import Axis, calendar_of, index_axis, like, number_axis
-from dkrls_cli.grid.cf import hierarchy_of, is_time
-from dkrls_cli.grid.grid import Style
+from dkrls_cli.grid.axes import Axis, calendar_of, convert_coordinates, index_axis, number_axis
+from dkrls_cli.grid.cf import CRITERIA, hierarchy_of, is_time, role_of
+from dkrls_cli.grid.grid import Style, to_data_array
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+# Decimals of degrees to which two longitudes are compared, in single and in double precision.
+_DIGITS = {"float32": 4, "float64": 9}
+
+
+def open_grid(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], var: str | None = None
+) -> xr.DataArray:
+    r"""Read one variable of a file, or of several joined along time, as it is read by ``fit``.
+
+    Fill values and values that were never written are NaN, coordinates are decoded, dimensions of
+    size 1 are dropped, and so are longitudes that repeat an earlier one.
+
+    Parameters
+    ----------
+    path
+        A NetCDF file, Zarr store or CSV table, a pattern such as ``"sst_*.nc"``, or a list.
+    var
+        Name of the variable. None chooses the only one that can be meant.
+
+    Returns
+    -------
+    xarray.DataArray
+        The values, in memory, with their coordinates and attributes.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or has no such variable on a regular grid.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "sites.csv"
+    >>> _ = path.write_text("x,site,t\n1,a,10\n1,b,NA\n2,a,30\n2,b,40\n")
+    >>> grid = open_grid(path)
+    >>> grid.dims
+    ('x', 'site')
+    >>> grid.sel(site="b").values
+    array([nan, 40.])
+    """
+    paths = [path] if isinstance(path, str | os.PathLike) else path
+    grid = open_source([os.fspath(given) for given in paths], var).grid()
+    return to_data_array(grid.values, grid.axes, grid.name, grid.attrs)
 
 
 def open_source(
-    inputs: Sequence[str], var: str | None = None, levels: Sequence[str] | None = None
+    inputs: Sequence[str],
+    var: str | None = None,
+    levels: Sequence[str] | None = None,
+    likely: str | None = None,
 ) -> Source:
-    """One variable of one file, or of several joined along the last level."""
+    """Open one variable of one file, or of several joined along the last level.
+
+    Parameters
+    ----------
+    inputs
+        Files and patterns.
+    var
+        Name of the variable; None to choose the only one that can be meant.
+    levels
+        The dimensions in order of levels. By default files are joined along time.
+    likely
+        Variable to take if `var` is None and the file has it.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or files do not go together.
+    """
     paths = [path for given in inputs for path in expand(given)]
     if len(paths) == 1:
-        source = without_repeats(open_file(paths[0], var, levels))
+        source = drop_repeats(_open(paths[0], var, levels, lambda _: False, likely))
         if max(source.shape) < 2:
             raise InputError(f"'{source.name}' in '{paths[0]}' is one cell. Expected a grid.")
         return source
     grows = is_time if levels is None else lambda axis: axis.name == levels[-1]
-    sources = [_open(path, var, levels, grows) for path in paths]
-    return without_repeats(_joined(sources, paths, levels))
+    sources = [_open(path, var, levels, grows, likely) for path in paths]
+    return drop_repeats(_join(sources, paths, levels))
 
 
 def open_slices(
     inputs: Sequence[str], var: str | None, hierarchy: Sequence[str], likely: str
 ) -> Source:
-    """Slices along the last level of a hierarchy, one or more, in one file or in several."""
+    """Open slices along the last level of a hierarchy, one or more, in one file or in several.
+
+    Parameters
+    ----------
+    inputs
+        Files and patterns.
+    var
+        Name of the variable; None to choose the only one that can be meant.
+    hierarchy
+        Dimensions of the model in order of levels.
+    likely
+        Variable to take if `var` is None and the file has it.
+    """
     paths = [path for given in inputs for path in expand(given)]
     last = hierarchy[-1]
-
-    def opened(path: str) -> Source:
-        if var is None and kind_of(path) != "table" and has_variable([path], likely):
-            return _open(path, likely, hierarchy, lambda axis: axis.name == last)
-        return _open(path, var, hierarchy, lambda axis: axis.name == last, likely)
-
-    sources = [opened(path) for path in paths]
-    return without_repeats(_joined(sources, paths, hierarchy) if sources[1:] else sources[0])
+    sources = [
+        _open(path, var, hierarchy, lambda axis: axis.name == last, likely) for path in paths
+    ]
+    return drop_repeats(_join(sources, paths, hierarchy) if sources[1:] else sources[0])
 
 
 def open_file(path: str, var: str | None = None, levels: Sequence[str] | None = None) -> Source:
-    """One variable of one file, all of it."""
+    """Open one variable of one file, nothing of it left out."""
     return _open(path, var, levels, lambda _: False)
 
 
 def read_coordinates(path: str, axes: Sequence[Axis]) -> dict[str, Any]:
-    """Coordinates of a file for those of the axes that it has: by name, else by what they are."""
+    """Return the coordinates that a file has for some axes, by the names of these.
+
+    A coordinate belongs to the axis of its name, or else to the one of its role: a latitude is one
+    whatever its name.
+
+    Raises
+    ------
+    InputError
+        If the file has no coordinate for any of the axes.
+    """
     theirs = {axis.name: axis for axis in _all_axes(expand(path)[0])}
     roles = {_role(axis): axis for axis in theirs.values() if _role(axis)}
     pairs = [(own, theirs.get(own.name) or roles.get(_role(own))) for own in axes]
-    found = {own.name: like(axis, own) for own, axis in pairs if axis is not None}
+    found = {own.name: convert_coordinates(axis, own) for own, axis in pairs if axis is not None}
     if not found:
         names = ", ".join(axis.name for axis in axes)
         raise InputError(f"'{path}' has no coordinate of the model's dimensions {names}.")
@@ -68,31 +153,34 @@ def read_coordinates(path: str, axes: Sequence[Axis]) -> dict[str, Any]:
 
 
 def has_variable(inputs: Sequence[str], name: str) -> bool:
-    """Whether the first input, if it is a dataset, has a variable of this name."""
+    """Return whether the first input is a dataset, not a table, and has a variable of this name."""
     path = expand(inputs[0])[0]
-    if kind_of(path) == "table":
+    kind = kind_of(path)
+    if kind == "table":
         return False
-    with dataset_at(path) as dataset:
+    with open_xarray(path, kind) as dataset:
         return name in dataset.data_vars
 
 
 def _all_axes(path: str) -> list[Axis]:
-    """Every coordinate of a file that is a vector or a scalar."""
-    if kind_of(path) == "table":
+    """Return every coordinate of a file that is a vector or a scalar."""
+    kind = kind_of(path)
+    if kind == "table":
         return list(read_table(path)[0].axes)
-    with dataset_at(path) as dataset:
+    with open_xarray(path, kind) as dataset:
         vectors = [str(name) for name, v in dataset.variables.items() if v.dims == (name,)]
-        return [*(axis_in(dataset, name, []) for name in vectors), *scalars_in(dataset)]
+        return [*(read_axis(dataset, name, []) for name in vectors), *read_scalars(dataset)]
 
 
 def _role(axis: Axis) -> str:
-    """What a coordinate is, whatever its name."""
-    if axis.time is not None:
-        return "time"
-    if axis.turn is not None:
-        return "longitude"
-    north = axis.units.lower() in ("degrees_north", "degree_north")
-    return "latitude" if north else str(axis.attrs.get("standard_name", ""))
+    """Return what a coordinate is, whatever its name: its role in CF, else its standard name.
+
+    The standard name of a role that other attributes deny does not count: a latitude in radians is
+    not comparable with one in degrees.
+    """
+    role = "time" if axis.time is not None else role_of(axis.name, axis.attrs)
+    standard = str(axis.attrs.get("standard_name", ""))
+    return role or ("" if standard in CRITERIA else standard)
 
 
 def _open(
@@ -102,9 +190,10 @@ def _open(
     grows: Callable[[Axis], bool],
     likely: str | None = None,
 ) -> Source:
-    """A variable of a file; an axis that `grows` is kept even if it has one coordinate."""
-    if kind_of(path) != "table":
-        return open_dataset(path, var, grows)
+    """Open a variable of a file; an axis that `grows` is kept even if it has one coordinate."""
+    kind = kind_of(path)
+    if kind != "table":
+        return open_dataset(path, kind, var, grows, likely)
     grid, told = read_table(path, var, levels, likely=likely)
     notes = [note.removesuffix(".") for note in told]
     return Source(
@@ -112,8 +201,8 @@ def _open(
     )
 
 
-def without_repeats(source: Source) -> Source:
-    """A source without the columns that repeat a longitude one turn later."""
+def drop_repeats(source: Source) -> Source:
+    """Return a source without the columns that repeat a longitude one turn later."""
     for place, axis in enumerate(source.axes):
         kept = _first_of_each(axis)
         if kept.size == axis.size:
@@ -125,35 +214,33 @@ def without_repeats(source: Source) -> Source:
         source = replace(
             source,
             axes=(*source.axes[:place], fresh, *source.axes[place + 1 :]),
-            load=partial(_taken, source.load, kept, place),
+            load=partial(_load_some, source.load, kept, place),
             notes=[*source.notes, note],
         )
     return source
 
 
-def _taken(load: Callable[[], NDArray[Any]], kept: Any, place: int) -> NDArray[Any]:
+def _load_some(load: Callable[[], NDArray[Any]], kept: Any, place: int) -> NDArray[Any]:
     return np.asarray(np.take(load(), kept, axis=place))
 
 
 def _first_of_each(axis: Axis) -> NDArray[np.intp]:
-    """Positions of coordinates that are not whole turns away from an earlier one."""
+    """Return the positions of coordinates that are not whole turns away from an earlier one."""
     if axis.turn is None or np.unique(axis.plain).size < axis.size:
         return np.arange(axis.size)
-    digits = 4 if axis.dtype == "float32" else 9
+    digits = _DIGITS.get(axis.dtype, _DIGITS["float64"])
     spots = np.round(np.mod(axis.plain, axis.turn), digits) % axis.turn
     return np.sort(np.unique(spots, return_index=True)[1])
 
 
-def _joined(
-    sources: Sequence[Source], paths: Sequence[str], levels: Sequence[str] | None
-) -> Source:
-    """Several sources as one, joined along the last level."""
+def _join(sources: Sequence[Source], paths: Sequence[str], levels: Sequence[str] | None) -> Source:
+    """Return several sources as one, joined along the last level."""
     first = sources[0]
     last = hierarchy_of(first.axes, levels)[-1]
     place = [axis.name for axis in first.axes].index(last)
     for source, path in zip(sources[1:], paths[1:], strict=True):
         _check_alike(first, source, path, last)
-    joined = _joined_axis([source.axes[place] for source in sources])
+    joined = _join_axes([source.axes[place] for source in sources])
     axes = (*first.axes[:place], joined, *first.axes[place + 1 :])
 
     def load() -> NDArray[Any]:
@@ -164,8 +251,8 @@ def _joined(
     return replace(first, axes=axes, load=load, notes=notes)
 
 
-def _joined_axis(axes: Sequence[Axis]) -> Axis:
-    """Axes of several files one after the other, in the terms of the first."""
+def _join_axes(axes: Sequence[Axis]) -> Axis:
+    """Return the axes of several files one after the other, in the terms of the first."""
     first = axes[0]
     if not any(axis.has_coordinate for axis in axes):
         return index_axis(first.name, sum(axis.size for axis in axes))
@@ -174,7 +261,9 @@ def _joined_axis(axes: Sequence[Axis]) -> Axis:
     calendars = list(dict.fromkeys(calendar_of(axis) for axis in axes))
     if len(calendars) > 1:
         raise InputError(f"The files count '{first.name}' by calendars {' and '.join(calendars)}.")
-    numbers = np.concatenate([np.asarray(like(axis, first), np.float64) for axis in axes])
+    numbers = np.concatenate(
+        [np.asarray(convert_coordinates(axis, first), np.float64) for axis in axes]
+    )
     joined = replace(first, numbers=numbers)
     order = np.sort(numbers)
     again = order[1:][np.diff(order) == 0]
@@ -188,7 +277,7 @@ def _joined_axis(axes: Sequence[Axis]) -> Axis:
 
 
 def _check_alike(first: Source, other: Source, path: str, last: str) -> None:
-    """Refuse a file that does not continue the first one, saying what differs."""
+    """Raise InputError if a file does not continue the first one; the message says why."""
     dims, theirs = [a.name for a in first.axes], [a.name for a in other.axes]
     if other.name != first.name or dims != theirs:
         raise InputError(

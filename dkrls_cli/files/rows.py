@@ -1,4 +1,4 @@
-"""Rows of answers to text: CSV and JSON lines."""
+"""Rows of answers as text: CSV and JSON lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.files.csv import numbers_of
+from dkrls_cli.files.csv import parse_numbers
 from dkrls_cli.files.points import PointBlock
 
 _UNSAFE_IN_CSV = re.compile(r'[,;\t"\r\n]|^[\s#]|\s$')
@@ -23,7 +23,7 @@ _JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 @dataclass(frozen=True)
 class _Form:
-    """How a row is spelt: what stands around its cells, before and in each of them."""
+    """How a row is written: what stands around its cells, and how a cell is spelt."""
 
     start: str
     between: str
@@ -34,13 +34,13 @@ class _Form:
     texts: Callable[[Sequence[str]], Sequence[str]]
 
     def pieces(self, name: str, texts: Sequence[str]) -> list[str]:
-        """A column of cells, each with what stands before and after it."""
+        """Return the cells of a column, each with what stands before and after it."""
         key, between = self.key(name), self.between
         return [f"{key}{text}{between}" for text in self.texts(texts)]
 
 
 def _csv_texts(texts: Sequence[str]) -> Sequence[str]:
-    """Cells in quotes where they need them; mostly none does, which is soon seen of all at once."""
+    """Return cells, in quotes where they need them; one look at all of them often finds none."""
     together = "".join(texts)
     if together.isascii() and not any(mark in together for mark in ',;\t"\r\n# '):
         return texts
@@ -57,10 +57,10 @@ def _json_texts(texts: Sequence[str]) -> Sequence[str]:
 
 
 def _json_text(text: str) -> str:
-    """A number where the text is one (007 is a name), null where it is empty or not finite."""
+    """Return a number if the text is one (007 is a name), null if it is empty or not finite."""
     if _JSON_NUMBER.fullmatch(text):
         return text
-    numbers = None if _ZERO_PADDED.match(text) else numbers_of([text or "nan"])
+    numbers = None if _ZERO_PADDED.match(text) else parse_numbers([text or "nan"])
     if numbers is None:
         return json.dumps(text, ensure_ascii=False)
     return repr(float(numbers[0])) if np.isfinite(numbers[0]) else "null"
@@ -78,7 +78,7 @@ _FORMS = {
 
 @dataclass
 class RowWriter:
-    """Rows of answers to a text stream, as CSV (a header first) or JSON lines.
+    """A writer of rows to a text stream, as CSV with a header or as JSON lines.
 
     Floats are written with the shortest text that reads back as the same number, those that are
     not finite as an empty cell or null.
@@ -89,6 +89,13 @@ class RowWriter:
         Where the rows go. Opened and closed by the caller.
     form
         ``csv`` or ``jsonl``.
+
+    Raises
+    ------
+    SettingError
+        If the form is another.
+    InputError
+        On the first row, if an answer has the name of another column.
 
     Examples
     --------
@@ -109,10 +116,10 @@ class RowWriter:
 
     def __post_init__(self) -> None:
         if self.form not in _FORMS:
-            raise SettingError(f"Unknown format '{self.form}'. Choose {' or '.join(_FORMS)}.")
+            raise SettingError(f"Unknown format '{self.form}'. Choose from: {', '.join(_FORMS)}.")
 
     def write_points(self, block: PointBlock, answers: Mapping[str, NDArray[Any]]) -> None:
-        """The rows of a block as they were read, with a column per answer."""
+        """Write the rows of a block as they were read, with a column per answer."""
         columns = zip(block.header, zip(*block.cells, strict=True), strict=False)
         pieces = [_FORMS[self.form].pieces(name, texts) for name, texts in columns]
         self._write(block.header, map("".join, zip(*pieces, strict=True)), answers)
@@ -123,7 +130,7 @@ class RowWriter:
         texts: Sequence[Sequence[str]],
         answers: Mapping[str, NDArray[Any]],
     ) -> None:
-        """The cells of a product grid in C order: a column per dimension, then one per answer."""
+        """Write the cells of a grid in C order: a column per dimension, then one per answer."""
         columns = zip(dims, texts, strict=True)
         pieces = [_FORMS[self.form].pieces(dim, coordinates) for dim, coordinates in columns]
         self._write(dims, map("".join, product(*pieces)), answers)
@@ -145,14 +152,16 @@ class RowWriter:
         form = _FORMS[self.form]
         taken = [name for name in answers if name in names]
         if taken:
-            raise InputError(f"There is a column '{taken[0]}' already, as the answers'. Rename it.")
+            raise InputError(
+                f"There is a column '{taken[0]}' already, as the answers are named. Rename it."
+            )
         if form.has_header:
             self.stream.write(form.between.join(form.texts([*names, *answers])) + form.end)
         self._begun = True
 
 
 def _answer_texts(form: _Form, name: str, values: NDArray[Any]) -> list[str]:
-    """Numbers in C order as texts, with their key."""
+    """Return numbers in C order as texts, with their key."""
     flat, key = values.ravel(), form.key(name)
     is_short = flat.dtype.kind == "f" and flat.dtype != np.float64
     texts = _short_texts(flat) if is_short else list(map(repr, flat.tolist()))
@@ -162,5 +171,5 @@ def _answer_texts(form: _Form, name: str, values: NDArray[Any]) -> list[str]:
 
 
 def _short_texts(numbers: NDArray[Any]) -> list[str]:
-    """Floats shorter than Python's: numpy knows their digits, Python when to write an exponent."""
+    """Return single-precision floats as texts, as few digits as needed, exponents as Python has."""
     return [repr(float(text)) if "e" in text else text for text in map(str, numbers)]

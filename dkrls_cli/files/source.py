@@ -1,4 +1,4 @@
-"""Where grids come from: kinds of files, and a grid before its values are read."""
+"""Sources of grids: which files an input names, their kinds, and a grid whose values wait."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import glob
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,10 @@ from dkrls_cli.errors import InputError
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid, Style
 
+FileKind = Literal["table", "netcdf", "zarr"]
+
+# Numbers this large mark missing values: netCDF leaves 9.97e36 in floats that nobody wrote.
 UNWRITTEN = 9.9e36
-"""A value of this size is what netCDF leaves in cells of floats that nobody wrote."""
 
 _TABLES = (".csv", ".csv.gz", ".tsv", ".txt")
 _NETCDF = (".nc", ".nc4", ".cdf", ".netcdf")
@@ -31,13 +33,13 @@ class Source:
     axes, name, attrs, style
         As the grid will have them.
     dtype
-        Of the values.
+        Type of the values.
     load
         Reads the values.
     scalars
-        Coordinates of dimensions of size 1, which are dropped, and of none.
+        Axes of one coordinate that the grid does not have: dropped dimensions, and scalars.
     notes
-        What was decided or noticed on the way, a sentence each.
+        What was decided or noticed while reading, a sentence each, for the user.
     """
 
     axes: tuple[Axis, ...]
@@ -55,14 +57,20 @@ class Source:
         return tuple(axis.size for axis in self.axes)
 
     def grid(self) -> Grid:
-        """Read the values."""
-        values, told = _without_unusable(self.load())
-        self.notes.extend(told)
+        """Read the values; cells that hold no usable number are missing, and noted."""
+        values, notes = _mask_unusable(self.load())
+        self.notes.extend(notes)
         return Grid(values, self.axes, self.name, self.attrs, self.style)
 
 
 def expand(given: str) -> list[str]:
-    """The files that an input stands for: itself, or what a pattern matches."""
+    """Return the files that an input stands for: itself, or those that a pattern matches.
+
+    Raises
+    ------
+    InputError
+        If there is no such file.
+    """
     if given == "-" or os.path.exists(given):
         return [given]
     paths = sorted(glob.glob(given)) if glob.has_magic(given) else []
@@ -72,8 +80,14 @@ def expand(given: str) -> list[str]:
     return paths
 
 
-def kind_of(path: str) -> str:
-    """How to read a file: by its name, else by its first bytes."""
+def kind_of(path: str) -> FileKind:
+    """Return how to read a file, by its name or else by its first bytes.
+
+    Raises
+    ------
+    InputError
+        If it is of no kind that can be read.
+    """
     name = path.lower().rstrip("/")
     if path == "-" or name.endswith(_TABLES):
         return "table"
@@ -84,7 +98,7 @@ def kind_of(path: str) -> str:
     return _kind_by_content(path)
 
 
-def _kind_by_content(path: str) -> str:
+def _kind_by_content(path: str) -> FileKind:
     expected = (
         f"Expected NetCDF ({' '.join(_NETCDF)}), Zarr (.zarr) or a table ({' '.join(_TABLES)})."
     )
@@ -105,13 +119,19 @@ def _kind_by_content(path: str) -> str:
     raise InputError(f"'{path}' {what}. {expected}")
 
 
-def _without_unusable(values: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
-    """Infinities, and what netCDF leaves in cells of floats that nobody wrote, made missing."""
+def _mask_unusable(values: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
+    """Return values with NaN where they are infinite or were never written, and notes on that.
+
+    Every NaN becomes a quiet one: arithmetic with the signalling NaN that R writes for NA warns.
+    """
     with np.errstate(invalid="ignore"):
-        unusable = ~(np.abs(values) < UNWRITTEN) & ~np.isnan(values)
-    if not unusable.any():
-        return values, []
-    infinite = int(np.isinf(values).sum())
-    counts = {"infinite": infinite, "never written": int(unusable.sum()) - infinite}
-    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    return np.where(unusable, np.nan, values), [f"values taken as missing: {told}"]
+        usable = np.abs(values) < UNWRITTEN
+        if usable.all():
+            return values, []
+        missing = np.isnan(values)
+        infinite = int(np.count_nonzero(np.isinf(values)))
+    unusable = int(np.count_nonzero(~usable & ~missing))
+    counts = {"infinite": infinite, "never written": unusable - infinite}
+    found = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    notes = [f"values taken as missing: {found}"] if found else []
+    return np.where(usable, values, np.nan), notes

@@ -7,9 +7,11 @@ so that only distinct texts are ever parsed.
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,82 +23,112 @@ from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.csv import (
     BATCH_ROWS,
     Integers,
-    batches,
-    called,
-    coded,
-    first_trouble,
-    header_of,
-    listed,
-    numbers_of,
-    opened,
-    reader_of,
+    TextColumn,
+    Texts,
+    code_texts,
+    explain_reading,
+    find_bad_text,
+    is_missing,
+    join_names,
+    make_reader,
+    parse_numbers,
+    parse_values,
+    read_batches,
+    read_bytes,
+    read_header,
+    source_name,
+    split_columns,
     text_index,
+    text_of,
+    unzip_bytes,
 )
 from dkrls_cli.grid.axes import Axis, axis_of, text_axis
 from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.grid import Grid
 
+# Names of a first column without one; the second if the first is taken.
 NAMELESS = ("row", "row_number")
-"""What the first column is called if its header is empty; the second if the first is taken."""
+# Share of the cells of a grid that a table needs to be taken for a long one without being told.
 PLAUSIBLE_SHARE = 0.05
-"""Of the cells of a grid, the least that must be there to guess that a table is long."""
+# Share that it needs if the dimensions are named: fewer are scattered points, and waste memory.
 LEAST_SHARE = 0.01
-"""The least when the dimensions are named: below it are scattered points, and too much memory."""
+# Bytes from which on pandas saves more time than it takes to import, about 0.3 s.
+LARGE = 4_000_000
 
-_MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "-", ".", "inf", "+inf", "-inf"))
 _DAYS = TimeScale("days since 1970-01-01", "proleptic_gregorian")
 _DATE = re.compile(r"\d{4}-(0?[1-9]|1[0-2])(-\d{1,2}([T\s].*)?)?$")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+$")
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
-    """A column of text: distinct texts in order of appearance, and which stands in each row."""
-
-    name: str
-    labels: list[str]
-    codes: Integers
-
-
-@dataclass(frozen=True, eq=False)
 class _Table:
-    """A whole file of text, with the line of every row."""
+    """A whole file of text. Lines of the rows are None if pandas has split it."""
 
     path: str
-    columns: list[_Column]
-    lines: Integers
+    columns: list[TextColumn]
+    rows: int
+    lines: Integers | None
 
     @property
     def source(self) -> str:
-        return called(self.path)
+        return source_name(self.path)
 
     @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
-    def column(self, name: str) -> _Column:
+    def line(self, row: int) -> int:
+        """Return the line of a row; 0 if it is not known."""
+        return 0 if self.lines is None else int(self.lines[row])
+
+    def column(self, name: str) -> TextColumn:
         if name not in self.names:
             raise self.lack(name)
         return self.columns[self.names.index(name)]
 
     def lack(self, name: str, also: str = "") -> InputError:
-        names = listed(self.names)
+        names = join_names(self.names)
         return InputError(f"{self.source} has no column '{name}'{also}. It has {names}.")
 
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """How a table is read: where its cells are, their values, and the line of each."""
+    """How a table is read as a grid: coordinates and value of each cell that it has.
 
-    source: str
-    dims: list[_Column]
-    value: _Column
-    lines: Integers
+    Attributes
+    ----------
+    table
+        The table.
+    dims, value
+        Columns of the coordinates and of the values, with as many rows as there are cells.
+    width
+        Cells in a row of the table: 1 in a long one, more in a wide one.
+    notes
+        How the table was understood, for the user.
+    """
+
+    table: _Table
+    dims: list[TextColumn]
+    value: TextColumn
+    width: int
     notes: list[str]
 
-    def line(self, column: _Column, label: int) -> str:
-        """Where a text of a column stands first."""
-        return f"Line {self.lines[np.argmax(column.codes == label)]} of {self.source}"
+    @property
+    def source(self) -> str:
+        return self.table.source
+
+    @property
+    def rows(self) -> int:
+        """Number of cells that the table has."""
+        return self.table.rows * self.width
+
+    def line(self, cell: int) -> int:
+        """Return the line on which a cell stands."""
+        return self.table.line(cell // self.width)
+
+    def where(self, column: TextColumn, label: int) -> str:
+        """Return where a text of a column stands first."""
+        return f"Line {self.line(int(np.argmax(column.codes == label)))} of {self.source}"
 
 
 def read_table(
@@ -106,27 +138,43 @@ def read_table(
     *,
     likely: str | None = None,
 ) -> tuple[Grid, list[str]]:
-    """A grid from a CSV file (``-``: standard input), gzipped or not; and what was decided.
+    """Read a grid from a table in CSV, gzipped or not.
 
     Parameters
     ----------
     path
-        The file. Commas, semicolons or tabs stand between the cells, whichever the header has
-        most of; blank lines and lines that begin with ``#`` are skipped.
+        The file, or ``-`` for standard input. Cells are separated by commas, semicolons or tabs,
+        whichever the header has most of; blank lines and lines that begin with ``#`` are skipped.
     var
         The column of values of a long table, or a name for the values of a wide one.
     dims
         The dimensions, in the order wanted: columns of a long table; or the first column of a
         wide table and a name for what its header holds.
     likely
-        Besides known dimensions: the column of values, if it is there and `var` names none.
+        A column to take for the values if `var` is not given and the table has it.
 
     Returns
     -------
     The grid, NaN where a row or a value is missing, and notes to the user, a sentence each.
     Coordinates that are all numbers or all ISO dates are sorted, texts stay in order of appearance.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be read as a grid. The message names the line, where there is one.
     """
-    table = _read(path)
+    raw = read_bytes(path)
+    if len(raw) >= LARGE:
+        table = _split_at_once(raw, path)
+        if table is not None:
+            with suppress(InputError):  # to be raised again below, with the number of the line
+                return _grid_and_notes(table, var, dims, likely)
+    return _grid_and_notes(_split_by_row(raw, path), var, dims, likely)
+
+
+def _grid_and_notes(
+    table: _Table, var: str | None, dims: Sequence[str] | None, likely: str | None
+) -> tuple[Grid, list[str]]:
     if var is None and likely in table.names:
         var = likely
     layout = _layout(table, var, dims)
@@ -135,15 +183,16 @@ def read_table(
 
 
 def _layout(table: _Table, var: str | None, dims: Sequence[str] | None) -> _Layout:
+    """Choose which columns are dimensions and which holds the values."""
     if dims is not None:
-        return _named(table, var, list(dims))
+        return _layout_of_dims(table, var, list(dims))
     if var is not None and var in table.names:
-        return _all_around(table, var)
-    return _guessed(table, var)
+        return _layout_of_value(table, var)
+    return _guess_layout(table, var)
 
 
-def _named(table: _Table, var: str | None, dims: list[str]) -> _Layout:
-    """The layout when the dimensions are known."""
+def _layout_of_dims(table: _Table, var: str | None, dims: list[str]) -> _Layout:
+    """Return the layout of a table whose dimensions are known."""
     new = [dim for dim in dims if dim not in table.names]
     if len(new) == 1 and sorted(dims) == sorted([table.names[0], *new]) and var not in table.names:
         trouble = _wide_trouble(table)
@@ -154,28 +203,34 @@ def _named(table: _Table, var: str | None, dims: list[str]) -> _Layout:
     rest = [name for name in table.names if name not in dims]
     if var is None and len(rest) != 1:
         raise InputError(
-            f"Besides {listed(dims)}, {table.source} has {listed(rest) or 'no column'}. Expected "
-            "one column of values: choose it with --var."
+            f"Besides {join_names(dims)}, {table.source} has {join_names(rest) or 'no column'}. "
+            "Expected one column of values: choose it by its name (var)."
         )
     value = table.column(var or rest[0])
     if len({*dims, value.name}) <= len(dims):
-        raise InputError(f"Columns {listed(dims)}, and '{value.name}' for values: one is twice.")
+        raise InputError(
+            f"The dimensions {join_names(dims)} and the values '{value.name}' name one column "
+            "twice. Name each once."
+        )
     return _long(table, columns, value)
 
 
-def _all_around(table: _Table, var: str) -> _Layout:
-    """The layout when the column of values is known: all others are dimensions."""
+def _layout_of_value(table: _Table, var: str) -> _Layout:
+    """Return the layout of a table whose column of values is known: all others are dimensions."""
     dims = _without_row_numbers([column for column in table.columns if column.name != var])
     if not _is_dense(dims):
         raise InputError(
-            f"{_sizes(table, dims)}: too few to be all dimensions of '{var}'. Name the dimensions "
-            "with --levels."
+            f"{_sizes(table, dims)}: too few for all of them to be dimensions of '{var}'. Name the "
+            "dimensions (levels)."
         )
     return _long(table, dims, table.column(var))
 
 
-def _guessed(table: _Table, var: str | None) -> _Layout:
-    """Wide if its header holds coordinates, else long if that makes a grid, else wide."""
+def _guess_layout(table: _Table, var: str | None) -> _Layout:
+    """Return the likely layout of a table.
+
+    It is wide if its header holds coordinates, else long if that makes a grid, else wide.
+    """
     *dims, value = table.columns
     if all(map(_is_coordinate, table.names[1:])):
         return _wide(table, "column", var)
@@ -190,85 +245,95 @@ def _guessed(table: _Table, var: str | None) -> _Layout:
         return _wide(table, "column", var)
     raise InputError(
         f"{_sizes(table, dims)}: too few for a long table, and it is no wide one, as {trouble}. "
-        "Name the column of values with --var and the dimensions with --levels."
+        "Name the column of values (var) and the dimensions (levels)."
     )
 
 
-def _is_dense(dims: Sequence[_Column]) -> bool:
-    """Whether enough cells of a grid are there."""
-    return dims[0].codes.size >= PLAUSIBLE_SHARE * _cells(dims)
+def _is_dense(dims: Sequence[TextColumn]) -> bool:
+    """Return whether there are enough rows for the grid of these dimensions."""
+    return dims[0].size >= PLAUSIBLE_SHARE * _cells(dims)
 
 
-def _looks_wide(dims: Sequence[_Column]) -> bool:
-    """Whether every row has a new first cell, and the others hardly repeat."""
+def _looks_wide(dims: Sequence[TextColumn]) -> bool:
+    """Return whether every row has a new first cell, and the others hardly repeat."""
     first, *others = dims
-    rows = first.codes.size
+    rows = first.size
     return bool(others) and len(first.labels) == rows and 2 * _cells(others) > rows
 
 
-def _cells(dims: Sequence[_Column]) -> int:
+def _cells(dims: Sequence[TextColumn]) -> int:
+    """Return the number of cells of the grid of these dimensions."""
     return math.prod(len(column.labels) for column in dims)
 
 
-def _without_row_numbers(columns: list[_Column]) -> list[_Column]:
-    """Columns but for a nameless first one that other programs write to count the rows."""
-    (first, *others), rows = columns, columns[0].codes.size
+def _without_row_numbers(columns: list[TextColumn]) -> list[TextColumn]:
+    """Return columns without a nameless first one that only counts the rows."""
+    (first, *others), rows = columns, columns[0].size
     counts = ([str(i + start) for i in range(rows)] for start in (0, 1))
     counted = first.name in NAMELESS and any(first.labels == count for count in counts)
     return others if counted and others and 2 * _cells(others) >= rows else columns
 
 
 def _wide_trouble(table: _Table) -> str | None:
-    """Why a table cannot be wide, or None."""
+    """Return why a table cannot be wide, or None."""
     first, *others = table.columns
-    if len(first.labels) < first.codes.size:
+    if len(first.labels) < first.size:
         again = first.labels[int(np.argmax(np.bincount(first.codes) > 1))]
         return f"'{again}' stands in its first column more than once"
     for column in others:
         if _values(column) is None:
             odd = _odd(column)
-            line = table.lines[np.argmax(column.codes == odd)]
+            line = table.line(int(np.argmax(column.codes == odd)))
             return f"column '{column.name}' holds '{column.labels[odd]}' on line {line}"
     return None
 
 
-def _long(table: _Table, dims: Sequence[_Column], value: _Column) -> _Layout:
+def _long(table: _Table, dims: Sequence[TextColumn], value: TextColumn) -> _Layout:
+    """Return the layout of a long table with these columns."""
     left_out = [c.name for c in table.columns if c is not value and c not in dims]
-    notes = [f"Read as a long table: '{value.name}' by {listed(c.name for c in dims)}."]
+    notes = [f"Read as a long table: '{value.name}' by {join_names(c.name for c in dims)}."]
     if left_out:
-        notes.append(f"Columns left out: {listed(left_out)}.")
-    return _Layout(table.source, list(dims), value, table.lines, notes)
+        notes.append(f"Columns left out: {join_names(left_out)}.")
+    return _Layout(table, list(dims), value, 1, notes)
 
 
 def _wide(table: _Table, across: str, var: str | None, *, swapped: bool = False) -> _Layout:
-    """A wide table as the long one that it stands for, row by row."""
+    """Return the layout of a wide table, as the long one that it stands for, row by row."""
     first, *others = table.columns
-    width, rows = len(others), table.lines.size
-    starts = np.cumsum([0, *(len(column.labels) for column in others[:-1])])
+    width = len(others)
+    header = [column.name for column in others], np.tile(np.arange(width), table.rows)
     dims = [
-        _Column(first.name, first.labels, np.repeat(first.codes, width)),
-        _Column(across, [column.name for column in others], np.tile(np.arange(width), rows)),
+        TextColumn(first.name, (first.labels, np.repeat(first.codes, width))),
+        TextColumn(across, header),
     ]
-    value = _Column(
-        var or _stem(table.path),
-        [label for column in others for label in column.labels],
-        (np.stack([column.codes for column in others], axis=1) + starts).ravel(),
-    )
+    value = _join_columns(var or _stem(table.path), others)
     note = f"Read as a wide table: rows '{dims[0].name}', header '{across}'."
-    lines = np.repeat(table.lines, width)
-    return _Layout(table.source, dims[::-1] if swapped else dims, value, lines, [note])
+    return _Layout(table, dims[::-1] if swapped else dims, value, width, [note])
+
+
+def _join_columns(name: str, columns: Sequence[TextColumn]) -> TextColumn:
+    """Return the cells of several columns, row by row, as one column."""
+
+    def texts() -> Texts:
+        starts = np.cumsum([0, *(len(column.labels) for column in columns[:-1])])
+        codes = np.stack([column.codes for column in columns], axis=1) + starts
+        return [label for column in columns for label in column.labels], codes.ravel()
+
+    numbers = [column.numbers for column in columns if column.numbers is not None]
+    known = len(numbers) == len(columns)
+    return TextColumn(name, texts, np.stack(numbers, axis=1).ravel() if known else None)
 
 
 def _grid(layout: _Layout) -> Grid:
-    """Values in their cells, NaN in all others."""
-    if _cells(layout.dims) * LEAST_SHARE > layout.lines.size:
+    """Return the grid of a layout: values in their cells, NaN in all others."""
+    if _cells(layout.dims) * LEAST_SHARE > layout.rows:
         raise InputError(f"{_sizes(layout, layout.dims)}: scattered points. Expected a grid.")
     values = _values(layout.value)
     if values is None:
         odd = _odd(layout.value)
         raise InputError(
-            f"{layout.line(layout.value, odd)} has '{layout.value.labels[odd]}' for a value. "
-            "Expected a number with a decimal point, or NA; --var names the column of values."
+            f"{layout.where(layout.value, odd)} has '{layout.value.labels[odd]}' for a value. "
+            "Expected a number with a decimal point, or NA; choose another column of values (var)."
         )
     axes, places = zip(*(_axis(layout, column) for column in layout.dims), strict=True)
     shape = tuple(axis.size for axis in axes)
@@ -280,61 +345,59 @@ def _grid(layout: _Layout) -> Grid:
 
 
 def _refuse_repeats(layout: _Layout, cells: Integers) -> None:
+    """Raise InputError if two rows are for the same cell of the grid."""
+    if np.bincount(cells).max() == 1:
+        return
     order = np.argsort(cells, kind="stable")
     repeats = np.flatnonzero(np.diff(cells[order]) == 0)
-    if not repeats.size:
-        return
     first = repeats[np.argmin(order[repeats + 1])]
     one, other = order[first], order[first + 1]
     where = ", ".join(f"{c.name}={c.labels[c.codes[one]]}" for c in layout.dims)
     raise InputError(
-        f"{layout.source} has two values for {where}, on lines {layout.lines[one]} and "
-        f"{layout.lines[other]}. Expected one: take one out, or name all dimensions with --levels."
+        f"{layout.source} has two values for {where}, on lines {layout.line(one)} and "
+        f"{layout.line(other)}. Expected one: take one out, or name all dimensions (levels)."
     )
 
 
-def _values(column: _Column) -> Array | None:
-    """The numbers of a column, NaN where missing; or None if a text is neither."""
-    numbers = numbers_of(column.labels)
-    if numbers is None:
-        numbers = numbers_of(["nan" if is_missing(text) else text for text in column.labels])
-    if numbers is None:
-        return None
-    numbers[~np.isfinite(numbers)] = np.nan
-    return numbers[column.codes]
+def _values(column: TextColumn) -> Array | None:
+    """Return the numbers of a column, NaN where missing; None if a text is neither."""
+    if column.numbers is not None:
+        return column.numbers
+    numbers = parse_values(column.labels)
+    return None if numbers is None else numbers[column.codes]
 
 
-def _odd(column: _Column) -> int:
-    """Which text of a column is the first that is neither a number nor missing."""
+def _odd(column: TextColumn) -> int:
+    """Return the position of the first label that is neither a number nor missing."""
     return next(
         i
         for i, text in enumerate(column.labels)
-        if not is_missing(text) and numbers_of([text]) is None
+        if not is_missing(text) and parse_numbers([text]) is None
     )
 
 
-def _axis(layout: _Layout, column: _Column) -> tuple[Axis, Integers]:
-    """The axis of a column's texts, and the place on it of every row."""
+def _axis(layout: _Layout, column: TextColumn) -> tuple[Axis, Integers]:
+    """Return the axis of a column's texts, and the place on it of every row."""
     name, labels = column.name, column.labels
     present = [text for text in labels if not is_missing(text)]
     found = _number_axis(name, present) or _time_axis(layout, column, present)
     if "" in labels or (found and len(present) < len(labels)):
         missing = next(i for i, text in enumerate(labels) if is_missing(text))
         raise InputError(
-            f"{layout.line(column, missing)} has '{labels[missing]}' for a coordinate of '{name}'. "
-            "Expected one in every row."
+            f"{layout.where(column, missing)} has '{labels[missing]}' for a coordinate of "
+            f"'{name}'. Expected one in every row."
         )
     if found is None:
         index = text_index()
-        places = coded(index, labels)
+        places = code_texts(index, labels)
         return text_axis(name, list(index)), places[column.codes]
     axis, places = found
     return axis, places[column.codes]
 
 
 def _number_axis(name: str, texts: Sequence[str]) -> tuple[Axis, Integers] | None:
-    """Numbers in ascending order and the place of each; or None if the texts are something else."""
-    numbers = numbers_of(texts)
+    """Return an axis of numbers and the place of each text; None if the texts are no numbers."""
+    numbers = parse_numbers(texts)
     if numbers is None or not numbers.size or not np.isfinite(numbers).all():
         return None
     distinct, places = np.unique(numbers, return_inverse=True)
@@ -343,22 +406,22 @@ def _number_axis(name: str, texts: Sequence[str]) -> tuple[Axis, Integers] | Non
 
 
 def _time_axis(
-    layout: _Layout, column: _Column, texts: Sequence[str]
+    layout: _Layout, column: TextColumn, texts: Sequence[str]
 ) -> tuple[Axis, Integers] | None:
-    """ISO dates in order of time and the place of each; or None if the texts are something else."""
+    """Return an axis of dates and the place of each text; None if the texts are no ISO dates."""
     if not texts or not all(map(_DATE.match, texts)):
         return None
     try:
         distinct, places = np.unique(_DAYS.numbers(texts), return_inverse=True)
     except SettingError:
-        bad, reason = first_trouble(_DAYS.numbers, texts)
-        where = layout.line(column, column.labels.index(bad))
+        bad, reason = find_bad_text(_DAYS.numbers, texts)
+        where = layout.where(column, column.labels.index(bad))
         raise InputError(f"{where}, column '{column.name}': {reason}") from None
     return Axis(name=column.name, numbers=distinct, time=_DAYS), places
 
 
 def _mixed_labels(axis: Axis) -> list[str]:
-    """What to say of text labels some of which are numbers or dates."""
+    """Return a note on text labels some of which are numbers or dates."""
     odd = [text for text in axis.labels or () if not _is_coordinate(text)]
     if not odd or len(odd) == axis.size:
         return []
@@ -366,41 +429,55 @@ def _mixed_labels(axis: Axis) -> list[str]:
 
 
 def _is_coordinate(text: str) -> bool:
-    """Whether a text is a number or a date."""
-    return numbers_of([text]) is not None or _DATE.match(text) is not None
+    """Return whether a text is a number or a date."""
+    return parse_numbers([text]) is not None or _DATE.match(text) is not None
 
 
-def is_missing(text: str) -> bool:
-    """Whether a cell says that there is no value."""
-    return text.lower() in _MISSING
-
-
-def _read(path: str) -> _Table:
-    source = called(path)
-    with opened(path) as stream:
-        reader, delimiter = reader_of(stream)
+def _split_by_row(raw: bytes, path: str) -> _Table:
+    """Split a table row by row, or raise InputError with the line of what is wrong."""
+    source = source_name(path)
+    with explain_reading(source), text_of(io.BytesIO(raw)) as stream:
+        reader, delimiter = make_reader(stream)
         names = _grid_header(reader, source)
         indexes = [text_index() for _ in names]
         codes: list[list[Integers]] = [[] for _ in names]
         lines: list[int] = []
-        for numbers, rows in batches(reader, len(names), BATCH_ROWS, source):
+        for numbers, rows in read_batches(reader, len(names), BATCH_ROWS, source):
             lines += numbers
             for index, parts, cells in zip(indexes, codes, zip(*rows, strict=True), strict=True):
-                parts.append(coded(index, cells))
+                parts.append(code_texts(index, cells))
     if not lines:
         raise InputError(f"{source} has a header and no rows. Expected values below it.")
     columns = [
-        _Column(name, [text.strip() for text in index], np.concatenate(parts))
+        TextColumn(name, ([text.strip() for text in index], np.concatenate(parts)))
         for name, index, parts in zip(names, indexes, codes, strict=True)
     ]
-    if delimiter != ",":
-        _refuse_decimal_commas(columns, source)
-    return _Table(path, columns, np.array(lines))
+    found = _decimal_comma(columns) if delimiter != "," else None
+    if found:
+        raise InputError(f"{source} has '{found}' in it. Expected decimal points, not commas.")
+    return _Table(path, columns, len(lines), np.array(lines))
+
+
+def _split_at_once(raw: bytes, path: str) -> _Table | None:
+    """Split a table by pandas, or return None if it has to be read row by row."""
+    source = source_name(path)
+    try:
+        with explain_reading(source):
+            data = unzip_bytes(raw)
+            with text_of(io.BytesIO(data)) as stream:
+                reader, delimiter = make_reader(stream)
+                names = _grid_header(reader, source)
+                columns = split_columns(data, reader.line_num, names, delimiter)
+    except InputError:
+        return None
+    if columns is None or (delimiter != "," and _decimal_comma(columns)):
+        return None
+    return _Table(path, columns, columns[0].size, None)
 
 
 def _grid_header(reader: Any, source: str) -> list[str]:
-    """Two names or more; the first may be left out."""
-    names = header_of(reader, source)
+    """Return the names of two columns or more; the first gets a name if it has none."""
+    names = read_header(reader, source)
     if len(names) < 2:
         raise InputError(
             f"{source} has one column, '{names[0]}'. Expected a column per dimension and one of "
@@ -417,19 +494,20 @@ def _grid_header(reader: Any, source: str) -> list[str]:
     return [first, *names[1:]]
 
 
-def _refuse_decimal_commas(columns: Sequence[_Column], source: str) -> None:
-    commas = (text for column in columns for text in column.labels if _DECIMAL_COMMA.match(text))
-    found = next(commas, None)
-    if found:
-        raise InputError(f"{source} has '{found}' in it. Expected decimal points, not commas.")
+def _decimal_comma(columns: Sequence[TextColumn]) -> str | None:
+    """Return the first text that is a number with a decimal comma, or None."""
+    unread = (column for column in columns if column.numbers is None)
+    texts = (text for column in unread for text in column.labels)
+    return next(filter(_DECIMAL_COMMA.match, texts), None)
 
 
 def _stem(path: str) -> str:
-    """Name of a file without its endings."""
+    """Return the name of a file without its endings."""
     return "values" if path == "-" else re.sub(r"\.(csv|tsv|txt)?(\.gz)?$", "", Path(path).name)
 
 
-def _sizes(table: _Table | _Layout, dims: Sequence[_Column]) -> str:
+def _sizes(table: _Table | _Layout, dims: Sequence[TextColumn]) -> str:
+    """Return how many rows there are for how many cells, as the beginning of a message."""
     sizes = " x ".join(f"{column.name} {len(column.labels)}" for column in dims[:4])
     more = " x ..." if len(dims) > 4 else ""
-    return f"{table.source} has {table.lines.size} rows for the cells of {sizes}{more}"
+    return f"{table.source} has {table.rows} rows for the cells of {sizes}{more}"

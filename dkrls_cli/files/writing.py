@@ -1,4 +1,4 @@
-"""Answers to files: NetCDF and Zarr with the attributes of their source."""
+"""Grids to files: NetCDF and Zarr, with the attributes and types of the file they came from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dkrls_cli import __version__
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.files.output import replacing
+from dkrls_cli.files.output import atomic_write
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Style
 
@@ -37,12 +37,33 @@ def write_grid(
     *,
     overwrite: bool,
 ) -> None:
-    """Write variables on common axes to `.nc` or `.zarr`, whole or not at all."""
+    """Write variables on common axes to a NetCDF file, or to a Zarr store if named ``.zarr``.
+
+    Parameters
+    ----------
+    path
+        The target, which is written whole or not at all.
+    axes, variables
+        Coordinates, and values with attributes by name.
+    style
+        How the file of the training data keeps its variable.
+    command
+        Words of the command line, for the history.
+    overwrite
+        Whether the target may exist.
+
+    Raises
+    ------
+    OutputError
+        If the target exists and may not be overwritten, or has no folder.
+    InputError
+        If the library for the format is not installed.
+    """
     dataset = _dataset(axes, variables, style, command)
     encoding = {name: _encoding(style) for name in variables}
     encoding |= {axis.name: {"_FillValue": None} for axis in axes if _is_numeric(axis)}
     zarr = path.rstrip("/").endswith(".zarr")
-    with replacing(path.rstrip("/"), overwrite=overwrite, folder=zarr) as temporary:
+    with atomic_write(path.rstrip("/"), overwrite=overwrite, folder=zarr) as temporary:
         try:
             if zarr:
                 dataset.to_zarr(temporary, encoding=encoding, zarr_format=2, consolidated=True)
@@ -57,7 +78,7 @@ def write_grid(
 def write_netcdf_to_stdout(
     axes: Sequence[Axis], variables: Variables, style: Style, command: Sequence[str], folder: Path
 ) -> None:
-    """Write a NetCDF file to stdout, by way of a temporary file."""
+    """Write a NetCDF file to stdout, by way of a temporary file in a folder."""
     path = folder / "answers.nc"
     write_grid(str(path), axes, variables, style, command, overwrite=False)
     with open(path, "rb") as file:
@@ -68,6 +89,7 @@ def write_netcdf_to_stdout(
 def _dataset(
     axes: Sequence[Axis], variables: Variables, style: Style, command: Sequence[str]
 ) -> xr.Dataset:
+    """Return variables on common axes as an xarray.Dataset with the attributes to write."""
     import xarray as xr
 
     dims = [axis.name for axis in axes]
@@ -85,14 +107,17 @@ def _dataset(
 
 
 def history_line(command: Sequence[str]) -> str:
-    """Date, command line with base names only, and version."""
+    """Return a line for the history of a file: date, command line without folders, version.
+
+    The date is that of the environment variable SOURCE_DATE_EPOCH, if it is set.
+    """
     words = shlex.join(_without_folders(word) for word in command)
-    date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(_seconds()))
+    date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(_epoch_seconds()))
     return f"{date}: {words} (dkrls {__version__})"
 
 
-def _seconds() -> int:
-    """Now, or what SOURCE_DATE_EPOCH says is now."""
+def _epoch_seconds() -> int:
+    """Return the seconds since 1970, or those that SOURCE_DATE_EPOCH gives."""
     given = os.environ.get("SOURCE_DATE_EPOCH", "")
     if given and not given.isdecimal():
         raise SettingError(f"SOURCE_DATE_EPOCH is '{given}'. Expected whole seconds since 1970.")
@@ -100,6 +125,7 @@ def _seconds() -> int:
 
 
 def _without_folders(word: str) -> str:
+    """Return a word of a command line with paths cut to their last part."""
     option, equals, value = word.partition("=")
     if equals and os.sep in value:
         return f"{option}={os.path.basename(value.rstrip(os.sep))}"
@@ -111,7 +137,7 @@ def _is_numeric(axis: Axis) -> bool:
 
 
 def _stored(axis: Axis) -> NDArray[Any]:
-    """Coordinates as the file keeps them: times as numbers, labels as texts."""
+    """Return coordinates as the file keeps them: times as numbers, labels as texts."""
     return axis.values if axis.labels is not None else axis.stored
 
 
@@ -121,7 +147,7 @@ def _attrs(axis: Axis) -> dict[str, Any]:
 
 
 def _writable(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes as NetCDF can hold them: what is no number, text or row of such becomes text."""
+    """Return attributes as NetCDF can hold them: numbers, vectors of numbers, and texts."""
     return {name: _attribute(value) for name, value in attrs.items()}
 
 

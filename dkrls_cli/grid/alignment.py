@@ -11,15 +11,42 @@ import numpy as np
 from dkrls_cli.arrays import Array, checked_gaps
 from dkrls_cli.circle import nearest
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.grid.axes import Attributes, Axis, calendar_of, like, text_axis
+from dkrls_cli.grid.axes import (
+    Attributes,
+    Axis,
+    calendar_of,
+    convert_coordinates,
+    list_some,
+    text_axis,
+)
 from dkrls_cli.grid.grid import Grid
 
 
-def aligned(grid: Grid, axes: Sequence[Axis], grows: int, attrs: Attributes) -> tuple[Array, Axis]:
-    """Values of new slices with the axes of a model, and their coordinates in its terms.
+def align_slices(
+    grid: Grid, axes: Sequence[Axis], grows: int, attrs: Attributes
+) -> tuple[Array, Axis]:
+    """Bring new slices into the order and the terms of a model.
 
-    Whatever differs from the model is refused by name; the order of dimensions and of coordinates
-    may differ.
+    The order of dimensions, and of coordinates along all but the growing one, may differ from the
+    model's; nothing else may.
+
+    Parameters
+    ----------
+    grid
+        The new slices.
+    axes, grows
+        Axes of the model, and the place of the one along which it grows.
+    attrs
+        Attributes of the model's variable.
+
+    Returns
+    -------
+    The values with the axes of the model, and the new coordinates along the growing one.
+
+    Raises
+    ------
+    InputError
+        If dimensions, units, calendars or coordinates differ; the message names them.
     """
     dims = [axis.name for axis in axes]
     if sorted(grid.dims) != sorted(dims):
@@ -33,14 +60,24 @@ def aligned(grid: Grid, axes: Sequence[Axis], grows: int, attrs: Attributes) -> 
     for place, (own, its) in enumerate(zip(axes, theirs, strict=True)):
         _check_meaning(own, its)
         if place != grows:
-            values = _in_order_of(own, its, values, place)
-    return values, _finite(axes[grows].continued(theirs[grows]))
+            values = _sort_like(own, its, values, place)
+    return values, _check_finite(axes[grows].continue_with(theirs[grows]))
 
 
 def plain_slices(
     values: Array, coordinates: Any, axes: Sequence[Axis], grows: int
 ) -> tuple[Array, Axis]:
-    """An array of numbers as slices at coordinates along one axis; a scalar is for one slice."""
+    """Check an array of plain numbers as slices at coordinates along the growing axis.
+
+    A scalar coordinate is that of one slice, whose growing dimension may be left out.
+
+    Raises
+    ------
+    SettingError
+        If no coordinates are given.
+    InputError
+        If the array is not of the model's shape.
+    """
     if coordinates is None:
         raise SettingError(f"Coordinates of the new slices along '{axes[grows].name}' are needed.")
     new = coordinates_on(axes[grows], coordinates)
@@ -49,24 +86,29 @@ def plain_slices(
     expected = [axis.size for axis in axes]
     expected[grows] = new.size
     if values.shape != tuple(expected):
-        raise InputError(f"Slices of shape {values.shape} do not fit the model's, {expected}.")
+        raise InputError(
+            f"The new slices have shape {values.shape}. Expected {tuple(expected)}, as the model's "
+            f"with {new.size} along '{new.name}'."
+        )
     return checked_gaps(values), new
 
 
 def coordinates_on(axis: Axis, values: Any) -> Axis:
-    """New coordinates as the user writes them, in the terms of an axis; labels are numbered on."""
+    """Return new coordinates in the terms of an axis; new labels get the next positions."""
     if np.ndim(values) > 1:
-        raise InputError(f"Coordinates of '{axis.name}' must be a vector, got {np.shape(values)}.")
+        raise InputError(
+            f"Coordinates of '{axis.name}' must be a vector, got shape {np.shape(values)}."
+        )
     if axis.labels is None:
-        return _finite(axis.at(values))
-    return axis.continued(text_axis(axis.name, [str(value) for value in np.atleast_1d(values)]))
+        return _check_finite(axis.at(values))
+    return axis.continue_with(text_axis(axis.name, [str(value) for value in np.atleast_1d(values)]))
 
 
-def _finite(new: Axis) -> Axis:
-    """Coordinates, refused where one is none."""
+def _check_finite(new: Axis) -> Axis:
+    """Return the coordinates, or raise InputError if one is not finite."""
     bad = new.numbers[~np.isfinite(new.numbers)]
     if bad.size:
-        raise InputError(f"A coordinate of '{new.name}' is {bad[0]}. Expected a finite one.")
+        raise InputError(f"A coordinate of '{new.name}' is {bad[0]}. Expected a finite number.")
     return new
 
 
@@ -77,6 +119,7 @@ def _check_units(what: str, theirs: Attributes, own: Attributes) -> None:
 
 
 def _check_meaning(own: Axis, its: Axis) -> None:
+    """Raise InputError if two axes lack coordinates, or count in other calendars or units."""
     if own.has_coordinate and not its.has_coordinate:
         raise InputError(f"The new slices have no coordinates of '{own.name}', the model has.")
     calendars = [calendar_of(axis) for axis in (its, own)]
@@ -89,12 +132,14 @@ def _check_meaning(own: Axis, its: Axis) -> None:
         _check_units(f"coordinates of '{own.name}'", its.attrs, own.attrs)
 
 
-def _in_order_of(own: Axis, its: Axis, values: Array, place: int) -> Array:
-    """Values with the coordinates of one axis in the order of the model's."""
+def _sort_like(own: Axis, its: Axis, values: Array, place: int) -> Array:
+    """Return values with the coordinates of one axis in the order of the model's."""
     if its.labels is not None and own.labels is not None:
         _refuse_others(own.name, set(own.texts) - set(its.texts), set(its.texts) - set(own.texts))
-    single = its.dtype == "float32"  # and need not agree in more digits than that
-    numbers = (replace(own, dtype="float32") if single else own).encode(like(its, own))
+    single = its.dtype == "float32"  # then they need not agree to more digits than that has
+    numbers = (replace(own, dtype="float32") if single else own).encode(
+        convert_coordinates(its, own)
+    )
     if np.array_equal(numbers, own.numbers):
         return values
     near, same = nearest(own.numbers, numbers, own.turn)
@@ -107,14 +152,12 @@ def _in_order_of(own: Axis, its: Axis, values: Array, place: int) -> Array:
 
 
 def _refuse_others(dim: str, lacking: Collection[str], extra: Collection[str]) -> None:
-    told = [
-        f"{verb} {_some(sorted(which))}"
+    differences = [
+        f"{verb} {list_some(sorted(which))}"
         for verb, which in (("lack", lacking), ("have beyond the model's", extra))
         if which
     ]
-    if told:
-        raise InputError(f"Coordinates of '{dim}' differ: the new slices {' and '.join(told)}.")
-
-
-def _some(texts: Sequence[str]) -> str:
-    return ", ".join(texts) if len(texts) <= 3 else f"{texts[0]} and {len(texts) - 1} more"
+    if differences:
+        raise InputError(
+            f"Coordinates of '{dim}' differ: the new slices {' and '.join(differences)}."
+        )

@@ -17,18 +17,22 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.calendars import TimeScale
+from dkrls_cli.grid.cf import counts_time, marked_role, role_of
 
 Attributes = Mapping[str, Any]
-_CIRCLE = 360.0
-_EAST = ("degrees_east", "degree_east", "degrees_e", "degree_e", "degreese", "degreee")
-_NORTH = ("degrees_north", "degree_north", "degrees_n", "degree_n", "degreesn", "degreen")
-_GREGORIAN = ("gregorian", "proleptic_gregorian")  # joined, dates of today agree
 NO_ATTRIBUTES: Attributes = MappingProxyType({})
+
+# Degrees in a full turn of longitude.
+_CIRCLE = 360.0
+# Calendars that agree on all dates since 1582, and so may be joined.
+_GREGORIAN = ("gregorian", "proleptic_gregorian")
+# Coordinates or labels that a message lists before it says only how many there are.
+_MOST_LISTED = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One dimension's coordinates.
+    """The coordinates of one dimension.
 
     Attributes
     ----------
@@ -37,13 +41,13 @@ class Axis:
     numbers
         The coordinates as the kernel sees them (m,).
     dtype
-        Type in which the coordinates were stored, and are written again.
+        Type in which the coordinates were stored, and in which they are written again.
     time
         What the numbers mean as dates, if they do.
     labels
-        What stands at positions 0, 1, 2, ... if the coordinates are texts.
+        The texts at positions 0, 1, 2, ... if the coordinates are texts.
     attrs
-        Attributes of the coordinate, units and calendar of a time axis not among them.
+        Attributes of the coordinate, without the units and calendar of a time axis.
     has_coordinate
         False for a dimension without a coordinate: the numbers are positions.
     turn
@@ -69,7 +73,7 @@ class Axis:
 
     @property
     def units(self) -> str:
-        """Units of the numbers, as far as known."""
+        """Units of the numbers, empty if they are not known."""
         return self.time.units if self.time else str(self.attrs.get("units", ""))
 
     @property
@@ -103,40 +107,40 @@ class Axis:
         )
 
     def at(self, values: Any) -> Axis:
-        """The axis at other coordinates, given in the user's terms: dates, labels or numbers."""
+        """Return the axis at other coordinates, given as dates, labels or numbers."""
         plain = self._plain(values)
         numbers = self.unwrap(plain)
         return replace(self, numbers=numbers, written=plain if self.turn else None)
 
     def encode(self, values: Any) -> Array:
-        """Coordinates in the user's terms as the numbers that the kernel sees."""
+        """Return coordinates in the user's terms as the numbers that the kernel sees."""
         return self.unwrap(self._plain(values))
 
     def take(self, indices: Any) -> Axis:
-        """The axis at some of its own coordinates."""
+        """Return the axis at some of its own coordinates."""
         written = None if self.written is None else self.written[indices]
         return replace(self, numbers=self.numbers[indices], written=written)
 
-    def continued(self, theirs: Axis) -> Axis:
-        """Coordinates of another axis in the terms of this one, to follow it.
+    def continue_with(self, theirs: Axis) -> Axis:
+        """Return the coordinates of another axis in the terms of this one, to follow it.
 
-        New labels are numbered on, and so are positions where neither has a coordinate.
+        New labels get the next positions, and so do positions where neither has a coordinate.
         """
         if self.labels is not None and theirs.labels is not None:
             labels = tuple(dict.fromkeys([*self.labels, *theirs.texts]))
             return replace(self, labels=labels).at(theirs.texts)
         if not self.has_coordinate and not theirs.has_coordinate:
             return replace(self, numbers=theirs.numbers + self.numbers.max() + 1)
-        return self.at(like(theirs, self))
+        return self.at(convert_coordinates(theirs, self))
 
-    def joined(self, new: Axis, *, without: int = 0) -> Axis:
-        """The axis without its first coordinates, with more behind, which are in its terms."""
+    def append(self, new: Axis, *, without: int = 0) -> Axis:
+        """Return this axis followed by a new one in its terms, without the first coordinates."""
         numbers = np.concatenate([self.numbers[without:], new.numbers])
         written = np.concatenate([self.plain[without:], new.plain]) if self.turn else None
         return replace(self, numbers=numbers, written=written, labels=new.labels)
 
     def unwrap(self, plain: Array) -> Array:
-        """Numbers brought by whole turns into, or else nearest to, the range of the axis."""
+        """Move numbers by whole turns into the range of the axis, or else nearest to it."""
         if self.turn is None:
             return plain
         low, high = self.numbers.min(), self.numbers.max()
@@ -145,6 +149,7 @@ class Axis:
         return np.asarray(np.where(below, numbers - self.turn, numbers))
 
     def _plain(self, values: Any) -> Array:
+        """Return coordinates in the user's terms as numbers, not yet moved by turns."""
         given = np.atleast_1d(np.asarray(values))
         if self.labels is not None:
             return self._positions(given)
@@ -154,21 +159,27 @@ class Axis:
             numbers = given.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
             bad = next(str(v) for v in given.flat if not _is_number(v))
-            raise SettingError(f"'{bad}' is not a number, as '{self.name}' needs.") from None
-        return self._settle(numbers)
+            raise SettingError(
+                f"'{bad}' is not a number, as the coordinates of '{self.name}' are."
+            ) from None
+        return self._snap(numbers)
 
     def _positions(self, given: NDArray[Any]) -> Array:
+        """Return the positions of labels, or raise SettingError if one is unknown."""
         place = {label: position for position, label in enumerate(self.labels or ())}
         unknown = [str(v) for v in given if str(v) not in place]
         if unknown:
             raise SettingError(
-                f"'{self.name}' has no '{unknown[0]}'. It holds text labels, {_some(list(place))}; "
-                "between labels there is nothing to ask for."
+                f"'{self.name}' has no '{unknown[0]}'. It has the text labels "
+                f"{list_some(list(place))}; there is nothing between labels."
             )
         return np.array([float(place[str(v)]) for v in given])
 
-    def _settle(self, numbers: Array) -> Array:
-        """Numbers that are training coordinates in the stored precision, made exactly those."""
+    def _snap(self, numbers: Array) -> Array:
+        """Replace numbers that equal a coordinate in single precision by that coordinate.
+
+        A file may store 0.1 in single precision; whoever writes 0.1 means that coordinate.
+        """
         if self.dtype != "float32" or self.size < 2:
             return numbers
         known = np.sort(self.plain)
@@ -182,12 +193,18 @@ class Axis:
 
 
 def index_axis(name: str, size: int) -> Axis:
-    """A dimension without coordinates: positions 0, 1, 2, ..."""
+    """Return the axis of a dimension without coordinates: positions 0, 1, 2, ..."""
     return Axis(name, np.arange(float(size)), "int64", has_coordinate=False)
 
 
 def axis_of(name: str, values: Any, attrs: Attributes = NO_ATTRIBUTES) -> Axis:
-    """The axis of coordinates in memory: numbers, datetime64, datetime or cftime objects, texts."""
+    """Return the axis of numbers, datetime64, datetime or cftime objects, or texts.
+
+    Raises
+    ------
+    InputError
+        If the coordinates are no vector, or of another type.
+    """
     given = np.asarray(values)
     if given.ndim != 1:
         raise InputError(f"Coordinates of '{name}' must be a vector, got shape {given.shape}.")
@@ -207,7 +224,7 @@ def axis_of(name: str, values: Any, attrs: Attributes = NO_ATTRIBUTES) -> Axis:
 
 
 def number_axis(name: str, values: NDArray[Any], attrs: Attributes = NO_ATTRIBUTES) -> Axis:
-    """An axis of numbers; degrees of longitude are laid out without a jump from 360 to 0."""
+    """Return an axis of numbers; degrees of longitude have no jump from 360 to 0 in it."""
     plain = values.astype(np.float64)
     axis = Axis(name, plain, values.dtype.newbyteorder("=").name, attrs=attrs)
     if not is_longitude(axis) or not np.isfinite(plain).all():
@@ -216,7 +233,7 @@ def number_axis(name: str, values: NDArray[Any], attrs: Attributes = NO_ATTRIBUT
 
 
 def _without_jump(degrees: Array) -> Array:
-    """Degrees moved by whole turns, so that the widest gap is the way round the back."""
+    """Move degrees by whole turns, so that the widest gap is the way round the back."""
     way_round = _CIRCLE - float(np.ptp(degrees))
     if np.diff(np.sort(degrees), prepend=degrees.min()).max() <= way_round + 1e-6:
         return degrees
@@ -228,28 +245,27 @@ def _without_jump(degrees: Array) -> Array:
 
 
 def is_longitude(axis: Axis) -> bool:
-    """Whether a dimension is longitude in degrees, by its attributes or, without them, its name."""
-    units = str(axis.attrs.get("units", "")).lower().replace(" ", "_")
-    standard = str(axis.attrs.get("standard_name", "")).lower()
-    if units in _EAST or (standard == "longitude" and units.startswith("deg")):
+    """Return whether a dimension is longitude in degrees; a name alone needs two coordinates."""
+    if marked_role(axis.attrs) == "longitude":
         return True
-    named = axis.name.lower() in ("lon", "longitude", "long", "lons", "longitudes")
-    return named and (units in ("", "degrees", "degree", "deg")) and axis.size > 1
+    return axis.size > 1 and role_of(axis.name, axis.attrs) == "longitude"
 
 
 def is_latitude(axis: Axis) -> bool:
-    """Whether a dimension is latitude, by its attributes or, without them, its name."""
-    units = str(axis.attrs.get("units", "")).lower().replace(" ", "_")
-    standard = str(axis.attrs.get("standard_name", "")).lower()
-    named = axis.name.lower() in ("lat", "latitude", "lats", "latitudes")
-    marked = units in _NORTH or standard == "latitude"
-    return marked or (named and units in ("", "degrees", "degree", "deg"))
+    """Return whether a dimension is latitude in degrees."""
+    return role_of(axis.name, axis.attrs) == "latitude"
 
 
-def like(theirs: Axis, own: Axis) -> Any:
-    """Coordinates of another file in the terms of our axis."""
+def convert_coordinates(theirs: Axis, own: Axis) -> Any:
+    """Return the coordinates of another axis in the terms of our own.
+
+    Raises
+    ------
+    InputError
+        If one axis has dates, labels or other time units and the other has not.
+    """
     kinds = [(axis.time is None, axis.labels is None) for axis in (theirs, own)]
-    counted = [axis.units for axis in (theirs, own) if " since " in axis.units.lower()]
+    counted = [axis.units for axis in (theirs, own) if counts_time({"units": axis.units})]
     if kinds[0] != kinds[1] or (own.time is None and len(set(counted)) > 1):
         raise InputError(
             f"Coordinates of '{own.name}' are of another kind there ({_kind_text(theirs)}) than "
@@ -266,23 +282,28 @@ def _kind_text(axis: Axis) -> str:
 
 
 def calendar_of(axis: Axis) -> str:
-    """The calendar of a time axis, those that agree on dates of today by one name."""
+    """Return the calendar of a time axis; calendars that agree since 1582 share one name."""
     name = axis.time.calendar if axis.time else "none"
     return "standard" if name in _GREGORIAN else name
 
 
 def text_axis(name: str, labels: Sequence[str], attrs: Attributes = NO_ATTRIBUTES) -> Axis:
-    """An axis of text labels: positions for the kernel, labels for the user."""
+    """Return an axis of text labels: positions for the kernel, labels for the user."""
     return Axis(name, np.arange(float(len(labels))), "str", labels=tuple(labels), attrs=attrs)
+
+
+def list_some(texts: Sequence[str]) -> str:
+    """Return texts as a list for a message, the first few and their number if there are many.
+
+    >>> list_some(["a", "b", "c", "d", "e"])
+    'a, b, c, d, ... (5 in all)'
+    """
+    shown = ", ".join(texts[:_MOST_LISTED])
+    return shown if len(texts) <= _MOST_LISTED else f"{shown}, ... ({len(texts)} in all)"
 
 
 def _text(value: str | bytes) -> str:
     return value.decode("utf-8", "replace").strip() if isinstance(value, bytes) else value.strip()
-
-
-def _some(labels: Sequence[str]) -> str:
-    shown = ", ".join(labels[:4])
-    return shown if len(labels) <= 4 else f"{shown}, ... ({len(labels)} of them)"
 
 
 def _is_number(value: Any) -> bool:

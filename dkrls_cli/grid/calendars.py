@@ -21,6 +21,7 @@ from dkrls_cli.errors import InputError, SettingError
 Dates = NDArray[Any]
 """datetime64 values, or cftime objects in an object array."""
 
+# Microseconds in a unit of time, by the names that CF allows.
 _MICROSECONDS = {
     **dict.fromkeys(("microsecond", "microseconds", "microsec", "microsecs", "us"), 1),
     **dict.fromkeys(("millisecond", "milliseconds", "millisec", "millisecs", "msec", "ms"), 1000),
@@ -29,6 +30,7 @@ _MICROSECONDS = {
     **dict.fromkeys(("hour", "hours", "hr", "hrs", "h"), 3600 * 10**6),
     **dict.fromkeys(("day", "days", "d"), 86400 * 10**6),
 }
+# Calendars that are Julian before the reform of 1582 and Gregorian after it.
 _MIXED = ("standard", "gregorian")
 _CALENDARS = (
     *_MIXED,
@@ -40,10 +42,12 @@ _CALENDARS = (
     "366_day",
     "360_day",
 )
+# Mean length of a year in days, by calendar; the Gregorian one for all others.
 _YEAR_DAYS = {"360_day": 360.0, "julian": 365.25}
 _YEAR_DAYS |= dict.fromkeys(("noleap", "365_day"), 365.0)
 _YEAR_DAYS |= dict.fromkeys(("all_leap", "366_day"), 366.0)
 _MEAN_YEAR_DAYS = 365.2425
+# First day of the Gregorian calendar. Earlier dates of a mixed calendar are left to cftime.
 _REFORM = np.datetime64("1582-10-15")
 _UNITS = re.compile(r"^\s*(\w+)\s+since\s+(.+?)\s*$", re.IGNORECASE)
 _DATE = re.compile(
@@ -52,13 +56,26 @@ _DATE = re.compile(
     r"\s*(?:Z|UTC|GMT|([+-])(\d{1,2}):?(\d{2})?)?\s*$",
     re.IGNORECASE,
 )
+# A step of time: 7D, 1M, or an ISO 8601 duration of one part such as P1M and PT6H.
 _STEP = re.compile(r"^\s*P?T?(\d+(?:\.\d+)?)\s*(Y|M|W|D|H|MIN|S)\s*$", re.IGNORECASE)
 _STEP_SECONDS = {"W": 7 * 86400, "D": 86400, "H": 3600, "MIN": 60, "S": 1}
 
 
 @dataclass(frozen=True)
 class TimeScale:
-    """Numbers that stand for dates: ``units`` such as ``days since 1850-01-01``, and a calendar.
+    """Numbers that stand for dates: units such as ``days since 1850-01-01``, and a calendar.
+
+    Attributes
+    ----------
+    units
+        ``<unit> since <date>``, as CF has it.
+    calendar
+        Name of a CF calendar.
+
+    Raises
+    ------
+    InputError
+        If the units or the calendar cannot be understood.
 
     Examples
     --------
@@ -75,28 +92,36 @@ class TimeScale:
     def __post_init__(self) -> None:
         match = _UNITS.match(self.units)
         if not match or match[1].lower() not in _MICROSECONDS:
-            raise InputError(f"Time units '{self.units}' are not '<unit> since <date>'.")
+            raise InputError(
+                f"Time units '{self.units}' are not '<unit> since <date>', with a unit from days "
+                "to microseconds."
+            )
         if self.calendar not in _CALENDARS:
-            raise InputError(f"Unknown calendar '{self.calendar}'.")
+            raise InputError(
+                f"Unknown calendar '{self.calendar}'. Choose from: {', '.join(_CALENDARS)}."
+            )
         fields = _fields(match[2])
         if fields is None:
             raise InputError(f"Time units '{self.units}' count from a date that cannot be read.")
         if fields[0] == 0 and self.calendar in (*_MIXED, "julian"):
-            raise InputError(f"Time units '{self.units}' count from a year 0, which never was.")
+            raise InputError(
+                f"Time units '{self.units}' count from a year 0, which the calendar "
+                f"'{self.calendar}' does not have."
+            )
 
     @cached_property
     def _microseconds(self) -> int:
-        """Length of the unit."""
+        """Length of the unit in microseconds."""
         return _MICROSECONDS[self._parts[0].lower()]
 
     @property
     def day(self) -> float:
-        """A day in units of this scale."""
+        """Length of a day in units of this scale."""
         return 86400e6 / self._microseconds
 
     @property
     def year(self) -> float:
-        """A mean year of the calendar in units of this scale."""
+        """Length of a mean year of the calendar in units of this scale."""
         return _YEAR_DAYS.get(self.calendar, _MEAN_YEAR_DAYS) * self.day
 
     @cached_property
@@ -107,7 +132,7 @@ class TimeScale:
 
     @cached_property
     def _epoch(self) -> np.datetime64 | None:
-        """The reference as datetime64, or None where numpy's calendar is not this one's."""
+        """Reference date as datetime64, or None if numpy's calendar differs from this one."""
         if self.calendar not in (*_MIXED, "proleptic_gregorian"):
             return None
         epoch = _datetime64(self._parts[1])
@@ -116,11 +141,21 @@ class TimeScale:
         return epoch
 
     def numbers(self, dates: Sequence[Any] | Dates) -> Array:
-        """Dates (ISO texts, datetime64, datetime or cftime objects) as numbers on this scale."""
+        """Return dates as numbers on this scale.
+
+        Dates are ISO 8601 texts, datetime64, datetime or cftime objects.
+
+        Raises
+        ------
+        SettingError
+            If one is no date of the calendar.
+        """
         values = np.asarray(dates)
-        if values.dtype.kind in "US" or (values.size and isinstance(values.flat[0], str)):
+        if not values.size:
+            return np.empty(0)
+        if values.dtype.kind in "US" or isinstance(values.flat[0], str):
             return self._from_texts([str(v) for v in values.tolist()])
-        if values.dtype.kind == "O" and values.size and hasattr(values.flat[0], "calendar"):
+        if hasattr(values.flat[0], "calendar"):
             return self._from_cftime(values)
         return self._from_datetime64(values.astype("datetime64[us]"))
 
@@ -129,12 +164,12 @@ class TimeScale:
             try:
                 return self._from_datetime64(np.array([_datetime64(t) for t in texts]))
             except TypeError:
-                pass  # one of them is no date to numpy: found out below which, and said
+                pass  # numpy does not know one of the dates: cftime finds out which and why
         return self._from_cftime(np.array([self._cftime(t) for t in texts], object))
 
     def _from_datetime64(self, dates: NDArray[np.datetime64]) -> Array:
         if np.isnat(dates).any():
-            raise SettingError("A date is missing (NaT).")
+            raise SettingError("A date is missing (NaT). Expected a date for every coordinate.")
         if self._epoch is None or (self.calendar in _MIXED and (dates < _REFORM).any()):
             return self._from_cftime(np.array([self._cftime(str(d)) for d in dates], object))
         return np.asarray((dates - self._epoch).astype(np.int64) / self._microseconds)
@@ -142,9 +177,12 @@ class TimeScale:
     def _from_cftime(self, dates: Dates) -> Array:
         import cftime
 
-        other = getattr(dates.flat[0], "calendar", self.calendar) if dates.size else self.calendar
+        other = getattr(dates.flat[0], "calendar", self.calendar)
         if other and _same_calendar(other) != _same_calendar(self.calendar):
-            raise SettingError(f"A date of calendar '{other}' on a '{self.calendar}' time axis.")
+            raise SettingError(
+                f"A date of calendar '{other}' was given for a time axis of calendar "
+                f"'{self.calendar}'."
+            )
         return np.asarray(cftime.date2num(dates, self.units, self.calendar), np.float64)
 
     def _cftime(self, text: str) -> Any:
@@ -171,7 +209,7 @@ class TimeScale:
         return date - timedelta(minutes=offset)
 
     def dates(self, numbers: Array) -> Dates:
-        """Numbers as datetime64[ns] where that calendar and range hold them, else as cftime."""
+        """Return numbers as datetime64[ns] if its calendar and range hold them, else as cftime."""
         stamps = self._stamps(numbers)
         if stamps is not None:
             years = stamps.astype("datetime64[Y]").astype(np.int64) + 1970
@@ -183,7 +221,7 @@ class TimeScale:
         return np.asarray(dates, object)
 
     def texts(self, numbers: Array) -> list[str]:
-        """Numbers as ISO 8601 texts, as short as they all allow."""
+        """Return numbers as ISO 8601 texts of equal precision, as short as all of them allow."""
         stamps = self._stamps(numbers)
         if stamps is not None:
             texts: list[str] = np.datetime_as_string(stamps, unit="us").tolist()
@@ -199,7 +237,7 @@ class TimeScale:
         return texts
 
     def _stamps(self, numbers: Array) -> NDArray[np.datetime64] | None:
-        """Numbers as datetime64[us], or None where numpy's calendar is not this one's."""
+        """Return numbers as datetime64[us], or None if numpy's calendar differs from this one."""
         micro = np.rint(numbers * self._microseconds)
         if self._epoch is None or (micro.size and np.abs(micro).max() > 2e17):
             return None
@@ -208,7 +246,11 @@ class TimeScale:
         return None if early else stamps
 
     def steps(self, start: str, stop: str, step: str) -> Array:
-        """Numbers from start to stop (included if it falls on a step); a step like 7D or 1M."""
+        """Return numbers from start to stop, which is included if it falls on a step.
+
+        A step is a number and a unit: 7D, 1M. Months and years count from the start, and a day
+        that a month does not have is its last one: 01-31, 02-29, 03-31, 04-30.
+        """
         amount, unit = _amount(step)
         first, last = self.numbers([start, stop])
         if unit in ("Y", "M"):
@@ -218,13 +260,17 @@ class TimeScale:
         return np.asarray(first + width * np.arange(count))
 
     def length(self, step: str) -> float:
-        """A step like 7D or 1M in units of this scale; months and years are mean ones."""
+        """Return the length of a step such as 7D or 1M in units of this scale.
+
+        Months and years have their mean length.
+        """
         amount, unit = _amount(step)
         if unit in ("Y", "M"):
             return float(amount) * self.year / (1 if unit == "Y" else 12)
         return float(amount) * _STEP_SECONDS[unit] * 1e6 / self._microseconds
 
     def _month_steps(self, start: str, last: float, amount: str, unit: str) -> Array:
+        """Return numbers from start to last in whole months or years."""
         if "." in amount:
             raise SettingError(
                 f"A step of {amount}{unit} is not a whole number of months or years."
@@ -236,27 +282,37 @@ class TimeScale:
         return np.array(numbers)
 
     def _months_after(self, start: str, months: int) -> float:
+        """Return the number of the date some months after the start, at the latest its last day."""
         fields = _fields(start)
-        assert fields is not None  # it was a date a moment ago
-        year, month, day, hour, minute, micro, _ = fields
-        turned = month - 1 + months
-        text = f"{year + turned // 12:04d}-{turned % 12 + 1:02d}-{day:02d}"
-        return float(self.numbers([f"{text}T{hour:02d}:{minute:02d}:{micro / 1e6:09.6f}"])[0])
+        assert fields is not None  # `steps` has read the start already
+        year, month, day, hour, minute, micro, offset = fields
+        years, month = divmod(month - 1 + months, 12)
+        year, month = year + years, month + 1
+        day = min(day, self._last_day(year, month))
+        text = f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{micro / 1e6:09.6f}"
+        return float(self.numbers([text])[0]) - offset * 60e6 / self._microseconds
+
+    def _last_day(self, year: int, month: int) -> int:
+        """Return the number of days in a month."""
+        import cftime
+
+        return int(cftime.datetime(year, month, 1, calendar=self.calendar).daysinmonth)
 
 
 def _amount(step: str) -> tuple[str, str]:
-    """Number and unit of a time step."""
+    """Return the number and the unit of a time step, or raise SettingError."""
     match = _STEP.match(step)
     if not match or float(match[1]) <= 0:
         raise SettingError(
-            f"'{step}' is not a time step. Expected a number and Y, M, W, D, H, MIN or S: 7D."
+            f"'{step}' is not a time step. Expected a number above 0 and a unit (Y, M, W, D, H, "
+            "MIN or S), like 7D."
         )
     minutes = re.match(r"P?T.*\dM$", step, re.IGNORECASE)
     return match[1], "MIN" if minutes else match[2].upper()
 
 
 def _fields(text: str) -> tuple[int, int, int, int, int, int, int] | None:
-    """Year, month, day, hour, minute, microseconds, offset from UTC in minutes."""
+    """Return year, month, day, hour, minute, microseconds, offset from UTC in minutes, or None."""
     match = _DATE.match(text)
     if not match:
         return None

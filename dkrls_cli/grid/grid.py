@@ -1,4 +1,4 @@
-"""Grids: labelled values in memory. The only door to xarray."""
+"""Grids: labelled values in memory, from and to xarray."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dkrls_cli.arrays import as_numbers
+from dkrls_cli.arrays import Mask, as_numbers
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import Attributes, Axis, axis_of, index_axis
 
@@ -27,7 +27,7 @@ class Style:
     dtype
         Floating type of the values.
     fill
-        What stands for a missing value, if anything does.
+        The number that marks a missing value, if there is one.
     global_attrs
         Attributes of the whole file.
     grid_mapping, grid_mapping_attrs
@@ -43,7 +43,7 @@ class Style:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Values on the product of named axes.
+    """Values on a grid, the product of named axes.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class Grid:
     axes
         Coordinates, in the order of the array.
     name, attrs
-        Of the variable.
+        Name and attributes of the variable.
     style
-        How its file keeps it.
+        How its file keeps the variable.
     """
 
     values: NDArray[Any]
@@ -69,9 +69,14 @@ class Grid:
         return tuple(axis.name for axis in self.axes)
 
     def take(self, indices: Sequence[NDArray[np.intp]]) -> Grid:
-        """Some coordinates of every axis."""
+        """Return the part of the grid at some coordinates of every axis."""
         axes = tuple(axis.take(i) for axis, i in zip(self.axes, indices, strict=True))
         return replace(self, values=self.values[np.ix_(*indices)], axes=axes)
+
+    @property
+    def observed(self) -> Mask:
+        """Mask of the cells that are not missing, in the shape of the values."""
+        return np.asarray(~np.isnan(self.values))
 
     @property
     def is_complete(self) -> bool:
@@ -79,8 +84,8 @@ class Grid:
         return self.values.size == 0 or not np.isnan(self.values.min())
 
     def refuse_missing(self) -> None:
-        """Refuse a grid with missing cells, saying how many and where the first one is."""
-        missing = np.isnan(self.values)
+        """Raise InputError if cells are missing, with their number and the place of the first."""
+        missing = ~self.observed
         count = int(np.count_nonzero(missing))
         if count:
             first = np.unravel_index(int(np.argmax(missing)), missing.shape)
@@ -150,12 +155,25 @@ def as_grid(data: GridLike, coordinates: Coordinates | None = None) -> Grid:
 
 
 def is_labelled(data: object) -> TypeIs[xr.DataArray]:
-    """Whether this is xarray's, without importing xarray to find out."""
+    """Return whether data is an object of xarray's, without importing xarray to find out."""
     return type(data).__module__.partition(".")[0] == "xarray"
 
 
 def from_data_array(array: xr.DataArray, keep: str | None = None) -> Grid:
-    """An xarray.DataArray as a grid, size-1 dimensions dropped but for one to keep."""
+    """Return an xarray.DataArray as a grid, without dimensions of size 1.
+
+    Parameters
+    ----------
+    array
+        The labelled values.
+    keep
+        Name of a dimension that stays even if it has size 1 or is a scalar coordinate.
+
+    Raises
+    ------
+    InputError
+        If the data is a Dataset, or has no dimension of more than one coordinate.
+    """
     if not hasattr(array, "name"):
         raise InputError("Expected one variable, got a Dataset. Pick one: dataset['name'].")
     if keep in array.coords and keep not in array.dims:
@@ -186,7 +204,7 @@ def _axis_from(array: xr.DataArray, dim: str) -> Axis:
 
 
 def std_variable(name: str, attrs: Attributes) -> tuple[str, dict[str, Any]]:
-    """Name and attributes of the standard error of a variable, after the CF conventions."""
+    """Return name and attributes of the standard error of a variable, as CF has them."""
     about = {"long_name": f"standard error of {attrs.get('long_name', name)}"}
     if "standard_name" in attrs:
         about["standard_name"] = f"{attrs['standard_name']} standard_error"
@@ -198,7 +216,7 @@ def std_variable(name: str, attrs: Attributes) -> tuple[str, dict[str, Any]]:
 def to_data_array(
     values: NDArray[Any], axes: Sequence[Axis], name: str, attrs: Attributes
 ) -> xr.DataArray:
-    """Values on axes as an xarray.DataArray, coordinates in the user's terms."""
+    """Return values on axes as an xarray.DataArray with coordinates in the user's terms."""
     import xarray as xr
 
     coords = {

@@ -228,7 +228,7 @@ def fill_grid(
     cells, left = choose_cells(grid, settings, mask, max_gap)
     if not cells.any():
         return Filled(grid, cells, _no_errors(grid) if std else None, left, None)
-    model = fit_grid(_without_repeats(grid), settings, watch=watch)
+    model = fit_grid(_drop_repeats(grid), settings, watch=watch)
     asked = {axis.name: axis.plain if axis.labels is None else axis.texts for axis in grid.axes}
     axes = model.axes_at(asked)
     if not extrapolate:
@@ -378,13 +378,13 @@ def _aligned(grid: Grid, mask: Grid) -> Mask:
     return np.asarray(np.nan_to_num(mask.values.transpose(order)).reshape(shape) != 0)
 
 
-def _without_repeats(grid: Grid) -> Grid:
+def _drop_repeats(grid: Grid) -> Grid:
     """Return the grid without columns that repeat a longitude one turn later."""
-    from dkrls_cli.files.reading import without_repeats
+    from dkrls_cli.files.reading import drop_repeats
     from dkrls_cli.files.source import Source
 
     dtype = str(grid.values.dtype)
-    source = without_repeats(
+    source = drop_repeats(
         Source(grid.axes, grid.name, grid.attrs, grid.style, dtype, lambda: grid.values)
     )
     return replace(grid, values=source.load(), axes=source.axes)

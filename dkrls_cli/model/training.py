@@ -17,15 +17,12 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import decompose
 from dkrls_cli.gaps.pattern import Pattern, empty_slices, pattern
 from dkrls_cli.gaps.solve import Completed, complete
-from dkrls_cli.grid.axes import Axis
+from dkrls_cli.grid.axes import Axis, list_some
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.choosing import ChoiceCallback, choose_levels
 from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings
 from dkrls_cli.tuning import gaps as gapfit
 from dkrls_cli.tuning.gaps import gap_bars
-
-# Coordinates up to this many are all named in a message; of more, the first two and the last.
-_NAMED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,24 +50,18 @@ def drop_lost_slices(grid: Grid) -> tuple[Grid, list[str]]:
 
     A grid without any observed cell is returned as it is.
     """
-    observed = ~np.isnan(grid.values)
+    observed = grid.observed
     if not observed.any():
         return grid, []
     lost = empty_slices(observed)
     notes = [
         f"{axis.name}: {gone.size} of {axis.size} coordinates have no observed cell and are "
-        f"dropped, {_list_some(axis.take(gone).texts)}"
+        f"dropped, {list_some(axis.take(gone).texts)}"
         for axis, gone in zip(grid.axes, lost, strict=True)
         if gone.size
     ]
     kept = [np.setdiff1d(np.arange(a.size), gone) for a, gone in zip(grid.axes, lost, strict=True)]
     return (grid.take(kept) if notes else grid), notes
-
-
-def _list_some(texts: Sequence[str]) -> str:
-    if len(texts) <= _NAMED:
-        return ", ".join(texts)
-    return f"{texts[0]}, {texts[1]}, ..., {texts[-1]}"
 
 
 def train(

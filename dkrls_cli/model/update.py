@@ -28,7 +28,7 @@ from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps.bars import GapBars, distance, rescale
 from dkrls_cli.gaps.slices import fill_slices
 from dkrls_cli.gaps.solve import Completed, complete
-from dkrls_cli.grid.alignment import aligned, plain_slices
+from dkrls_cli.grid.alignment import align_slices, plain_slices
 from dkrls_cli.grid.axes import Attributes, Axis
 from dkrls_cli.grid.grid import Grid, from_data_array, is_labelled
 from dkrls_cli.model.model import Model
@@ -132,7 +132,7 @@ def align(
         return plain_slices(as_numbers(data, "values"), coordinates, model.axes, model.grows)
     if coordinates is not None:
         raise SettingError("Coordinates were given for data that has its own.")
-    return aligned(data, model.axes, model.grows, model.attrs)
+    return align_slices(data, model.axes, model.grows, model.attrs)
 
 
 def measure_surprise(model: Model, values: Array, new: Axis) -> Surprise:
@@ -238,7 +238,7 @@ def _join(model: Model, values: Array, new: Axis, replace: bool, window: int | N
     kernel, old = model.cascade.levels[model.grows].kernel, model.axes[model.grows]
     _refuse_repeated(kernel, new)
     kept = _kept_slices(kernel, old, new, replace)
-    together = old.take(kept).joined(new)
+    together = old.take(kept).append(new)
     places = _order_slices(together.numbers, old.numbers, window)
     source = np.concatenate([kept, old.size + np.arange(new.size)])[places]
     return _rearrange(model, values, new.numbers, together.take(places), source)
@@ -262,7 +262,7 @@ def _append(model: Model, values: Array, new: Axis, window: int | None) -> Model
         kept = np.arange(over - old.size, new.size)
         values, new, over = values.take(kept, model.grows), new.take(kept), old.size
     growing = model.growing.append(new.numbers, values, drop=over)
-    return _with_slices(model, growing, old.joined(new, without=over))
+    return _with_slices(model, growing, old.append(new, without=over))
 
 
 def _refuse_repeated(kernel: Kernel, new: Axis) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.grid.axes import Axis, like
+from dkrls_cli.grid.axes import Axis, convert_coordinates
 from dkrls_cli.grid.grid import Coordinates, Grid, GridLike, as_grid, is_labelled, scalar_axes
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.metrics import coverage90, scores
@@ -174,7 +174,9 @@ def validate_model(
             f"The grid has dimensions {', '.join(grid.dims)}, the model {', '.join(model.dims)}. "
             "The grid needs each of the model's, of size 1 at least, and no other."
         )
-    axes = model.axes_at({own.name: like(theirs[own.name], own) for own in model.axes})
+    axes = model.axes_at(
+        {own.name: convert_coordinates(theirs[own.name], own) for own in model.axes}
+    )
     start = perf_counter()
     answers = model.values_on(axes, smooth=smooth)
     seconds = perf_counter() - start

@@ -132,13 +132,13 @@ def test_at_refuses_the_rest_and_says_why(model: Path, spec: str, reason: str) -
 
 def test_at_twice_for_a_dimension_is_refused(model: Path) -> None:
     line = refusal("predict", model, "--at", "lat=1", "--at", "lat=2", code=2)
-    assert "twice for 'lat'. Put commas" in line
+    assert "'lat' were given twice. Put commas" in line
 
 
 def test_labels_may_hold_commas(sites: Path) -> None:
     assert asked(sites, "site=b, north", "x=0", dim="site") == ["b, north"]
     assert asked(sites, "site=c,a", "x=0", dim="site") == ["c", "a"]
-    assert "between labels there is nothing" in refusal("predict", sites, "--at", "site=z", code=2)
+    assert "there is nothing between labels" in refusal("predict", sites, "--at", "site=z", code=2)
 
 
 def test_calendars_read_their_own_dates(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from shell import ROOT, dkrls, refusal
 
 from dkrls_cli import fit, load_model
 from dkrls_cli.errors import OutputError
-from dkrls_cli.files.output import locked
+from dkrls_cli.files.output import lock_file
 from dkrls_cli.files.reading import open_source
 
 DAYS = np.datetime64("2024-01-01", "ns") + np.arange(40) * np.timedelta64(1, "D")
@@ -237,12 +237,12 @@ def test_an_output_that_is_a_folder_is_named(model: Path, tmp_path: Path) -> Non
 def test_a_lock_is_waited_for_and_taken_away(tmp_path: Path) -> None:
     said: list[str] = []
     path = tmp_path / "m.npz"
-    with locked(path, 0.0, said.append):
-        other = locked(path, 0.2, said.append)
+    with lock_file(path, 0.0, said.append):
+        other = lock_file(path, 0.2, said.append)
         with pytest.raises(OutputError, match="being changed by another command"):
             other.__enter__()
     assert len(said) == 1
-    with locked(path, 0.0, said.append):
+    with lock_file(path, 0.0, said.append):
         pass
     assert not list(tmp_path.iterdir())
 

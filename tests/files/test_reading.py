@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,14 @@ from sample_files import EAST, LAT, LON, NORTH, grid, latlon, netcdf, timed
 from shell import dkrls, refusal
 
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.reading import open_source, read_coordinates
+from dkrls_cli.files.reading import (
+    has_variable,
+    open_file,
+    open_grid,
+    open_slices,
+    open_source,
+    read_coordinates,
+)
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
@@ -170,51 +175,6 @@ def test_tables_join(tmp_path: Path) -> None:
 # Details ------------------------------------------------------------------------------------------
 
 
-def test_var_is_needed_only_where_there_is_a_choice(tmp_path: Path) -> None:
-    path = files.REFUSED["two_variables"][0](tmp_path)
-    assert open_source([str(path)], "s").name == "s"
-    with pytest.raises(InputError, match=r"no variable 'x'. It has t \(lat 5 x lon 8\), s"):
-        open_source([str(path)], "x")
-
-
-def test_a_variable_that_cannot_be_modelled_is_refused_by_name(tmp_path: Path) -> None:
-    cov = files.REFUSED["dimension_twice"][0](tmp_path)
-    assert "has a dimension twice: x, x" in refusal("fit", cov, "--var", "c", "--dry-run")
-    names = files.WHOLE["names_beside_a_bare_dimension"](tmp_path)
-    assert "Expected numbers" in refusal("fit", names, "--var", "station_name", "--dry-run")
-    scalar = files.REFUSED["scalars_only"][0](tmp_path)
-    assert "no dimension of more than one" in refusal("fit", scalar, "--var", "t", "--dry-run")
-
-
-def test_a_latitude_can_be_modelled_if_asked_for(tmp_path: Path) -> None:
-    path = files.WHOLE["projected_grid_with_latitudes"](tmp_path)
-    dkrls("fit", path, "--var", "lat", "-o", tmp_path / "m.npz")
-
-
-@pytest.mark.parametrize(
-    ("name", "attrs", "is_place"),
-    [
-        ("nav_lon", {}, True),
-        ("XLAT_M", {}, True),
-        ("lat_rho", {"units": "degree_north"}, True),
-        ("TLONG", {"units": "degrees"}, True),
-        ("anything", {"units": "degrees_east"}, True),
-        ("lat_heat_flux", {}, False),
-        ("longwave", {}, False),
-        ("lat", {"units": "W m-2"}, False),
-        ("temperature", {"units": "degrees C"}, False),
-    ],
-)
-def test_latitudes_and_longitudes_are_told_from_data(
-    name: str, attrs: dict[str, str], is_place: bool, tmp_path: Path
-) -> None:
-    values = files.field(range(4), range(5))
-    dims = ("j", "i")
-    path = netcdf(tmp_path / "a.nc", {"v": (dims, values, {}), name: (dims, values, attrs)})
-    line = refusal("fit", path, "--dry-run")
-    assert ("is on a curvilinear grid" if is_place else "2 variables to choose from") in line
-
-
 def test_longitude_without_its_repeats(tmp_path: Path) -> None:
     lon = np.arange(-45.0, 405, 45)  # a halo of one column on either side
     source = open_source([str(grid(tmp_path / "h.nc", {"lat": (LAT, NORTH), "lon": (lon, EAST)}))])
@@ -228,20 +188,6 @@ def test_repeats_of_longitudes_in_single_precision_are_seen(tmp_path: Path) -> N
     lon = np.append(np.arange(0.1, 360, 45), 360.1).astype("float32")
     path = grid(tmp_path / "f.nc", {"lat": (LAT, NORTH), "lon": (lon, EAST)})
     assert open_source([str(path)]).shape == (LAT.size, 8)
-
-
-def test_what_never_was_written_is_missing_even_packed(tmp_path: Path) -> None:
-    raw = files.RAW.copy()
-    raw[0, 0] = -32767
-    path = files.packed(tmp_path / "p.nc", raw, {"scale_factor": np.float32(0.01)})
-    line = refusal("fit", path, "-o", tmp_path / "m.npz", "--missing", "error")
-    assert "1 of 30 cells of 't' are missing" in line
-
-
-def test_valid_range_of_packed_values_is_not_kept(tmp_path: Path) -> None:
-    attrs = {"scale_factor": 0.01, "valid_range": np.array([0, 3000], "int16"), "units": "K"}
-    path = files.packed(tmp_path / "p.nc", files.RAW, attrs)
-    assert open_source([str(path)]).attrs == {"units": "K"}
 
 
 def test_coordinates_of_another_file_are_found_by_what_they_are(tmp_path: Path) -> None:
@@ -271,37 +217,137 @@ def test_a_file_without_any_of_the_dimensions_is_no_model_for_answers(tmp_path: 
         read_coordinates(str(other), own)
 
 
-def test_a_lock_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = latlon(tmp_path / "a.nc")
-
-    def locked(*_: Any, **__: Any) -> None:
-        raise BlockingIOError(11, "Resource temporarily unavailable", str(path))
-
-    monkeypatch.setattr(xr, "open_dataset", locked)
-    line = refusal("fit", path, "-o", tmp_path / "m.npz")
-    assert "try again with HDF5_USE_FILE_LOCKING=FALSE" in line
+@pytest.mark.parametrize("units", ["degrees_N", "degreeN", "degrees_north"])
+def test_latitudes_of_another_file_are_found_in_any_spelling(tmp_path: Path, units: str) -> None:
+    own = open_source([str(latlon(tmp_path / "a.nc"))]).axes
+    theirs = {"y": (LAT[1:3], {"units": units}), "x": (LON[:2], {"units": "degreesE"})}
+    found = read_coordinates(str(grid(tmp_path / "b.nc", theirs)), own)
+    assert found["lat"].tolist() == LAT[1:3].tolist()
+    assert found["lon"].tolist() == LON[:2].tolist()
 
 
-def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = files.WHOLE["zarr_store"](tmp_path)
-
-    def absent(*_: Any, **__: Any) -> None:
-        raise ModuleNotFoundError("No module named 'zarr'", name="zarr")
-
-    monkeypatch.setattr(xr, "open_dataset", absent)
-    assert "needs zarr to be read: pip install 'dkrls-cli[zarr]'" in refusal(
-        "fit", path, "-o", tmp_path / "m.npz"
-    )
+def test_answers_on_the_grid_of_another_file_use_its_latitudes(tmp_path: Path) -> None:
+    dkrls("fit", latlon(tmp_path / "a.nc"), "-o", tmp_path / "m.npz")
+    other = grid(tmp_path / "b.nc", {"phi": (np.array([0.0, 7.0]), {"units": "degrees_N"})})
+    rows = dkrls("predict", tmp_path / "m.npz", "--like", other, "--at", "lon=0").stdout
+    assert [row.split(",")[0] for row in rows.splitlines()[1:]] == ["0.0", "7.0"]
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.getuid() == 0, reason="root may read everything")
-def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
-    for path in (latlon(tmp_path / "a.nc"), files.WHOLE["long_table"](tmp_path)):
-        path.chmod(0)
-        assert "Permission denied" in refusal("fit", path, "-o", tmp_path / "m.npz")
+def test_a_latitude_in_radians_is_not_one_in_degrees(tmp_path: Path) -> None:
+    own = open_source([str(latlon(tmp_path / "a.nc"))]).axes
+    attrs = {"units": "radian", "standard_name": "latitude"}
+    other = grid(tmp_path / "b.nc", {"y": (LAT / 60, attrs), "x": (LON, EAST)})
+    assert list(read_coordinates(str(other), own)) == ["lon"]
 
 
-# Files that came from elsewhere -------------------------------------------------------------------
+def test_other_coordinates_are_found_by_their_standard_name_or_name(tmp_path: Path) -> None:
+    deep = {"standard_name": "depth", "units": "m"}
+    own = open_source([str(grid(tmp_path / "a.nc", {"z": (LAT, deep), "n": (LAT, {})}))]).axes
+    other = grid(tmp_path / "b.nc", {"level": (LAT[:2], deep), "n": (LAT[:3], deep)})
+    found = read_coordinates(str(other), own)
+    assert found["n"].tolist() == LAT[:3].tolist()
+    bare = grid(tmp_path / "c.nc", {"level": (LAT[:2], {}), "lat": (LAT, NORTH), "n": (LAT, {})})
+    assert list(read_coordinates(str(bare), own)) == ["n"]
+
+
+def test_coordinates_of_a_table_are_found(tmp_path: Path) -> None:
+    own = open_source([str(files.WHOLE["long_table"](tmp_path))]).axes
+    (tmp_path / "b.csv").write_text("station,time,w\nb,2020-01-03,1\na,2020-01-03,2\n")
+    found = read_coordinates(str(tmp_path / "b.csv"), own)
+    assert found["station"] == ["b", "a"]
+    assert own[0].at(found["time"]).texts == ["2020-01-03"]
+
+
+def test_variables_of_a_dataset_are_known_by_name(tmp_path: Path) -> None:
+    path = str(latlon(tmp_path / "a.nc"))
+    assert has_variable([path], "t")
+    assert not has_variable([path], "absent")
+    assert not has_variable([path], "lat")
+    assert not has_variable([str(files.WHOLE["long_table"](tmp_path))], "temp")
+
+
+# One variable as an array -------------------------------------------------------------------------
+
+
+def test_a_grid_is_opened_as_xarray_has_it(tmp_path: Path) -> None:
+    path = files.WHOLE["four_dimensions"](tmp_path)
+    found = open_grid(path)
+    with xr.open_dataset(path) as dataset:
+        expected = dataset.t.load()
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert found.dims == expected.dims
+    assert (found.name, found.attrs) == (expected.name, expected.attrs)
+    for dim in found.dims:
+        np.testing.assert_array_equal(found[dim].values, expected[dim].values)
+
+
+def test_fills_are_masked_and_repeats_dropped_in_an_array(tmp_path: Path) -> None:
+    packed = open_grid(files.REFUSED["missing_in_packed"][0](tmp_path))
+    assert int(packed.isnull().sum()) == 2
+    assert float(packed[0, 0]) == pytest.approx(files.RAW[0, 0] * 0.01 + 1)
+    round_once = open_grid(files.WHOLE["longitude_repeats_its_first"](tmp_path))
+    assert np.unique(round_once.lon.values % 360).size == round_once.lon.size
+
+
+def test_several_files_and_a_chosen_variable_are_an_array(tmp_path: Path) -> None:
+    paths = [part(tmp_path / f"p{i}.nc", np.arange(4) + 4 * i) for i in range(2)]
+    for given in (paths, [str(path) for path in paths], str(tmp_path / "p*.nc")):
+        assert open_grid(given).time.size == 8
+    two = files.REFUSED["two_variables"][0](tmp_path)
+    assert open_grid(two, "s").name == "s"
+    with pytest.raises(InputError, match="Choose one by its name"):
+        open_grid(two)
+
+
+def test_one_cell_is_no_grid(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,v\n1,2\n")
+    with pytest.raises(InputError, match=r"'v' in '.*a.csv' is one cell. Expected a grid"):
+        open_source([str(tmp_path / "a.csv")])
+    assert open_file(str(tmp_path / "a.csv")).shape == (1,)
+
+
+def test_new_slices_may_be_one(tmp_path: Path) -> None:
+    path = str(part(tmp_path / "a.nc", [3]))
+    assert open_slices([path], None, ("lat", "time"), "t").shape == (1, LAT.size)
+    assert open_source([path]).shape == (LAT.size,)
+    more = str(part(tmp_path / "b.nc", [4, 5]))
+    joined = open_slices([path, more], None, ("lat", "time"), "t")
+    assert joined.axes[0].texts == ["2000-01-04", "2000-01-05", "2000-01-06"]
+    assert joined.grid().values.shape == (3, LAT.size)
+
+
+def test_the_likely_column_of_a_table_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("time,site,v,w\n1,a,5,6\n1,b,7,8\n")
+    path = str(tmp_path / "a.csv")
+    assert open_slices([path], None, ("site", "time"), "v").grid().values.ravel().tolist() == [5, 7]
+    assert open_slices([path], "w", ("site", "time"), "v").grid().values.ravel().tolist() == [6, 8]
+
+
+@pytest.mark.parametrize(("off", "dropped"), [(4e-10, True), (2e-9, False)])
+def test_longitudes_repeat_to_nine_decimals(tmp_path: Path, off: float, dropped: bool) -> None:
+    lon = np.append(LON, 360.0 + off)
+    path = grid(tmp_path / "a.nc", {"lat": (LAT, NORTH), "lon": (lon, EAST)})
+    assert open_source([str(path)]).shape[1] == LON.size + (not dropped)
+
+
+def test_values_beside_a_dropped_longitude_keep_their_places(tmp_path: Path) -> None:
+    lon = np.array([0.0, 90.0, 360.0, 180.0, 270.0])
+    path = grid(tmp_path / "a.nc", {"lon": (lon, EAST), "lat": (LAT, NORTH)})
+    source = open_source([str(path)])
+    assert source.notes == ["lon 360.0 repeats an earlier one and is dropped"]
+    whole = xr.load_dataset(path).t.values
+    np.testing.assert_array_equal(source.grid().values, whole[[0, 1, 3, 4]])
+
+
+def test_coordinates_twice_in_one_of_several_files_are_refused(tmp_path: Path) -> None:
+    first, second = part(tmp_path / "a.nc", [0, 1]), part(tmp_path / "b.nc", [3, 2])
+    assert open_source([str(first), str(second)]).axes[0].numbers.tolist() == [0, 1, 3, 2]
+    again = part(tmp_path / "c.nc", [4, 0])
+    with pytest.raises(InputError, match="2000-01-01 of 'time' is in more than one"):
+        open_source([str(first), str(again)])
+
+
+# Files that came from elsewhere, each with a twin made here ---------------------------------------
 
 
 def shared(name: str) -> Path:
@@ -311,29 +357,64 @@ def shared(name: str) -> Path:
     return path
 
 
-def test_a_climate_model_of_360_days(tmp_path: Path) -> None:
-    path, out = shared("E1_north_america.nc"), tmp_path / "o.nc"
-    dkrls("fit", path, "-o", tmp_path / "m.npz")
-    at = ["--at", "time=1861-01-30:1861-07-30:1M", "--at", "latitude=30", "--at", "longitude=-100"]
-    dkrls("predict", tmp_path / "m.npz", *at, "-o", out)
-    answers = xr.load_dataset(out).air_temperature
+def check_360_days(path: Path, folder: Path, at: list[str], name: str) -> xr.DataArray:
+    dkrls("fit", path, "-o", folder / "m.npz")
+    words = [word for spec in at for word in ("--at", spec)]
+    dkrls("predict", folder / "m.npz", *words, "-o", folder / "o.nc")
+    answers = xr.load_dataset(folder / "o.nc")[name]
     assert answers.time.dt.calendar == "360_day"
+    return answers
+
+
+def test_a_climate_model_of_360_days(tmp_path: Path) -> None:
+    at = ["time=1861-01-30:1861-07-30:1M", "latitude=30", "longitude=-100"]
+    path = shared("E1_north_america.nc")
+    answers = check_360_days(path, tmp_path, at, "air_temperature")
     assert answers.shape == (7, 1, 1)
     assert 250 < answers.min() < answers.max() < 320
 
 
+def test_a_made_model_of_360_days(tmp_path: Path) -> None:
+    path = timed(tmp_path / "a.nc", "days since 1861-01-01", "360_day", np.arange(0.0, 300, 15))
+    answers = check_360_days(path, tmp_path, ["time=1861-01-30:1861-07-30:1M", "lat=30"], "t")
+    assert answers.shape == (7, 1)
+    assert {date.day for date in answers.time.values} == {30}
+
+
+def check_missing(path: Path, folder: Path, var: str, choice: str, words: list[str]) -> None:
+    assert choice in refusal("fit", path, "-o", folder / "m.npz")
+    options = ("--var", var, "-o", folder / "m.npz", "--missing", "error")
+    line = refusal("fit", path, *options)
+    assert all(word in line for word in words)
+
+
 def test_missing_cells_are_counted_and_located(tmp_path: Path) -> None:
+    words = [
+        "7116 of 32076 cells of 'tas' are missing",
+        "the first at time=1999-01-31, latitude=33.0625, longitude=-79.3125",
+    ]
     path = shared("bcsd_obs_1999.nc")
-    assert "2 variables to choose from: pr (" in refusal("fit", path, "-o", tmp_path / "m.npz")
-    words = ("--var", "tas", "-o", tmp_path / "m.npz", "--missing", "error")
-    line = refusal("fit", path, *words)
-    assert "7116 of 32076 cells of 'tas' are missing" in line
-    assert "the first at time=1999-01-31, latitude=33.0625, longitude=-79.3125" in line
+    check_missing(path, tmp_path, "tas", "2 variables to choose from: pr (", words)
+
+
+def test_made_missing_cells_are_counted_and_located(tmp_path: Path) -> None:
+    holes = files.field(LAT, LON)
+    holes[2, 3] = holes[4, 1] = np.nan
+    path = latlon(tmp_path / "a.nc", extra={"tas": (("lat", "lon"), holes, {})})
+    words = ["2 of 40 cells of 'tas' are missing (5 %), the first at lat=0.0, lon=135.0"]
+    check_missing(path, tmp_path, "tas", "2 variables to choose from: t (", words)
 
 
 def test_profiles_of_the_atlantic(tmp_path: Path) -> None:
     path = shared("atlantic_profiles.nc")
     assert "variables to choose from" in refusal("fit", path, "-o", tmp_path / "m.npz")
+
+
+def test_made_profiles(tmp_path: Path) -> None:
+    shape, values = ("profile", "level"), files.field(range(4), range(5))
+    variables = {name: (shape, values, {}) for name in ("temperature", "salinity", "pressure")}
+    path = netcdf(tmp_path / "a.nc", variables)
+    assert "3 variables to choose from" in refusal("fit", path, "-o", tmp_path / "m.npz")
 
 
 def test_a_wide_table_of_months(tmp_path: Path) -> None:
@@ -342,7 +423,22 @@ def test_a_wide_table_of_months(tmp_path: Path) -> None:
     assert row.splitlines()[1].startswith("1980.5,JUN,2")
 
 
+def test_a_made_wide_table_of_months(tmp_path: Path) -> None:
+    dkrls("fit", files.WHOLE["wide_table"](tmp_path), "-o", tmp_path / "m.npz")
+    row = dkrls("predict", tmp_path / "m.npz", "--at", "YEAR=2002.5", "--at", "column=FEB").stdout
+    year, month, value = row.splitlines()[1].split(",")
+    assert (year, month) == ("2002.5", "FEB")
+    assert 4 < float(value) < 6
+
+
 def test_a_table_without_header_is_refused(tmp_path: Path) -> None:
     path = shared("intel_lab_subsfin_14400x52.txt")
     line = refusal("fit", path, "-o", tmp_path / "m.npz")
     assert "which is no name. Expected a header" in line or "has one column" in line
+
+
+def test_a_made_table_without_header_is_refused(tmp_path: Path) -> None:
+    for separator, words in ((",", "which is no name. Expected a header"), (" ", "has one column")):
+        rows = [separator.join(f"{i + 0.5 * j}" for j in range(3)) for i in range(4)]
+        (tmp_path / "a.txt").write_text("\n".join(rows))
+        assert words in refusal("fit", tmp_path / "a.txt", "-o", tmp_path / "m.npz")

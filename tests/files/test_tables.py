@@ -2,22 +2,20 @@
 
 import gzip
 import io
-import json
-import os
-import string
+import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sample_files import LABELS, NUMBERS, rows_text
 
-from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.files.points import PointBlock, point_blocks
-from dkrls_cli.files.rows import RowWriter
+from dkrls_cli.errors import InputError
 from dkrls_cli.files.tables import read_table
 from dkrls_cli.grid.axes import Axis, axis_of, text_axis
 from dkrls_cli.grid.calendars import TimeScale
@@ -30,8 +28,14 @@ LONG = "x,y,v\n1,a,10\n1,b,20\n2,a,30\n2,b,40\n"
 WIDE = "year,JAN,FEB,MAR\n1950,1.5,2,3\n1951,4,5,6\n1952,7,8,9.5\n"
 
 
+@pytest.fixture(params=[0, 10**9], ids=["at once", "by row"])
+def large(request, monkeypatch):
+    """Let pandas split every table, and none: nobody may see a difference."""
+    monkeypatch.setattr("dkrls_cli.files.tables.LARGE", request.param)
+
+
 @pytest.fixture
-def read(tmp_path):
+def read(tmp_path, large):
     """Read a text as if it were a file."""
 
     def from_text(text, *args, name="table.csv", **options):
@@ -54,12 +58,6 @@ def pipe(monkeypatch):
 
 def coordinates(axis):
     return list(axis.labels) if axis.labels else axis.numbers.tolist()
-
-
-def written(dims, texts, answers, form="csv"):
-    stream = io.StringIO()
-    RowWriter(stream, form).write_cells(dims, texts, answers)
-    return stream.getvalue()
 
 
 def test_a_long_table_has_a_column_per_dimension_and_one_of_values(read):
@@ -201,6 +199,13 @@ def test_sample_sensors_are_long():
     assert np.isnan(grid.values).sum() == 192 * 12 - 2233
 
 
+def test_months_in_a_header_are_wide(read):
+    grid, _ = read("YEAR,JAN,FEB\n1950,23.11,24.2\n1951,24.19,25.28\n", name="elnino.csv")
+    assert (grid.name, grid.dims, grid.values.shape) == ("elnino", ("YEAR", "column"), (2, 2))
+    assert grid.axes[0].dtype == "int64"
+    assert grid.values[0, 0] == 23.11
+
+
 @pytest.mark.skipif(not EL_NINO.exists(), reason="development data are not here")
 def test_el_nino_is_wide():
     grid, _ = read_table(str(EL_NINO))
@@ -309,7 +314,8 @@ def test_quoted_cells_hold_delimiters_quotes_and_line_ends(read):
         ("x,v\n1,2,3\n", "Line 2 of .* has 3 cells, the header 2"),
         ('x,v\n1,2\n"2,3\n4,5\n', "Line 4 of .* cannot be read .* Is a quote left open"),
         ('x,v\n1,2\n"2"3,4\n', "Line 3 of .* cannot be read .* Is a quote left open"),
-        ("x,v\n1,2\n2,three\n", "Line 3 of .* has 'three' for a value.*--var"),
+        ("x,v\n1,2\n2,three\n", "Line 3 of .* has 'three' for a value.*(var)"),
+        ("x,v\n1,NA\n2,three\n", "Line 3 of .* has 'three' for a value"),
         ("x,v\n1,2\n\n2,1_0\n", "Line 4 of .* has '1_0' for a value"),
         ('x,v\n1,2\n2,"3,5"\n', "Line 3 of .* has '3,5' for a value.*decimal point"),
         ("x;v\n1;2\n2;3,5\n", "'3,5' in it. Expected decimal points"),
@@ -346,7 +352,7 @@ def test_neither_long_nor_wide_is_said_with_what_to_do(read, text, trouble):
     else:
         rows[30][0] = "0"
     table = "a,x,b\n" + "\n".join(map(",".join, rows))
-    with pytest.raises(InputError, match=f"a {len({r[0] for r in rows})} x x 40.*{trouble}.*--var"):
+    with pytest.raises(InputError, match=f"a {len({r[0] for r in rows})} x x 40.*{trouble}.*(var)"):
         read(table)
 
 
@@ -361,11 +367,11 @@ def test_neither_long_nor_wide_is_said_with_what_to_do(read, text, trouble):
         ({"dims": ["p", "q"]}, "no column 'p'"),
         ({"dims": ["x", "y"], "var": "w"}, "no column 'w'"),
         ({"dims": ["x", "new"], "var": "v"}, "no column 'new'"),
-        ({"dims": ["x", "y", "v"]}, "Besides x, y, v, .* has no column.*--var"),
+        ({"dims": ["x", "y", "v"]}, "Besides x, y, v, .* has no column.*(var)"),
         ({"dims": ["x"]}, "Besides x, .* has y, v. Expected one column of values"),
-        ({"dims": ["x", "y"], "var": "y"}, "one is twice"),
-        ({"dims": ["x", "x"], "var": "v"}, "one is twice"),
-        ({"dims": ["x"], "var": "v"}, "two values for x=1.*--levels"),
+        ({"dims": ["x", "y"], "var": "y"}, "name one column twice"),
+        ({"dims": ["x", "x"], "var": "v"}, "name one column twice"),
+        ({"dims": ["x"], "var": "v"}, "two values for x=1.*(levels)"),
     ],
 )
 def test_names_that_do_not_fit_are_refused(read, options, message):
@@ -375,7 +381,9 @@ def test_names_that_do_not_fit_are_refused(read, options, message):
 
 def test_values_among_other_values_want_their_dimensions_named(read):
     rows = "".join(f"{i % 7},{i // 7},{i / 9},{i / 11}\n" for i in range(49))
-    with pytest.raises(InputError, match=r"too few to be all dimensions of 's'.*--levels"):
+    with pytest.raises(
+        InputError, match=r"too few for all of them to be dimensions of .s..*(levels)"
+    ):
         read(f"x,y,s,t\n{rows}", "s")
     assert read(f"x,y,s,t\n{rows}", "s", ["x", "y"])[0].values.shape == (7, 7)
 
@@ -395,10 +403,6 @@ def test_files_that_cannot_be_read(read, tmp_path):
 
 # Round trips
 
-LABELS = st.text(
-    st.one_of(st.sampled_from(',";#\t\n äß漢'), st.sampled_from(string.ascii_letters)), min_size=1
-).map(lambda text: f"L{text}".strip())
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 DATES = st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)).map(
     lambda date: date.replace(microsecond=0)
 )
@@ -428,9 +432,10 @@ def texts_of(axis):
 @given(
     names=st.lists(LABELS, min_size=2, max_size=4, unique=True),
     dtype=st.sampled_from([np.float64, np.float32]),
+    large=st.sampled_from([0, 10**9]),
     data=st.data(),
 )
-def test_cells_are_read_back_as_they_were(tmp_path_factory, names, dtype, data):
+def test_cells_are_read_back_as_they_were(tmp_path_factory, names, dtype, large, data):
     *dims, name = names
     grid_axes = [data.draw(axes(dim)) for dim in dims]
     shape = tuple(axis.size for axis in grid_axes)
@@ -439,9 +444,10 @@ def test_cells_are_read_back_as_they_were(tmp_path_factory, names, dtype, data):
         hnp.arrays(dtype, shape, elements=st.floats(width=width, allow_infinity=False))
     )
     path = tmp_path_factory.mktemp("trip") / "grid.csv"
-    text = written(dims, [texts_of(axis) for axis in grid_axes], {name: values})
+    text = rows_text(dims, [texts_of(axis) for axis in grid_axes], {name: values})
     path.write_text(text, "utf-8", newline="")
-    grid, _ = read_table(str(path), dims=dims)
+    with mock.patch("dkrls_cli.files.tables.LARGE", large):
+        grid, _ = read_table(str(path), dims=dims)
     assert (grid.name, grid.dims) == (name, tuple(dims))
     np.testing.assert_array_equal(grid.values.astype(dtype), values)
     for back, axis in zip(grid.axes, grid_axes, strict=True):
@@ -450,209 +456,73 @@ def test_cells_are_read_back_as_they_were(tmp_path_factory, names, dtype, data):
 
 
 CELLS = st.sampled_from(
-    [*"abxé01.-#\"';\t", "", " ", "-1.5", "1e400", "NA", "2020-01-01", "0000-01"]
+    [*"abxé01.-#\"';\t", "", " ", "-1.5", "1e400", "NA", "2020-01-01", "0000-01", '"q"', "1 ", "+2"]
 )
 ROWS = st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=6)
 
 
-@given(ROWS, st.sampled_from(",;\t"), st.sampled_from([None, "a", "x"]))
-def test_any_text_is_a_grid_or_refused(tmp_path_factory, rows, delimiter, var):
-    path = tmp_path_factory.mktemp("any") / "grid.csv"
-    path.write_text("\n".join(map(delimiter.join, rows)), "utf-8")
-    try:
-        grid, _ = read_table(str(path), var)
-    except InputError:
-        return
+def outcome(path, var, large):
+    """What is read: all of a grid and the notes, or the error."""
+    with mock.patch("dkrls_cli.files.tables.LARGE", large):
+        try:
+            grid, notes = read_table(str(path), var)
+        except InputError as error:
+            return str(error)
+    axes = [(a.name, a.texts, a.dtype, a.time) for a in grid.axes]
     assert grid.values.shape == tuple(axis.size for axis in grid.axes)
+    return grid.name, axes, grid.values.dtype, np.nan_to_num(grid.values, nan=-77).tolist(), notes
 
 
-@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
-def test_a_float32_is_written_as_short_as_it_reads_back(number):
-    text = written([], [], {"v": np.array(number, np.float32)}).splitlines()[1]
-    assert np.float32(text) == np.float32(number)
-    assert len(text) <= len(repr(float(np.float32(number))))
-
-
-@given(LABELS, NUMBERS)
-def test_json_lines_are_read_back_as_they_were(label, number):
-    (line,) = written([label], [[label]], {"v": np.array([number])}, "jsonl").splitlines()
-    assert json.loads(line) == {label: label, "v": number}
-
-
-def test_rows_come_in_the_order_of_the_grid():
-    answers = {"v": np.arange(4.0).reshape(2, 2), "v_std": np.array([[0.1, NAN], [0.3, np.inf]])}
-    assert written(["x", "y"], [["1", "2"], ["a", "b"]], answers) == (
-        "x,y,v,v_std\n1,a,0.0,0.1\n1,b,1.0,\n2,a,2.0,0.3\n2,b,3.0,\n"
-    )
-    lines = written(["x", "y"], [["1", "2"], ["a", "b"]], answers, "jsonl").splitlines()
-    assert lines[1] == '{"x": 1, "y": "b", "v": 1.0, "v_std": null}'
-    assert [json.loads(line)["v_std"] for line in lines] == [0.1, None, 0.3, None]
-
-
-def test_floats_are_as_short_as_their_type_allows():
-    third = np.array([0.1, 1 / 3])
-    assert written(["x"], ["ab"], {"v": third}) == "x,v\na,0.1\nb,0.3333333333333333\n"
-    assert written(["x"], ["ab"], {"v": third.astype("f4")}) == "x,v\na,0.1\nb,0.33333334\n"
-    large = np.array([2000001, 1e-7], np.float32)
-    assert written(["x"], ["ab"], {"v": large}) == "x,v\na,2000001.0\nb,1e-07\n"
-    assert written(["x"], ["ab"], {"n": np.array([1, 2])}) == "x,n\na,1\nb,2\n"
-
-
-def test_a_header_is_written_once():
-    stream = io.StringIO()
-    writer = RowWriter(stream)
-    for block in ("1", "2"):
-        writer.write_cells(["x"], [[block]], {"v": np.array([0.5])})
-    assert stream.getvalue() == "x,v\n1,0.5\n2,0.5\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "token"),
-    [
-        ("1.50", "1.50"),
-        ("-2", "-2"),
-        ("1e5", "1e5"),
-        (".5", "0.5"),
-        ("+3", "3.0"),
-        ("7.", "7.0"),
-        ("007", '"007"'),
-        ("1_0", '"1_0"'),
-        ("2020-01-01", '"2020-01-01"'),
-        ("é", '"é"'),
-        ("", "null"),
-        ("nan", "null"),
-        ("inf", "null"),
-    ],
+@given(
+    ROWS, st.sampled_from(",;\t"), st.sampled_from(["\n", "\r\n", "\r"]), st.sampled_from(["", "x"])
 )
-def test_json_has_numbers_where_texts_are_numbers(text, token):
-    assert written(["x"], [[text]], {"v": np.zeros(1)}, "jsonl") == f'{{"x": {token}, "v": 0.0}}\n'
+def test_any_text_is_a_grid_or_refused_and_the_same_both_ways(
+    tmp_path_factory, rows, delimiter, end, var
+):
+    path = tmp_path_factory.mktemp("any") / "grid.csv"
+    path.write_text(end.join(map(delimiter.join, rows)), "utf-8", newline="")
+    assert outcome(path, var or None, 0) == outcome(path, var or None, 10**9)
 
 
-@pytest.mark.parametrize("text", ["a,b", 'say "x"', "#1", " a", "a ", "a\nb", "a;b", "\xa0a"])
-def test_cells_that_need_quotes_get_them(text):
-    quoted = '"' + text.replace('"', '""') + '"'
-    assert written([text], [[text]], {"v": np.zeros(1)}) == f"{quoted},v\n{quoted},0.0\n"
-    assert written(["p"], [["a b é"]], {"v": np.zeros(1)}) == "p,v\na b é,0.0\n"
+NUMERALS = st.text("0123456789+-.eE_ xXnNaAiIfFdD", min_size=1, max_size=7)
 
 
-def test_unknown_formats_are_refused():
-    with pytest.raises(SettingError, match=r"'xml'. Choose csv or jsonl"):
-        RowWriter(io.StringIO(), "xml")
+@given(st.lists(NUMERALS, min_size=1, max_size=4), st.sampled_from(["%s", '"%s"']))
+def test_numbers_are_read_alike_both_ways(tmp_path_factory, numerals, quotes):
+    path = tmp_path_factory.mktemp("numerals") / "grid.csv"
+    lines = [f"{i},{quotes % text}" for i, text in enumerate([*numerals, "1.5", "2.5"])]
+    path.write_text("\n".join(["x,v", *lines]), "utf-8")
+    assert outcome(path, "v", 0) == outcome(path, "v", 10**9)
 
 
-def test_answers_of_another_size_are_a_mistake():
-    with pytest.raises(ValueError, match="zip"):
-        written(["x"], [["1", "2"]], {"v": np.zeros(3)})
+@given(st.lists(NUMBERS, min_size=2, max_size=9, unique=True))
+def test_numbers_are_read_to_the_last_digit_both_ways(tmp_path_factory, numbers):
+    path = tmp_path_factory.mktemp("digits") / "grid.csv"
+    path.write_text("\n".join(["x,v", *(f"{i},{n!r}" for i, n in enumerate(numbers))]), "utf-8")
+    for large in (0, 10**9):
+        with mock.patch("dkrls_cli.files.tables.LARGE", large):
+            assert read_table(str(path), "v")[0].values.tolist() == numbers
 
 
-# Points
-
-POINT_AXES = [
-    axis_of("x", [0.0, 1.0]),
-    text_axis("s", ["p", "q"]),
-    axis_of("t", [np.datetime64("1970-01-01")]),
-]
-POINTS = 'id,t,s,x\n#\n a,1970-01-02, q ,0.5\n"b,c",1970-01-01T12:00,p,1e1\nd,1970-01-02,q,-1\n'
-
-
-@pytest.fixture
-def blocks(tmp_path):
-    def from_text(text, rows=65536):
-        path = tmp_path / "points.csv"
-        path.write_text(text)
-        return list(point_blocks(str(path), POINT_AXES, rows))
-
-    return from_text
+def test_a_large_regular_table_is_split_by_pandas(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text(LONG)
+    monkeypatch.setattr("dkrls_cli.files.tables.LARGE", len(LONG))
+    with mock.patch("pandas.read_csv", side_effect=ValueError) as split:
+        assert read_table(str(path))[0].values.tolist() == [[10, 20], [30, 40]]
+        assert split.call_count == 1
+        monkeypatch.setattr("dkrls_cli.files.tables.LARGE", len(LONG) + 1)
+        read_table(str(path))
+        assert split.call_count == 1
+    with mock.patch("dkrls_cli.files.tables._split_by_row") as by_row:
+        monkeypatch.setattr("dkrls_cli.files.tables.LARGE", 0)
+        assert read_table(str(path))[0].values.tolist() == [[10, 20], [30, 40]]
+    by_row.assert_not_called()
 
 
-def test_points_have_numbers_on_every_axis(blocks):
-    (block,) = blocks(POINTS)
-    assert block.header == ["id", "t", "s", "x"]
-    assert [numbers.tolist() for numbers in block.coordinates] == [
-        [0.5, 10, -1],
-        [1, 0, 1],
-        [1, 0.5, 1],
-    ]
-
-
-def test_points_come_in_blocks(blocks):
-    assert [len(block.cells) for block in blocks(POINTS, rows=2)] == [2, 1]
-    assert [len(block.cells) for block in blocks(POINTS, rows=3)] == [3]
-
-
-def test_no_points_are_one_empty_block(blocks):
-    (block,) = blocks("t,s,x\n")
-    assert [numbers.size for numbers in block.coordinates] == [0, 0, 0]
-    for form, expected in {"csv": "t,s,x,v\n", "jsonl": ""}.items():
-        stream = io.StringIO()
-        RowWriter(stream, form).write_points(block, {"v": np.empty(0)})
-        assert stream.getvalue() == expected
-
-
-def test_points_keep_their_cells_and_get_answers(blocks):
-    csv_stream, json_stream = io.StringIO(), io.StringIO()
-    csv_writer, json_writer = RowWriter(csv_stream), RowWriter(json_stream, "jsonl")
-    for block in blocks(POINTS, rows=2):
-        answers = {"v": block.coordinates[0], "v_std": np.full(len(block.cells), NAN)}
-        csv_writer.write_points(block, answers)
-        json_writer.write_points(block, answers)
-    assert csv_stream.getvalue().splitlines() == [
-        "id,t,s,x,v,v_std",
-        'a,1970-01-02,"q ",0.5,0.5,',
-        '"b,c",1970-01-01T12:00,p,1e1,10.0,',
-        "d,1970-01-02,q,-1,-1.0,",
-    ]
-    assert [json.loads(line) for line in json_stream.getvalue().splitlines()][1] == {
-        "id": "b,c",
-        "t": "1970-01-01T12:00",
-        "s": "p",
-        "x": 10.0,
-        "v": 10.0,
-        "v_std": None,
-    }
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("t,s\n", "no column 'x', a coordinate of every point. It has t, s"),
-        ("", "is empty"),
-        ("t,s,x\n1970-01-02,p,1\n\n1970-01-02,p,one\n", "Line 4 of .*'one' is not a number"),
-        ("t,s,x\n1970-01-02,p,\n", "Line 2 of .*'' is not a number"),
-        ("t,s,x\n1970-01-02,p,nan\n", "Line 2 of .*'nan' is not a finite number"),
-        ("t,s,x\n1970-01-02,z,1\n", "Line 2 of .*no 'z'"),
-        ("t,s,x\nsoon,p,1\n", "Line 2 of .*'soon' is not a date"),
-        ("t,s,x\n1970-01-02,p\n", "Line 2 of .* has 2 cells, the header 3"),
-    ],
-)
-def test_points_that_are_none_are_refused_by_line(blocks, text, message):
-    with pytest.raises(InputError, match=message):
-        blocks(text)
-
-
-def test_a_wrong_point_is_found_after_the_blocks_before_it(tmp_path):
-    path = tmp_path / "points.csv"
-    path.write_text("x\n1\n2\nthree\n")
-    stream = point_blocks(str(path), POINT_AXES[:1], rows=2)
-    assert next(stream).coordinates[0].tolist() == [1, 2]
-    with pytest.raises(InputError, match="Line 4"):
-        next(stream)
-
-
-def test_answers_may_not_hide_a_column():
-    block = PointBlock(["x", "sst"], [["1", "2"]], [np.ones(1)])
-    with pytest.raises(InputError, match="column 'sst' already"):
-        RowWriter(io.StringIO()).write_points(block, {"sst": np.ones(1)})
-
-
-def test_points_of_a_pipe_are_answered_before_it_ends(monkeypatch):
-    reading, writing = os.pipe()
-    with open(reading, encoding="utf-8") as stdin, open(writing, "wb", buffering=0) as sender:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        stream = point_blocks("-", POINT_AXES[:1], rows=2)
-        sender.write(b"x\n1\n2\n")
-        assert next(stream).coordinates[0].tolist() == [1, 2]
-        sender.write(b"3\n4\n")
-        assert next(stream).coordinates[0].tolist() == [3, 4]
-        sender.close()
-        assert list(stream) == []
+def test_a_small_table_does_not_import_pandas(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(LONG)
+    code = f"import sys; from dkrls_cli.files.tables import read_table; read_table({str(path)!r})"
+    code += "; sys.exit('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

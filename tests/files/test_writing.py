@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,12 @@ import xarray as xr
 from sample_files import EAST, LAT, LON, NORTH, grid, latlon, timed
 from shell import dkrls, refusal, spawn
 
-from dkrls_cli.errors import SettingError
-from dkrls_cli.files.writing import history_line
+from dkrls_cli import __version__
+from dkrls_cli.errors import InputError, OutputError, SettingError
+from dkrls_cli.files.writing import history_line, write_grid, write_netcdf_to_stdout
+from dkrls_cli.grid.axes import Axis, axis_of, index_axis, text_axis
+from dkrls_cli.grid.calendars import TimeScale
+from dkrls_cli.grid.grid import Style
 
 TABLES = {"long_table", "zipped_table", "wide_table"}
 NOT_KEPT = ("bounds", "coordinates", "cell_measures", "dtype", "missing_value", "_FillValue")
@@ -250,3 +256,128 @@ def test_a_failure_leaves_nothing_behind(
     assert line == "Error: No space left on device: 'o.nc'"
     assert {path.name for path in tmp_path.iterdir()} == {"a.nc", "m.npz", name}
     assert name.endswith("zarr") or (tmp_path / name).read_text() == "old"
+
+
+# Grids written directly ---------------------------------------------------------------------------
+
+AXES = (
+    Axis("time", np.array([0.0, 1.5]), "float32", TimeScale("days since 2000-01-01", "noleap")),
+    axis_of("lon", np.array([350, 10], "int16"), {"units": "degrees_east", "bad": {"a": None}}),
+    text_axis("site", ["a", "bé"]),
+    index_axis("n", 2),
+)
+VALUES = np.arange(16.0).reshape(2, 2, 2, 2)
+
+
+def test_a_grid_is_written_with_its_style(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    style = Style("float32", -999.0, {"title": "x", "history": "old"}, "crs", {"a": 1.5})
+    variables = {"t": (VALUES, {"units": "K", "ok": True}), "t_std": (VALUES + 1, {})}
+    path = str(tmp_path / "a.nc")
+    write_grid(path, AXES, variables, style, ["dkrls", "x/y.nc"], overwrite=False)
+    raw = opened(Path(path), decode_times=False, mask_and_scale=False)
+    np.testing.assert_array_equal(raw.t, VALUES)
+    np.testing.assert_array_equal(raw.t_std, VALUES + 1)
+    assert raw.t.dtype == raw.t_std.dtype == np.float32
+    for name in variables:
+        assert raw[name].attrs["_FillValue"] == -999
+        assert raw[name].attrs["grid_mapping"] == "crs"
+    assert raw.t.attrs["ok"] == 1
+    assert raw.crs.attrs == {"a": 1.5}
+    assert raw.time.attrs == {"units": "days since 2000-01-01", "calendar": "noleap"}
+    assert (raw.time.dtype, raw.time.values.tolist()) == (np.float32, [0.0, 1.5])
+    assert (raw.lon.dtype, raw.lon.values.tolist()) == (np.int16, [350, 10])
+    assert raw.lon.attrs == {"units": "degrees_east", "bad": '{"a": null}'}
+    assert raw.site.values.tolist() == ["a", "bé"]
+    assert "n" not in raw.coords
+    first, second = raw.attrs["history"].split("\n")
+    assert first.startswith("1970-01-01T00:00:00Z: dkrls y.nc (dkrls ")
+    assert second == "old"
+    assert raw.attrs["title"] == "x"
+
+
+def test_a_style_without_fill_or_projection_adds_none(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.nc")
+    write_grid(path, AXES[1:], {"t": (VALUES[0], {})}, Style(), ["dkrls"], overwrite=False)
+    raw = opened(Path(path), mask_and_scale=False)
+    assert raw.t.attrs == {}
+    assert raw.t.dtype == np.float64
+    assert list(raw.data_vars) == ["t"]
+    assert raw.attrs["history"].count("\n") == 0
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr", "a.zarr/"])
+def test_an_existing_target_is_kept_unless_it_may_be_replaced(tmp_path: Path, name: str) -> None:
+    path, grids = f"{tmp_path}/{name}", [{"t": (VALUES[0] + i, {})} for i in range(2)]
+    write_grid(path, AXES[1:], grids[0], Style(), ["dkrls"], overwrite=False)
+    with pytest.raises(OutputError, match="exists already"):
+        write_grid(path, AXES[1:], grids[1], Style(), ["dkrls"], overwrite=False)
+    assert opened(Path(path)).t.values.flat[0] == 0
+    write_grid(path, AXES[1:], grids[1], Style(), ["dkrls"], overwrite=True)
+    assert opened(Path(path)).t.values.flat[0] == 1
+    assert [path.name for path in tmp_path.iterdir()] == [name.rstrip("/")]
+
+
+def test_a_library_that_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(*_: Any, **__: Any) -> None:
+        raise ModuleNotFoundError("No module named 'zarr'", name="zarr")
+
+    monkeypatch.setattr(xr.Dataset, "to_zarr", absent)
+    with pytest.raises(InputError, match=r"needs zarr to be written: pip install"):
+        write_grid(
+            f"{tmp_path}/a.zarr", AXES, {"t": (VALUES, {})}, Style(), ["dkrls"], overwrite=False
+        )
+
+
+def test_a_file_goes_to_stdout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdout = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(sys, "stdout", stdout)
+    write_netcdf_to_stdout(AXES[1:], {"t": (VALUES[0], {})}, Style(), ["dkrls"], tmp_path)
+    (tmp_path / "copy.nc").write_bytes(stdout.buffer.getvalue())
+    np.testing.assert_array_equal(opened(tmp_path / "copy.nc").t, VALUES[0])
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("text", "text"),
+        (1.5, 1.5),
+        (np.int16(3), 3),
+        ([1, 2], [1, 2]),
+        (True, 1),
+        (np.array([True, False]), [1, 0]),
+        (None, "null"),
+        ({"a": 1}, '{"a": 1}'),
+        ([], "[]"),
+        ([[1, 2], [3, 4]], "[[1, 2], [3, 4]]"),
+    ],
+)
+def test_attributes_are_written_as_netcdf_can_hold_them(
+    tmp_path: Path, given: Any, written: Any
+) -> None:
+    path = str(tmp_path / "a.nc")
+    write_grid(path, AXES[1:], {"t": (VALUES[0], {"a": given})}, Style(), ["x"], overwrite=False)
+    found = opened(Path(path)).t.attrs["a"]
+    assert np.asarray(found).tolist() == written
+
+
+@pytest.mark.parametrize(
+    ("word", "kept"),
+    [
+        ("plain", "plain"),
+        ("/a/b.nc", "b.nc"),
+        ("a/b/", "b"),
+        ("--like=../x.nc", "--like=x.nc"),
+        ("--at=lat=1", "--at=lat=1"),
+        ("lat=10:20:5", "lat=10:20:5"),
+    ],
+)
+def test_history_names_files_without_folders(
+    word: str, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    assert history_line([word]) == f"1970-01-02T00:00:00Z: {kept} (dkrls {__version__})"
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    assert not history_line([word]).startswith("1970")

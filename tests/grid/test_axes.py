@@ -3,9 +3,22 @@ from datetime import datetime
 import cftime
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.grid.axes import axis_of, index_axis, text_axis
+from dkrls_cli.grid.axes import (
+    Axis,
+    axis_of,
+    calendar_of,
+    convert_coordinates,
+    index_axis,
+    is_latitude,
+    is_longitude,
+    list_some,
+    text_axis,
+)
+from dkrls_cli.grid.calendars import TimeScale
 
 KINDS = {
     "float64": np.array([0.25, 3.5, -1.0]),
@@ -55,7 +68,7 @@ def test_python_dates_are_dates():
 
 def test_unknown_labels_are_named_with_those_there_are():
     axis = text_axis("station", ["a", "b", "c", "d", "e"])
-    with pytest.raises(SettingError, match=r"no 'z'.*a, b, c, d, \.\.\. \(5 of them\)"):
+    with pytest.raises(SettingError, match=r"no 'z'.*a, b, c, d, \.\.\. \(5 in all\)"):
         axis.encode(["a", "z"])
 
 
@@ -79,6 +92,15 @@ def test_a_dimension_without_coordinates_counts_from_zero():
 
 
 LON = {"units": "degrees_east"}
+
+
+def test_a_longitude_by_name_alone_needs_two_coordinates():
+    assert not is_longitude(axis_of("lon", [5.0]))
+    assert is_longitude(axis_of("lon", [5.0, 6.0]))
+    assert is_longitude(axis_of("x", [5.0], {"units": "degrees_E"}))
+    assert axis_of("x", [5.0], {"units": "degrees_E"}).turn == 360
+    assert is_latitude(axis_of("lat", [5.0]))
+    assert not is_latitude(axis_of("lat", [5.0], {"units": "m"}))
 
 
 @pytest.mark.parametrize(
@@ -116,3 +138,193 @@ def test_decimals_find_float32_coordinates_that_were_added_up():
     axis = axis_of("lat", np.arange(0, 2, 0.1, dtype=np.float32))
     np.testing.assert_array_equal(axis.encode(np.round(axis.numbers, 1)), axis.numbers)
     assert axis.encode(0.1001) == 0.1001
+
+
+# Turns of longitude -------------------------------------------------------------------------------
+
+
+def distance_to(axis, number):
+    """How far a number lies from the range of an axis."""
+    low, high = axis.numbers.min(), axis.numbers.max()
+    return max(low - number, number - high, 0.0)
+
+
+@given(
+    start=st.integers(-180, 180),
+    width=st.integers(2, 300),
+    asked=st.lists(st.floats(-1000, 1000), min_size=1, max_size=5),
+)
+def test_longitudes_are_moved_to_the_nearest_turn(start, width, asked):
+    axis = axis_of("x", np.linspace(start, start + width, 30), LON)
+    found = axis.unwrap(np.array(asked))
+    turns = (found - asked) / 360
+    np.testing.assert_allclose(turns, np.round(turns), atol=1e-9)
+    for number in found:
+        others = [distance_to(axis, number + turn) for turn in (-360.0, 360.0)]
+        assert distance_to(axis, number) <= min(others) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("asked", "number"),
+    [(29.0, 29.0), (210.0, 210.0), (211.0, -149.0), (-1.0, -1.0), (350.0, -10.0), (369.0, 9.0)],
+)
+def test_between_two_turns_the_nearer_one_is_taken(asked, number):
+    axis = axis_of("x", np.arange(0.0, 61, 10), LON)
+    assert axis.encode(asked).tolist() == [number]
+    assert axis.at(asked).plain.tolist() == [asked]
+
+
+def test_a_line_is_not_unwrapped():
+    axis = axis_of("x", [0.0, 10.0])
+    assert axis.encode(-350.0).tolist() == [-350.0]
+    assert axis.at(370.0).written is None
+
+
+def test_a_ring_of_longitudes_that_is_whole_stays_as_it_is():
+    ring = np.arange(0.0, 360, 30)
+    assert axis_of("lon", ring, LON).numbers.tolist() == ring.tolist()
+    rolled = np.roll(ring, 5)
+    assert axis_of("lon", rolled, LON).numbers.tolist() == rolled.tolist()
+
+
+def test_longitudes_that_are_not_finite_have_no_turn():
+    assert axis_of("lon", [0.0, np.nan], LON).turn is None
+
+
+def test_some_longitudes_keep_their_convention():
+    axis = axis_of("lon", [350.0, 355.0, 0.0, 5.0], LON)
+    part = axis.take([2, 0])
+    assert part.plain.tolist() == [0.0, 350.0]
+    assert np.ptp(part.numbers) == 10
+
+
+# Single precision ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("off", "snaps"), [(3e-5, True), (5e-5, False), (-3e-5, True)])
+def test_single_precision_is_believed_to_four_units_in_the_last_place(off, snaps):
+    axis = axis_of("x", np.array([0.0, 50.0, 100.0], np.float32))  # 4 eps 100 = 4.8e-5
+    expected = 50.0 if snaps else 50.0 + off
+    assert axis.encode(50.0 + off).tolist() == [expected]
+    assert axis_of("x", [0.0, 50.0, 100.0]).encode(50.0 + off).tolist() == [50.0 + off]
+
+
+def test_close_coordinates_are_not_mixed_up():
+    axis = axis_of("x", np.array([1000.0, 1000.0001, 1000.0002], np.float32))
+    step = float(np.diff(axis.numbers).min())
+    assert axis.encode(1000.0 + 0.4 * step).tolist() == [1000.0 + 0.4 * step]
+    assert axis.encode(1000.0 + 0.0005 * step).tolist() == [1000.0]
+
+
+def test_the_nearer_of_two_coordinates_is_meant():
+    axis = axis_of("x", np.array([0.1, 0.2, 0.3, 0.4], np.float32))
+    np.testing.assert_array_equal(axis.encode([0.4, 0.1, 0.3, 0.2]), axis.numbers[[3, 0, 2, 1]])
+
+
+def test_one_coordinate_in_single_precision_is_no_scale_to_go_by():
+    axis = axis_of("x", np.array([0.1], np.float32))
+    assert axis.encode(0.1).tolist() == [0.1]
+
+
+# Axes that grow -----------------------------------------------------------------------------------
+
+
+def test_new_labels_get_the_next_positions():
+    axis = text_axis("run", ["a", "b"])
+    new = axis.continue_with(text_axis("run", ["c", "b", "d"]))
+    assert new.numbers.tolist() == [2, 1, 3]
+    assert new.texts == ["c", "b", "d"]
+    grown = axis.append(new.take([0, 2]))
+    assert grown.texts == ["a", "b", "c", "d"]
+
+
+def test_positions_are_counted_on():
+    axis = index_axis("x", 3)
+    new = axis.continue_with(index_axis("x", 2))
+    assert new.numbers.tolist() == [3, 4]
+    assert axis.append(new, without=2).numbers.tolist() == [2, 3, 4]
+
+
+def test_numbers_of_a_bare_dimension_continue_numbers_as_they_are():
+    assert axis_of("x", [5.0, 6.0]).continue_with(index_axis("x", 2)).numbers.tolist() == [0, 1]
+
+
+def test_longitudes_that_follow_keep_their_convention():
+    axis = axis_of("lon", [340.0, 350.0], LON)
+    grown = axis.append(axis.continue_with(axis_of("lon", [0.0, 10.0], LON)), without=1)
+    assert grown.plain.tolist() == [350.0, 0.0, 10.0]
+    assert np.diff(grown.numbers).tolist() == [10.0, 10.0]
+    assert axis_of("x", [1.0]).append(axis_of("x", [2.0])).written is None
+
+
+# Coordinates of another axis ----------------------------------------------------------------------
+
+
+def dates(units, numbers, calendar="standard"):
+    return Axis("time", np.array(numbers, float), time=TimeScale(units, calendar))
+
+
+def test_dates_are_converted_between_units():
+    own = dates("days since 2000-01-01", [0, 1])
+    theirs = dates("hours since 2000-01-02", [0, 36])
+    assert np.asarray(convert_coordinates(theirs, own)).tolist() == [1.0, 2.5]
+    assert convert_coordinates(own, own) is own.numbers
+
+
+def test_labels_and_longitudes_are_converted_as_they_are_written():
+    labels = text_axis("s", ["a", "b"])
+    assert convert_coordinates(labels, labels) == ["a", "b"]
+    lon = axis_of("lon", [350.0, 0.0, 10.0], LON)
+    assert convert_coordinates(lon, lon).tolist() == [350.0, 0.0, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "own", "words"),
+    [
+        (axis_of("x", [1.0]), text_axis("x", ["a"]), r"there \(numbers\) than here \(text labels"),
+        (dates("days since 2000-01-01", [1]), axis_of("time", [1.0]), r"\(days since 2000-01-01\)"),
+        (
+            axis_of("t", [1.0], {"units": "months since 2000-01-01"}),
+            axis_of("t", [1.0], {"units": "months since 1990-01-01"}),
+            r"\(months since 2000-01-01\) than here \(months since 1990-01-01\)",
+        ),
+    ],
+)
+def test_coordinates_of_another_kind_are_refused(theirs, own, words):
+    with pytest.raises(InputError, match=words):
+        convert_coordinates(theirs, own)
+
+
+def test_other_units_of_plain_numbers_are_not_looked_at():
+    theirs, own = axis_of("z", [1.0], {"units": "m"}), axis_of("z", [2.0], {"units": "km"})
+    assert convert_coordinates(theirs, own).tolist() == [1.0]
+    same = {"units": "months since 1990-01-01"}
+    assert convert_coordinates(axis_of("t", [1.0], same), axis_of("t", [2.0], same)).tolist() == [1]
+
+
+def test_calendars_that_agree_today_have_one_name():
+    for calendar in ("standard", "gregorian", "proleptic_gregorian"):
+        assert calendar_of(dates("days since 2000-01-01", [0], calendar)) == "standard"
+    assert calendar_of(dates("days since 2000-01-01", [0], "noleap")) == "noleap"
+    assert calendar_of(axis_of("x", [1.0])) == "none"
+
+
+def test_units_are_those_of_the_attributes_or_of_the_dates():
+    assert axis_of("z", [1.0], {"units": "m"}).units == "m"
+    assert axis_of("z", [1.0]).units == ""
+    assert dates("hours since 2000-01-01", [0]).units == "hours since 2000-01-01"
+
+
+def test_numbers_that_do_not_fit_the_stored_type_are_not_cut():
+    axis = axis_of("level", np.array([1, 2], np.int8))
+    assert axis.at([300.0]).values.tolist() == [300.0]
+    assert axis.at([np.nan]).values.dtype == np.float64
+    assert text_axis("s", ["a"]).stored.tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, ""), (1, "0"), (4, "0, 1, 2, 3"), (5, "0, 1, 2, 3, ... (5 in all)")],
+)
+def test_long_lists_are_shortened(count, text):
+    assert list_some([str(i) for i in range(count)]) == text

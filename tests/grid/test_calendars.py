@@ -55,6 +55,8 @@ def test_dates_of_several_kinds_are_understood():
     expected = [24.0]
     assert scale.numbers(["2020-01-02"]) == expected
     assert scale.numbers(["2020-01-02T02:00+02:00"]) == expected
+    assert scale.numbers(["2020-01-01T18:30-05:30"]) == expected
+    assert scale.numbers(["2020-01-01T19-05"]) == expected
     assert scale.numbers(np.array(["2020-01-02"], "datetime64[D]")) == expected
     day = cftime.datetime(2020, 1, 2, calendar="proleptic_gregorian")
     assert scale.numbers(np.array([day])) == expected
@@ -87,11 +89,145 @@ def test_months_and_years_follow_the_calendar():
 
 
 @pytest.mark.parametrize(
+    ("calendar", "days"),
+    [
+        ("standard", ["01-31", "02-29", "03-31", "04-30", "05-31", "06-30"]),
+        ("proleptic_gregorian", ["01-31", "02-29", "03-31", "04-30", "05-31", "06-30"]),
+        ("julian", ["01-31", "02-29", "03-31", "04-30", "05-31", "06-30"]),
+        ("noleap", ["01-31", "02-28", "03-31", "04-30", "05-31", "06-30"]),
+        ("366_day", ["01-31", "02-29", "03-31", "04-30", "05-31", "06-30"]),
+        ("360_day", ["01-30", "02-30", "03-30", "04-30", "05-30", "06-30"]),
+    ],
+)
+def test_months_from_their_last_day_end_with_every_month(calendar, days):
+    scale = TimeScale("days since 1900-01-01", calendar)
+    found = scale.texts(scale.steps(f"2020-{days[0]}", "2020-06-30", "1M"))
+    assert found == [f"2020-{day}" for day in days]
+
+
+def test_years_from_a_leap_day_go_on_from_the_last_of_february():
+    scale = TimeScale("hours since 1900-01-01")
+    found = scale.texts(scale.steps("2020-02-29T06:30:15.5", "2024-03-01", "1Y"))
+    assert [text[:10] for text in found] == [
+        "2020-02-29",
+        "2021-02-28",
+        "2022-02-28",
+        "2023-02-28",
+        "2024-02-29",
+    ]
+    assert {text[10:] for text in found} == {"T06:30:15.500000"}
+
+
+@pytest.mark.parametrize("year", [1900, 2000, 2100])
+def test_the_last_of_february_is_that_of_the_calendar(year):
+    for calendar in CALENDARS:
+        scale = TimeScale("days since 1800-01-01", calendar)
+        day = cftime.datetime(year, 2, 1, calendar=calendar).daysinmonth
+        found = scale.texts(
+            scale.steps(f"{year}-01-30", f"{year}-02-30", "1M")
+            if calendar == "360_day"
+            else scale.steps(f"{year}-01-30", f"{year}-03-01", "1M")
+        )
+        assert found == [f"{year}-01-30", f"{year}-02-{day}"]
+
+
+def test_steps_of_months_keep_the_offset_of_the_start():
+    scale = TimeScale("hours since 2020-01-01")
+    plain = scale.steps("2020-01-15T02:00", "2020-04-15T02:00", "1M")
+    assert plain.size == 4
+    moved = scale.steps("2020-01-15T04:00+02:00", "2020-04-15T04:00+02:00", "1M")
+    assert moved.tolist() == plain.tolist()
+
+
+@pytest.mark.parametrize(
+    ("step", "hours"),
+    [
+        ("PT30M", 0.5),
+        ("30MIN", 0.5),
+        ("90S", 0.025),
+        ("6h", 6.0),
+        ("1.5D", 36.0),
+        ("P2W", 336.0),
+        ("1M", 365.2425 * 2),
+        ("1Y", 365.2425 * 24),
+        ("P1M", 365.2425 * 2),
+    ],
+)
+def test_the_length_of_a_step(step, hours):
+    assert TimeScale("hours since 2000-01-01").length(step) == pytest.approx(hours)
+
+
+@pytest.mark.parametrize(
+    ("unit", "seconds"),
+    [
+        ("microseconds", 1e-6),
+        ("ms", 1e-3),
+        ("sec", 1.0),
+        ("mins", 60.0),
+        ("hr", 3600.0),
+        ("d", 86400.0),
+    ],
+)
+def test_units_are_counted_by_their_length(unit, seconds):
+    scale = TimeScale(f"{unit} since 2000-01-01")
+    assert scale.numbers(["2000-01-02"]).tolist() == pytest.approx([86400 / seconds])
+    assert scale.day == pytest.approx(86400 / seconds)
+
+
+def test_dates_before_the_reform_are_julian_in_the_mixed_calendar():
+    for calendar, days in {"standard": 1, "proleptic_gregorian": 11}.items():
+        scale = TimeScale("days since 1582-10-15", calendar)
+        assert scale.numbers(["1582-10-04"]).tolist() == [-days]
+        assert scale.numbers(np.array(["1582-10-04"], "datetime64[D]")).tolist() == [-days]
+        assert scale.texts(np.array([-float(days)])) == ["1582-10-04"]
+
+
+@pytest.mark.parametrize(
+    ("day", "kind"),
+    [("1678-12-31", "O"), ("1679-01-01", "M"), ("2261-12-31", "M"), ("2262-01-01", "O")],
+)
+def test_nanoseconds_hold_dates_from_1679_to_2261(day, kind):
+    scale = TimeScale("days since 2000-01-01")
+    found = scale.dates(scale.numbers([day]))
+    assert found.dtype.kind == kind
+    assert str(found[0])[:10] == day
+
+
+def test_numbers_beyond_numpy_are_left_to_cftime():
+    scale = TimeScale("days since 2000-01-01", "proleptic_gregorian")
+    for days in (2_300_000, 2_400_000):
+        expected = np.datetime64("2000-01-01") + days
+        assert scale.texts(np.array([float(days)])) == [str(expected)]
+    assert scale.dates(np.empty(0)).dtype.kind == "M"
+
+
+def test_dates_of_numpy_are_read_in_the_calendar_of_the_scale():
+    scale = TimeScale("days since 2000-01-01", "noleap")
+    assert scale.numbers(np.array(["2000-03-01"], "datetime64[D]")).tolist() == [59]
+
+
+def test_some_calendars_have_a_year_0():
+    assert TimeScale("days since 0000-01-01", "noleap").numbers(["0001-01-01"]).tolist() == [365]
+
+
+def test_no_dates_are_no_numbers():
+    scale = TimeScale("days since 2000-01-01", "360_day")
+    for nothing in ([], np.empty(0, object), np.empty(0, "datetime64[D]"), np.empty(0, "U10")):
+        assert scale.numbers(nothing).size == 0
+
+
+def test_a_missing_date_is_refused():
+    with pytest.raises(SettingError, match="NaT"):
+        TimeScale("days since 2000-01-01").numbers(np.array(["2000-01-01", "NaT"], "datetime64[D]"))
+
+
+@pytest.mark.parametrize(
     ("units", "calendar", "message"),
     [
         ("months since 1900-01-01", "standard", "are not"),
         ("days since yesterday", "standard", "cannot be read"),
         ("days since 0000-01-01", "standard", "year 0"),
+        ("days since 0000-01-01", "julian", "year 0"),
         ("metres", "standard", "are not"),
         ("days since 1900-01-01", "mayan", "mayan"),
     ],
@@ -127,6 +263,10 @@ def test_steps_that_are_none_are_refused(step):
         ("days since 2000-01-01", "standard", 1.0, 365.2425),
         ("hours since 2000-01-01", "360_day", 24.0, 8640.0),
         ("seconds since 2000-01-01", "noleap", 86400.0, 365 * 86400.0),
+        ("days since 2000-01-01", "365_day", 1.0, 365.0),
+        ("days since 2000-01-01", "all_leap", 1.0, 366.0),
+        ("days since 2000-01-01", "366_day", 1.0, 366.0),
+        ("days since 2000-01-01", "julian", 1.0, 365.25),
     ],
 )
 def test_a_day_and_a_year_in_units_of_the_scale(units, calendar, day, year):

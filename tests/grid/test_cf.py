@@ -1,30 +1,170 @@
-"""Circles, cycles and time are found by the attributes and names of dimensions."""
+"""One table says what a coordinate is, for axes, files and coordinates of other files alike."""
 
 import numpy as np
 import pytest
 
-from dkrls_cli.grid.axes import axis_of, text_axis
-from dkrls_cli.grid.cf import hierarchy_of, natural_cycles, natural_period
+from dkrls_cli.errors import SettingError
+from dkrls_cli.grid.axes import axis_of, is_latitude, is_longitude, text_axis
+from dkrls_cli.grid.cf import (
+    counts_time,
+    hierarchy_of,
+    is_place,
+    is_time,
+    marked_role,
+    natural_cycles,
+    natural_period,
+    role_of,
+)
 
-EAST = {"units": "degrees_east"}
+# The spellings of the CF conventions, sections 4.1 and 4.2, written out.
+NORTH = ["degrees_north", "degree_north", "degree_N", "degrees_N", "degreeN", "degreesN"]
+EAST = ["degrees_east", "degree_east", "degree_E", "degrees_E", "degreeE", "degreesE"]
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+
+@pytest.mark.parametrize("case", [str, str.lower, str.upper])
+@pytest.mark.parametrize(
+    ("role", "units"),
+    [*(("latitude", units) for units in NORTH), *(("longitude", units) for units in EAST)],
+)
+def test_every_spelling_of_degrees_marks_its_role(role, units, case):
+    attrs = {"units": case(units)}
+    assert marked_role(attrs) == role_of("anything", attrs) == role
+    assert is_place("anything", attrs)
+    axis = axis_of("anything", [1.0, 2.0], attrs)
+    assert (is_longitude(axis), is_latitude(axis)) == (role == "longitude", role == "latitude")
+
+
+@pytest.mark.parametrize(
+    ("attrs", "role"),
+    [
+        ({"standard_name": "latitude"}, "latitude"),
+        ({"standard_name": "latitude", "units": "degrees"}, "latitude"),
+        ({"standard_name": "Longitude", "units": "deg"}, "longitude"),
+        ({"standard_name": "longitude", "units": "deg_east"}, "longitude"),
+        ({"standard_name": "longitude", "units": "radian"}, None),
+        ({"standard_name": "latitude", "units": "radian"}, None),
+        ({"standard_name": "grid_longitude", "units": "degrees"}, None),
+        ({"standard_name": "time"}, "time"),
+        ({"standard_name": "time", "units": "day of year"}, "time"),
+        ({"axis": "T"}, "time"),
+        ({"axis": "t"}, "time"),
+        ({"axis": "X"}, None),
+        ({"axis": "Y", "units": "m"}, None),
+        ({"axis": ""}, None),
+        ({"units": "days since 2000-01-01"}, "time"),
+        ({"units": "Months SINCE 1960-01-01"}, "time"),
+        ({"units": "degrees north"}, "latitude"),
+        ({"units": " degrees_north "}, "latitude"),
+        ({"units": "degrees"}, None),
+        ({"units": 1}, None),
+        ({}, None),
+    ],
+)
+def test_attributes_mark_a_role(attrs, role):
+    assert marked_role(attrs) == role
+    assert role_of("anything", attrs) == role
+
+
+@pytest.mark.parametrize(
+    ("name", "units", "role"),
+    [
+        ("lat", "", "latitude"),
+        ("Latitude", "degrees", "latitude"),
+        ("lons", "degree", "longitude"),
+        ("long", "deg", "longitude"),
+        ("time", "", "time"),
+        ("time", "1", "time"),
+        ("lat", "m", None),
+        ("lon", "radians", None),
+        ("lat", "degrees_east", "longitude"),
+        ("nav_lat", "", None),
+        ("x", "", None),
+    ],
+)
+def test_a_name_counts_where_attributes_say_nothing_else(name, units, role):
+    assert role_of(name, {"units": units} if units else {}) == role
+
+
+@pytest.mark.parametrize(
+    ("name", "attrs", "expected"),
+    [
+        ("nav_lon", {}, True),
+        ("XLAT_M", {}, True),
+        ("TLONG", {"units": "degrees"}, True),
+        ("lat_rho", {"units": "radians"}, True),
+        ("lon2", {}, True),
+        ("latitude", {"units": "degrees"}, True),
+        ("anything", {"units": "degrees_N"}, True),
+        ("anything", {"standard_name": "longitude"}, True),
+        ("lat", {"units": "W m-2"}, False),
+        ("nav_lat", {"units": "m"}, False),
+        ("lat_heat_flux", {}, False),
+        ("longwave", {}, False),
+        ("temperature", {"units": "degrees C"}, False),
+        ("time", {"units": "days since 2000-01-01"}, False),
+    ],
+)
+def test_places_are_told_from_data(name, attrs, expected):
+    assert is_place(name, attrs) == expected
+
+
+def test_units_count_time_from_a_date():
+    assert counts_time({"units": "hours since 1900-01-01"})
+    assert not counts_time({"units": "sincerity"})
+    assert not counts_time({})
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [
+        axis_of("t", np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")),
+        axis_of("Time", [1.0, 2]),
+        axis_of("t", [1.0, 2], {"axis": "T"}),
+        axis_of("t", [1.0, 2], {"standard_name": "time"}),
+        axis_of("t", [1.0, 2], {"units": "months since 1960-01-01"}),
+    ],
+)
+def test_time_is_the_last_level_whatever_marks_it(axis):
+    x, y = axis_of("x", [1.0, 2]), axis_of("y", [1.0, 2], {"axis": "Y"})
+    assert is_time(axis)
+    assert not is_time(x)
+    assert hierarchy_of([axis, x, y], None) == ("x", "y", axis.name)
+
+
+def test_levels_name_every_dimension_once():
+    axes = [axis_of("x", [1.0, 2]), axis_of("y", [1.0, 2])]
+    assert hierarchy_of(axes, ["y", "x"]) == ("y", "x")
+    for levels in (["x"], ["x", "x"], ["x", "y", "z"], ["x", "z"]):
+        with pytest.raises(SettingError, match="are not the dimensions of the data, x, y"):
+            hierarchy_of(axes, levels)
+
+
+DEGREES_EAST = {"units": "degrees_east"}
 
 
 @pytest.mark.parametrize(
     ("axis", "period"),
     [
-        (axis_of("lon", np.arange(0.0, 360, 10), EAST), 360.0),
-        (axis_of("lon", np.arange(-180.0, 180, 2.5), EAST), 360.0),
-        (axis_of("lon", np.arange(0.0, 180, 10), EAST), None),
+        (axis_of("lon", np.arange(0.0, 360, 10), DEGREES_EAST), 360.0),
+        (axis_of("lon", np.arange(-180.0, 180, 2.5), DEGREES_EAST), 360.0),
+        (axis_of("lon", np.arange(0.0, 346, 10), DEGREES_EAST), None),
+        (axis_of("lon", np.append(np.arange(0.0, 341, 10), 345.0), DEGREES_EAST), 360.0),
+        (axis_of("lon", np.append(np.arange(0.0, 341, 10), 344.0), DEGREES_EAST), None),
         (axis_of("x", np.arange(0.0, 360, 10)), None),
         (axis_of("month", np.arange(1, 13)), 12.0),
+        (axis_of("Month_of_Year", np.arange(1, 13)), 12.0),
         (axis_of("month", np.arange(1, 7)), None),
         (axis_of("hour", np.arange(0, 24, 3)), 24.0),
         (axis_of("hour", np.arange(0, 25)), None),
         (axis_of("dayofyear", np.arange(1, 366)), 365.25),
         (text_axis("column", MONTHS), 12.0),
+        (text_axis("column", [month.upper() + "." for month in MONTHS]), 12.0),
         (text_axis("column", MONTHS[::-1]), None),
-        (axis_of("lon", [0.0, 180.0], EAST), None),
+        (text_axis("month", MONTHS[:11]), None),
+        (axis_of("lon", [0.0, 180.0], DEGREES_EAST), None),
+        (axis_of("lon", [0.0, 120.0, 240.0], DEGREES_EAST), 360.0),
+        (axis_of("month", np.arange("2020-01", "2021-01", dtype="datetime64[M]")), None),
     ],
 )
 def test_a_circle_is_found_where_the_coordinates_close_it(axis, period):
@@ -42,20 +182,13 @@ def times(start, stop, step):
         (times("2001-01", "2002-06", np.timedelta64(1, "M")), []),
         (times("2001", "2041", np.timedelta64(1, "Y")), []),
         (times("2001-01-01", "2001-03-01", np.timedelta64(6, "h")), ["day"]),
+        (times("2001-01-01", "2001-03-01", np.timedelta64(7, "h")), []),
+        (times("2001-01-01T00", "2001-01-03T01", np.timedelta64(1, "h")), ["day"]),
+        (times("2001-01-01T00", "2001-01-03T00", np.timedelta64(1, "h")), []),
         (times("2001-01-01T00", "2003-12-31T00", np.timedelta64(6, "h")), ["day", "year"]),
         (axis_of("t", np.arange(900.0)), []),
+        (times("2001-01-01", "2001-01-03", np.timedelta64(1, "D")), []),
     ],
 )
-def test_days_and_years_may_be_cycles_where_they_come_round(axis, cycles):
+def test_days_and_years_are_cycles_where_times_resolve_them(axis, cycles):
     assert natural_cycles(axis) == tuple(getattr(axis.time, cycle) for cycle in cycles)
-
-
-def test_time_is_last_whatever_marks_it():
-    x, y = axis_of("x", [1.0, 2]), axis_of("y", [1.0, 2])
-    for time in (
-        axis_of("t", np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")),
-        axis_of("time", [1.0, 2]),
-        axis_of("t", [1.0, 2], {"axis": "T"}),
-        axis_of("t", [1.0, 2], {"standard_name": "time"}),
-    ):
-        assert hierarchy_of([time, x, y], None) == ("x", "y", time.name)

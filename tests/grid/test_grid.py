@@ -1,11 +1,104 @@
-"""Data in memory becomes a grid, whatever form it has."""
+"""Grids keep values and labels together, and come from and go to xarray."""
 
 import numpy as np
 import pytest
 import xarray as xr
 
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.grid.grid import Grid, as_grid, scalar_axes
+from dkrls_cli.grid.axes import axis_of, text_axis
+from dkrls_cli.grid.grid import (
+    Grid,
+    as_grid,
+    from_data_array,
+    is_labelled,
+    scalar_axes,
+    std_variable,
+    to_data_array,
+)
+
+AXES = (axis_of("x", [10, 20, 30]), text_axis("s", ["a", "b"]))
+
+
+def grid(values):
+    return Grid(np.asarray(values, float), AXES, "t", {"units": "K"})
+
+
+def test_a_part_has_its_own_coordinates():
+    part = grid([[1, 2], [3, 4], [5, 6]]).take([np.array([2, 0]), np.array([1])])
+    assert part.values.tolist() == [[6.0], [2.0]]
+    assert [axis.texts for axis in part.axes] == [["30", "10"], ["b"]]
+    assert (part.name, part.attrs, part.dims) == ("t", {"units": "K"}, ("x", "s"))
+
+
+def test_observed_cells_are_those_that_are_not_missing():
+    gappy = grid([[1, np.nan], [3, 4], [np.nan, -np.inf]])
+    assert gappy.observed.tolist() == [[True, False], [True, True], [False, True]]
+    assert gappy.observed.dtype == bool
+    assert not gappy.is_complete
+    assert grid([[1, 2], [3, 4], [5, 6]]).is_complete
+    assert Grid(np.empty((0, 2)), AXES).is_complete
+
+
+def test_missing_cells_are_counted_and_the_first_is_located():
+    grid([[1, 2], [3, 4], [5, 6]]).refuse_missing()
+    message = r"2 of 6 cells of 't' are missing \(33.3 %\), the first at x=20, s=b\."
+    with pytest.raises(InputError, match=message):
+        grid([[1, 2], [3, np.nan], [np.nan, 6]]).refuse_missing()
+
+
+def array(**sizes):
+    values = np.arange(float(np.prod(list(sizes.values())))).reshape(list(sizes.values()))
+    coords = {dim: np.arange(size) * 2.0 for dim, size in sizes.items()}
+    return xr.DataArray(values, coords, list(sizes), "t", {"units": "K"})
+
+
+def test_an_array_comes_back_from_xarray_as_it_was():
+    given = array(x=3, y=2)
+    made = from_data_array(given)
+    back = to_data_array(made.values, made.axes, made.name, made.attrs)
+    xr.testing.assert_identical(back, given)
+
+
+def test_dimensions_without_coordinates_stay_without():
+    made = from_data_array(xr.DataArray(np.ones((2, 3)), dims=("a", "b")))
+    assert [axis.has_coordinate for axis in made.axes] == [False, False]
+    assert made.name == "values"
+    assert not to_data_array(made.values, made.axes, "v", {}).coords
+
+
+def test_dimensions_of_size_one_are_dropped_but_for_the_one_to_keep():
+    given = array(z=1, x=3, time=1)
+    assert from_data_array(given).dims == ("x",)
+    assert from_data_array(given, keep="time").dims == ("x", "time")
+    scalar = given.isel(time=0)
+    assert from_data_array(scalar, keep="time").dims == ("time", "x")
+    assert from_data_array(scalar, keep="absent").dims == ("x",)
+
+
+def test_what_is_no_grid_is_refused():
+    with pytest.raises(InputError, match="got a Dataset"):
+        from_data_array(array(x=3).to_dataset())
+    with pytest.raises(InputError, match="'t' has no dimension of more than one"):
+        from_data_array(array(x=1))
+
+
+def test_labelled_data_is_known_without_importing_xarray():
+    assert is_labelled(array(x=2))
+    assert not is_labelled(np.ones(2))
+    assert not is_labelled(None)
+
+
+def test_a_standard_error_is_named_after_its_variable():
+    assert std_variable("t", {}) == ("t_std", {"long_name": "standard error of t"})
+    attrs = {"long_name": "warmth", "standard_name": "air_temperature", "units": "K", "x": 1}
+    assert std_variable("t", attrs)[1] == {
+        "long_name": "standard error of warmth",
+        "standard_name": "air_temperature standard_error",
+        "units": "K",
+    }
+
+
+# --- data in memory becomes a grid ---
 
 X = np.arange(4.0)
 

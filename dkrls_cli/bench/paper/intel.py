@@ -23,7 +23,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.csv import called, opened
+from dkrls_cli.files.csv import open_text, source_name
 
 FIRST, LAST = 301, 400
 """Rows that the paper takes, counted from 1."""
@@ -70,7 +70,7 @@ class Log:
 
 def read(path: str) -> Temperatures:
     """The paper's window of a file, whichever of the two it is."""
-    with opened(path) as lines:
+    with open_text(path) as lines:
         first = next((line for line in lines if line.strip()), "")
         rest = (line for line in lines if line.strip())
         if ":" in first:
@@ -82,8 +82,8 @@ def _from_matrix(path: str, first: str, rest: Iterable[str]) -> Temperatures:
     columns = len(first.split())
     if columns != len(MOTES):
         raise InputError(
-            f"{called(path)} has {columns} columns. Expected a matrix of {len(MOTES)}, or the raw "
-            "data.txt with date, time, epoch, mote, temperature, humidity, light and voltage."
+            f"{source_name(path)} has {columns} columns. Expected a matrix of {len(MOTES)}, or the "
+            "raw data.txt with date, time, epoch, mote, temperature, humidity, light and voltage."
         )
     window: list[list[float]] = []
     for number, line in enumerate([first, *_until(rest, LAST - 1)], start=1):
@@ -91,7 +91,7 @@ def _from_matrix(path: str, first: str, rest: Iterable[str]) -> Temperatures:
             window.append(_numbers(path, number, line, columns))
     if len(window) <= LAST - FIRST:
         raise InputError(
-            f"{called(path)} has less than {LAST} rows, of which {FIRST} to {LAST} are used."
+            f"{source_name(path)} has less than {LAST} rows, of which {FIRST} to {LAST} are used."
         )
     return Temperatures(smoothed(np.array(window).T))
 
@@ -105,9 +105,9 @@ def _numbers(path: str, number: int, line: str, columns: int) -> list[float]:
     try:
         row = [float(word) for word in line.split()]
     except ValueError as error:
-        raise InputError(f"{called(path)}, row {number}: {error}.") from None
+        raise InputError(f"{source_name(path)}, row {number}: {error}.") from None
     if len(row) != columns or not np.isfinite(row).all():
-        raise InputError(f"{called(path)}, row {number}: expected {columns} finite numbers.")
+        raise InputError(f"{source_name(path)}, row {number}: expected {columns} finite numbers.")
     return row
 
 
@@ -122,14 +122,14 @@ def _from_readings(path: str, raw: Iterable[str]) -> Temperatures:
             logs.setdefault(reading.mote, Log()).add(reading)
     if not kept:
         raise InputError(
-            f"None of the {lines:,} lines of {called(path)} is a reading. Expected date, time, "
-            "epoch, mote, temperature, humidity, light and voltage."
+            f"None of the {lines:,} lines of {source_name(path)} is a reading. Expected date, "
+            "time, epoch, mote, temperature, humidity, light and voltage."
         )
     rows, without = resampled(logs)
     if len(rows) < 2:
         raise InputError(
-            f"{called(path)} has readings of {len(rows)} motes in half of the steps {FIRST} to "
-            f"{LAST} of {STEP:g} s. Expected 2 at least."
+            f"{source_name(path)} has readings of {len(rows)} motes in half of the steps {FIRST} "
+            f"to {LAST} of {STEP:g} s. Expected 2 at least."
         )
     told = [f"{lines - kept:,} of {lines:,} readings were dropped: faulty, or of other motes"]
     if without:

@@ -6,7 +6,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.csv import called, numbers_of, opened
+from dkrls_cli.files.csv import open_text, parse_numbers, source_name
 from dkrls_cli.grid.axes import index_axis
 from dkrls_cli.grid.grid import Grid
 
@@ -15,14 +15,14 @@ def is_matrix(path: str) -> bool:
     """Whether the first line of a text is numbers with blanks between them, and nothing else."""
     if not path.lower().endswith((".txt", ".dat", ".txt.gz", ".dat.gz")):
         return False
-    with opened(path) as lines:
+    with open_text(path) as lines:
         words = next((line.split() for line in lines if line.strip()), [])
-    return len(words) > 1 and numbers_of(words) is not None
+    return len(words) > 1 and parse_numbers(words) is not None
 
 
 def read_matrix(path: str) -> Grid:
     """The matrix as a grid of time and series."""
-    with opened(path) as lines:
+    with open_text(path) as lines:
         rows = [
             _row(path, number, line.split())
             for number, line in enumerate(lines, start=1)
@@ -31,7 +31,7 @@ def read_matrix(path: str) -> Grid:
     for number, row in enumerate(rows, start=1):
         if row.size != rows[0].size:
             raise InputError(
-                f"Row {number} of {called(path)} has {row.size} numbers, the first "
+                f"Row {number} of {source_name(path)} has {row.size} numbers, the first "
                 f"{rows[0].size}. Expected as many in every row."
             )
     axes = (index_axis("time", len(rows)), index_axis("series", rows[0].size))
@@ -39,7 +39,7 @@ def read_matrix(path: str) -> Grid:
 
 
 def _row(path: str, number: int, words: list[str]) -> Array:
-    row = numbers_of(words)
+    row = parse_numbers(words)
     if row is None:
-        raise InputError(f"Line {number} of {called(path)} is not all numbers.")
+        raise InputError(f"Line {number} of {source_name(path)} is not all numbers.")
     return row

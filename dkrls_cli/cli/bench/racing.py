@@ -81,10 +81,10 @@ def refuse_no_time(limit: float) -> None:
 
 def refuse_taken(output: Path | None, overwrite: bool) -> None:
     """Refuse an output that cannot be written, before any work."""
-    from dkrls_cli.files.output import refuse_unwritable
+    from dkrls_cli.files.output import check_writable
 
     if output is not None:
-        refuse_unwritable(output, overwrite=overwrite)
+        check_writable(output, overwrite=overwrite)
 
 
 def opened_grids(
@@ -194,10 +194,10 @@ def case_line(rows: Rows) -> dict[str, float]:
 def write_rows(rows: Rows, output: Path | None, overwrite: bool) -> None:
     """One row per case and method as CSV, whole or not at all."""
     from dkrls_cli.files.csv import csv_text
-    from dkrls_cli.files.output import replacing
+    from dkrls_cli.files.output import atomic_write
 
     if output is not None:
-        with replacing(output, overwrite=overwrite) as temporary:
+        with atomic_write(output, overwrite=overwrite) as temporary:
             temporary.write_text(csv_text(rows), encoding="utf-8")
 
 

@@ -361,7 +361,7 @@ def test_wrong_data_is_refused_before_any_race(tmp_path: Path) -> None:
     assert "can be held out: x 2 x y 2" in refusal("bench", "real", pair)
     two = {"s": (("x",), np.arange(9.0), {})}
     several = grid(tmp_path / "two.nc", {"x": (np.arange(9.0), {})}, extra=two)
-    assert "Name one with --var" in refusal("bench", "real", several)
+    assert "Choose one by its name (var)" in refusal("bench", "real", several)
     dkrls("bench", "real", several, "--var", "s", "--seeds", 1, "--methods", "linear")
 
 

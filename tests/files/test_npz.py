@@ -1,0 +1,185 @@
+"""A model file is what was written, or refused: nothing of it is believed unchecked."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dkrls_cli.errors import ModelFileError, OutputError
+from dkrls_cli.files import npz
+
+HEADER = {"name": "t", "program": "dkrls 0", "levels": [1, 2]}
+ARRAYS = {
+    "values": np.arange(6.0).reshape(2, 3),
+    "mask": np.array([True, False]),
+    "single": np.array([0.5], np.float32),
+    "scalar": np.array(3.0),
+    "empty": np.empty((0, 4)),
+    "count": np.array([1, 2], np.int16),
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    npz.write(tmp_path / "m.npz", HEADER, ARRAYS)
+    return tmp_path / "m.npz"
+
+
+def members(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def rewrite(path: Path, compress: int = zipfile.ZIP_STORED, **changes: bytes | None) -> Path:
+    """Change some members of a model file; None takes one out."""
+    found = members(path) | {f"{name}.npy": data for name, data in changes.items()}
+    with zipfile.ZipFile(path, "w", compress) as archive:
+        for name, data in found.items():
+            if data is not None:
+                archive.writestr(name, data)
+    return path
+
+
+def npy(array: Any, **options: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array, **options)
+    return file.getvalue()
+
+
+def header_of(path: Path, **changes: Any) -> bytes:
+    text = np.load(io.BytesIO(members(path)["header.npy"])).tobytes()
+    return npy(np.frombuffer(json.dumps(json.loads(text) | changes).encode(), np.uint8))
+
+
+def test_a_model_file_is_read_back_as_it_was_written(path: Path) -> None:
+    header, arrays = npz.read(path)
+    assert list(header)[:2] == ["format", "version"]
+    assert {key: header[key] for key in HEADER} == HEADER
+    assert list(arrays) == list(ARRAYS)
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(arrays[name], array)
+        assert (arrays[name].dtype, arrays[name].shape) == (array.dtype, array.shape)
+        assert not arrays[name].flags.writeable
+        assert arrays[name].flags.c_contiguous
+
+
+def test_numpy_reads_the_file_too_and_needs_no_pickle(path: Path) -> None:
+    with np.load(path, allow_pickle=False) as file:
+        np.testing.assert_array_equal(file["values"], ARRAYS["values"])
+        assert json.loads(file["header"].tobytes())["version"] == npz.VERSION
+
+
+def test_equal_models_are_equal_bytes(path: Path, tmp_path: Path) -> None:
+    npz.write(tmp_path / "again.npz", HEADER, ARRAYS)
+    assert (tmp_path / "again.npz").read_bytes() == path.read_bytes()
+
+
+def test_a_file_is_overwritten_only_if_allowed(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="exists already"):
+        npz.write(path, HEADER, {}, overwrite=False)
+    npz.write(path, HEADER, {})
+    assert npz.read(path)[1] == {}
+    with pytest.raises(OutputError, match="no folder"):
+        npz.write(tmp_path / "absent" / "m.npz", HEADER, {})
+
+
+def test_what_cannot_be_written_is_named_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OutputError, match=r"m.npz' cannot be written \(No space left on device\)"):
+        npz.write(tmp_path / "m.npz", HEADER, ARRAYS)
+    assert not list(tmp_path.iterdir())
+
+
+def test_objects_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="pickle"):
+        npz.write(tmp_path / "m.npz", HEADER, {"bad": np.array([{}], object)})
+    assert not list(tmp_path.iterdir())
+
+
+VALUES = ARRAYS["values"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"header": None}, "it has no header"),
+        ({"header": npy(np.frombuffer(b"[1]", np.uint8))}, "header is of another format"),
+        ({"header": npy(np.frombuffer(b'{"format": "x"}', np.uint8))}, "of another format"),
+        ({"header": npy(np.frombuffer(b"nonsense", np.uint8))}, "not a model file"),
+        ({"values": None}, "values.npy"),
+        ({"values": npy(VALUES[:1])}, "array 'values' is not what the header says"),
+        ({"values": npy(VALUES.T)}, "array 'values' is not what the header says"),
+        ({"values": npy(VALUES.astype(np.int64))}, "array 'values' is not what the header says"),
+        ({"values": npy(np.full((2, 3), np.nan))}, "holds numbers that are not finite"),
+        ({"values": npy(np.full((2, 3), np.inf))}, "holds numbers that are not finite"),
+        ({"values": npy(VALUES) + b"x" * 2**16}, "not of the size"),
+        ({"values": npy(VALUES)[-48:]}, "not of the size"),
+        ({"values": b"x" * 176}, "not a model file"),
+    ],
+)
+def test_a_damaged_file_is_refused(path: Path, changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ModelFileError, match=reason):
+        npz.read(rewrite(path, **changes))
+
+
+def test_the_order_of_bytes_in_memory_does_not_matter(path: Path) -> None:
+    found = npz.read(rewrite(path, values=npy(np.asfortranarray(VALUES))))[1]["values"]
+    assert found.flags.c_contiguous
+    np.testing.assert_array_equal(found, VALUES)
+
+
+def test_compressed_members_are_refused(path: Path) -> None:
+    with pytest.raises(ModelFileError, match="not of the size"):
+        npz.read(rewrite(path, zipfile.ZIP_DEFLATED))
+
+
+def test_objects_are_not_read(path: Path) -> None:
+    objects = np.array([[{}] * 3] * 2, object)
+    with pytest.raises(ModelFileError, match="Object arrays cannot be loaded"):
+        npz.read(rewrite(path, values=npy(objects, allow_pickle=True)))
+
+
+def test_a_header_that_is_too_large_is_not_read(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = len(members(path)["header.npy"])
+    monkeypatch.setattr(npz, "_LARGEST_HEADER", size)
+    npz.read(path)
+    monkeypatch.setattr(npz, "_LARGEST_HEADER", size - 1)
+    with pytest.raises(ModelFileError, match="header is too large"):
+        npz.read(path)
+
+
+def test_another_version_is_refused_with_the_program_that_wrote_it(path: Path) -> None:
+    words = r"of version 2; this program reads version 1. Use .* \(dkrls 0\)"
+    with pytest.raises(ModelFileError, match=words):
+        npz.read(rewrite(path, header=header_of(path, version=2)))
+
+
+def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match=r"There is no model file '.*absent'"):
+        npz.read(tmp_path / "absent")
+    for data in (b"", b"PK nonsense", b"hello"):
+        (tmp_path / "x").write_bytes(data)
+        with pytest.raises(ModelFileError, match="not a model file, or it is damaged"):
+            npz.read(tmp_path / "x")
+    with pytest.raises(ModelFileError, match="not a model file"):
+        npz.read(tmp_path)
+
+
+def test_half_a_file_is_refused(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(ModelFileError, match="damaged"):
+        npz.read(path)
