@@ -31,10 +31,10 @@ DOORS = {  # library: folders or modules that may import it
     "threadpoolctl": {"threads", "bench"},
     "matplotlib": {"bench/plots"},
     "scipy": {"cascade/spectrum", "baselines", "bench"},
-    "sklearn": {"bench/field", "bench/speed", "bench/rivals"},
-    "torch": {"bench/field"},
-    "gpytorch": {"bench/field"},
-    "linear_operator": {"bench/field"},
+    "sklearn": {"bench/rivals/regressors"},
+    "torch": {"bench/rivals/grid_process"},
+    "gpytorch": {"bench/rivals/grid_process"},
+    "linear_operator": {"bench/rivals/grid_process"},
 }
 PLAIN_ARRAYS = {"cascade", "gaps", "tuning", "baselines"}  # folders without labels, files or output
 

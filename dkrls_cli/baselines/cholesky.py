@@ -1,7 +1,7 @@
 """A Cholesky factor that grows by rows, for least squares that keep every sample.
 
-The inverse of a growing Gram matrix takes O(n^2) a sample, all of it memory traffic. Its Cholesky
-factor takes half of that, and rows that come in blocks are multiplied, not streamed. The factor is
+Updating the inverse of a growing Gram matrix takes O(n^2) per sample, all of it memory traffic. Its
+Cholesky factor takes half of that, and rows that come in blocks use matrix products. The factor is
 kept as rows of blocks, (rows, rows before + rows) each, so that growing copies nothing.
 """
 
@@ -15,7 +15,7 @@ from dkrls_cli.errors import InputError
 
 
 class GrowingCholesky:
-    """L with L L' = A, and z with L z = y, while A and y grow.
+    """The factor L with L L' = A, and z with L z = y, while A and y grow.
 
     Parameters
     ----------
@@ -35,9 +35,13 @@ class GrowingCholesky:
         return len(self._blocks) * self._height - self.size
 
     def append(self, rows: Array, values: Array) -> None:
-        """Add rows of A (r, m + r), up to and with the diagonal, and their values y (r,)."""
+        """Add rows of A (r, m + r), up to and including the diagonal, and their values y (r,).
+
+        The rows must fit in the last block, or in a new one if that is full. Raises InputError if
+        the matrix is not positive definite with them; the factor then stays as it was.
+        """
         start, count = self.size, len(rows)
-        left = self._substituted(rows[:, :start])
+        left = self._substitute(rows[:, :start])
         corner = rows[:, start:] - left @ left.T
         try:
             diagonal = cholesky(corner, lower=True, check_finite=False)
@@ -56,8 +60,8 @@ class GrowingCholesky:
         self._z = np.append(self._z[:start], known)
         self.size += count
 
-    def solved(self) -> Array:
-        """A^-1 y (n,)."""
+    def solve(self) -> Array:
+        """Return A^-1 y (n,)."""
         rest = self._z.copy()
         for block, here in reversed(self._rows()):
             rest[here] = solve_triangular(
@@ -66,8 +70,8 @@ class GrowingCholesky:
             rest[: here.start] -= rest[here] @ block[:, : here.start]
         return rest
 
-    def _substituted(self, rows: Array) -> Array:
-        """X (r, m) with X L' = rows."""
+    def _substitute(self, rows: Array) -> Array:
+        """Return X (r, m) with X L' = rows."""
         result = np.empty_like(rows)
         for block, here in self._rows():
             rest = rows[:, here] - result[:, : here.start] @ block[:, : here.start].T
@@ -77,7 +81,7 @@ class GrowingCholesky:
         return result
 
     def _rows(self) -> list[tuple[Array, slice]]:
-        """The filled rows of every block, and which of all rows they are."""
+        """Return the filled rows of every block, and the slice of all rows that they are."""
         starts = [place * self._height for place in range(len(self._blocks))]
         ends = [min(start + self._height, self.size) for start in starts]
         return [

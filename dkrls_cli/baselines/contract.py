@@ -1,4 +1,4 @@
-"""What every baseline is: it learns one sample at a time and answers at any number of points."""
+"""The interface of every baseline: learn one sample at a time, answer at any number of points."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dkrls_cli.arrays import Array
-from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.errors import InputError
 
-_AT_ONCE = 4096
+# Points answered in one call: bounds the memory of a prediction, whatever the number of points.
+POINTS_AT_ONCE = 4096
 
 
 class Baseline(ABC):
     """An online learner of a function of several features.
 
-    No bias, no centring, no scaling: callers centre. Before the first sample every answer is 0.
+    There is no bias, centring or scaling: callers centre the data. Before the first sample every
+    answer is 0.
 
     Attributes
     ----------
     paper_name
-        What the D-KRLS paper calls it.
+        The name of the method in the D-KRLS paper.
     summary
-        What it does, in a line.
+        What the method does, in one line.
     """
 
     paper_name: ClassVar[str]
@@ -35,16 +37,29 @@ class Baseline(ABC):
         self._features: int | None = None
 
     def update(self, x: ArrayLike, y: float) -> None:
-        """Learn one sample: x (D,) and its value."""
+        """Learn one sample.
+
+        Parameters
+        ----------
+        x
+            Features (D,), finite. The first sample sets D.
+        y
+            The value there, finite.
+
+        Raises
+        ------
+        InputError
+            If the sample has another shape than the first, or is not finite. Nothing is learnt.
+        """
         point, value = np.asarray(x, np.float64), float(y)
-        self._check(point, value)
+        self._check_sample(point, value)
         if self._features is None:
             self._start(point.size)
             self._features = point.size
         self._learn(point, value)
 
-    def _check(self, point: Array, value: float) -> None:
-        """Refuse what is no sample, or none of this model's."""
+    def _check_sample(self, point: Array, value: float) -> None:
+        """Raise InputError if a sample has the wrong shape or is not finite."""
         if point.ndim != 1 or point.size != (self._features or max(point.size, 1)):
             expected = f"({self._features or 'features'},)"
             raise InputError(f"Invalid sample of shape {point.shape}. It must be {expected}.")
@@ -52,23 +67,39 @@ class Baseline(ABC):
             raise InputError(f"Invalid sample {point} -> {value}. It must be finite: leave it out.")
 
     def predict(self, X: ArrayLike) -> Array:  # noqa: N803 (a matrix)
-        """Answers at points X (n, D), as (n,)."""
+        """Return the answers at points.
+
+        Parameters
+        ----------
+        X
+            Points (n, D).
+
+        Returns
+        -------
+        Array
+            Answers (n,); zeros before the first sample.
+
+        Raises
+        ------
+        InputError
+            If the points do not have the features of the samples.
+        """
         points = np.asarray(X, np.float64)
         if points.ndim != 2 or (self._features is not None and points.shape[1] != self._features):
             expected = f"(points, {self._features or 'features'})"
             raise InputError(f"Invalid points of shape {points.shape}. They must be {expected}.")
         if self._features is None or len(points) == 0:
             return np.zeros(len(points))
-        return np.concatenate([self._answer(part) for part in parts(points)])
+        return np.concatenate([self._answer(part) for part in split_points(points)])
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """Number of samples kept: what an answer costs."""
+        """Number of samples that an answer is computed from."""
 
     @abstractmethod
     def _start(self, features: int) -> None:
-        """Make room for samples of so many features."""
+        """Allocate storage for samples with this number of features."""
 
     @abstractmethod
     def _learn(self, x: Array, y: float) -> None:
@@ -76,13 +107,13 @@ class Baseline(ABC):
 
     @abstractmethod
     def _answer(self, points: Array) -> Array:
-        """Answers at a part of the checked points, after at least one sample."""
+        """Return the answers at checked points, after at least one sample."""
 
 
-class Blocked(Baseline):
+class BlockBaseline(Baseline):
     """A baseline that learns samples in blocks, with the results of learning them one by one.
 
-    Samples wait until a block of them is full or an answer is asked for.
+    Samples wait until a block is full or an answer is needed.
     """
 
     def __init__(self, block: int) -> None:
@@ -99,40 +130,19 @@ class Blocked(Baseline):
         self._values[self._count] = y
         self._count += 1
         if self._count == self._block:
-            self._catch_up()
+            self._learn_waiting()
 
-    def _catch_up(self) -> None:
-        """Learn what waits."""
+    def _learn_waiting(self) -> None:
+        """Learn the samples that wait."""
         if self._features is not None and self._count:
             count, self._count = self._count, 0
-            self._absorb(self._waiting[:count], self._values[:count])
+            self._learn_block(self._waiting[:count], self._values[:count])
 
     @abstractmethod
-    def _absorb(self, points: Array, values: Array) -> None:
-        """Learn a block of samples (n, D) as if they came one after another."""
+    def _learn_block(self, points: Array, values: Array) -> None:
+        """Learn a block of samples (n, D), as if they came one after another."""
 
 
-def parts(points: Array) -> list[Array]:
-    """Points (n, D) in parts, so that memory does not grow with n."""
-    return [points[top : top + _AT_ONCE] for top in range(0, len(points), _AT_ONCE)]
-
-
-def above(name: str, value: float, least: float = 0.0) -> float:
-    """A finite setting above a bound."""
-    if not (math.isfinite(value) and value > least):
-        raise SettingError(f"Invalid {name} {value}. It must be a finite number above {least:g}.")
-    return float(value)
-
-
-def between(name: str, value: float, low: float, high: float) -> float:
-    """A setting within bounds, both of which it may take."""
-    if not low <= value <= high:
-        raise SettingError(f"Invalid {name} {value}. It must be from {low:g} to {high:g}.")
-    return float(value)
-
-
-def count(name: str, value: int) -> int:
-    """A number of samples, at least one."""
-    if value != int(value) or value < 1:
-        raise SettingError(f"Invalid {name} {value}. It must be a whole number above 0.")
-    return int(value)
+def split_points(points: Array) -> list[Array]:
+    """Return points (n, D) in parts of at most `POINTS_AT_ONCE`."""
+    return [points[top : top + POINTS_AT_ONCE] for top in range(0, len(points), POINTS_AT_ONCE)]

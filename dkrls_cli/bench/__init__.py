@@ -1,5 +1,8 @@
-"""Races: what is raced, by whom, and how it is timed. Commands print what comes out."""
+"""Races between D-KRLS and other methods: data, methods, timing and results.
 
-from dkrls_cli.bench.paper.data import paper_3d, paper_3d_split
+The commands of ``dkrls bench`` print the results; nothing here prints.
+"""
+
+from dkrls_cli.bench.paper.published import paper_3d, paper_3d_split
 
 __all__ = ["paper_3d", "paper_3d_split"]

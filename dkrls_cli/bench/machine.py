@@ -1,4 +1,4 @@
-"""What a clock was read on: threads and versions of libraries."""
+"""The machine and libraries that a race was timed on, and how a time is measured."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from dkrls_cli import __version__
 _LIBRARIES = ("numpy", "scipy", "xarray", "scikit-learn", "gpytorch", "torch")
 
 
-def machine() -> dict[str, Any]:
-    """Number of threads of matrix products, and the versions that race."""
+def describe_machine() -> dict[str, Any]:
+    """Return the number of BLAS threads and the versions of the libraries that race."""
     threads = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
     return {
         "threads": max(threads, default=1),
         "dkrls": __version__,
-        **dict(_versions()),
+        **dict(_installed_versions()),
     }
 
 
-def _versions() -> Iterator[tuple[str, str]]:
-    """The libraries that are installed."""
+def _installed_versions() -> Iterator[tuple[str, str]]:
+    """Yield the name and version of every library that is installed."""
     for name in _LIBRARIES:
         with suppress(PackageNotFoundError):
             yield name, version(name)
 
 
-def seconds(job: Callable[[], object], repeats: int) -> float:
-    """Median time of a job after one warm-up."""
+def median_seconds(job: Callable[[], object], repeats: int) -> float:
+    """Return the median time of a job over `repeats` runs, after one warm-up run."""
     job()
     times = []
     for _ in range(repeats):

@@ -1,7 +1,7 @@
-"""How much memory this process holds, and the most it has held.
+"""Memory of this process: bytes held now, and the peak.
 
-Linux tells both of a process, and forgets the most when asked to. Elsewhere the most since the
-process began is known, where there is a `resource` module; NaN where nothing is.
+Linux reports both, and can reset the peak. Elsewhere only the peak since the process began is
+known, if there is a `resource` module; otherwise the answers are NaN.
 """
 
 from __future__ import annotations
@@ -13,47 +13,50 @@ from contextlib import suppress
 from pathlib import Path
 
 _STATUS = Path("/proc/self/status")
-_FORGET = Path("/proc/self/clear_refs")
+_RESET = Path("/proc/self/clear_refs")
+
+# Share of the machine's memory that a method may take: the rest is for the system and the parent.
 _SHARE = 0.5
-"""Of the memory of the machine: what a method may take."""
 
 
-def forget_peak() -> None:
-    """Let the most held so far be what is held now, where the system can."""
+def reset_peak() -> None:
+    """Set the peak to the memory held now, where the system can do so."""
     with suppress(OSError):
-        _FORGET.write_text("5")
+        _RESET.write_text("5")
 
 
-def held() -> float:
-    """Bytes held now, or the most so far where only that is known."""
-    return _told("VmRSS")
+def held_bytes() -> float:
+    """Return the bytes held now, or the peak where only that is known."""
+    return _read_status("VmRSS")
 
 
-def peak() -> float:
-    """The most bytes held since `forget_peak`."""
-    return _told("VmHWM")
+def peak_bytes() -> float:
+    """Return the most bytes held since `reset_peak`."""
+    return _read_status("VmHWM")
 
 
-def allowed() -> float:
-    """Bytes that a method may take here: half of what the machine has."""
+def allowed_bytes() -> float:
+    """Return the bytes that a method may take: half of the machine's memory."""
     try:
         return _SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         return math.inf
 
 
-def _told(name: str) -> float:
+def _read_status(name: str) -> float:
+    """Return a field of /proc/self/status in bytes, or the peak where there is no such file."""
     try:
         lines = _STATUS.read_text(encoding="ascii").splitlines()
         return 1024.0 * next(float(line.split()[1]) for line in lines if line.startswith(name))
     except (OSError, StopIteration):
-        return _most_since_the_start()
+        return _peak_since_start()
 
 
-def _most_since_the_start() -> float:
+def _peak_since_start() -> float:
+    """Return the most bytes held since the process began, or NaN if that is not known."""
     try:
         import resource
     except ImportError:
         return math.nan
     most = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    return most if sys.platform == "darwin" else 1024.0 * most
+    return most if sys.platform == "darwin" else 1024.0 * most  # elsewhere in kilobytes

@@ -1,4 +1,4 @@
-"""Pictures of races. The only door to matplotlib, which is optional."""
+"""Pictures of races. The only module that imports matplotlib, which is optional."""
 
 from __future__ import annotations
 
@@ -10,31 +10,38 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dkrls_cli.bench.placement import nearest, placed
+from dkrls_cli.bench.methods import DKRLS
+from dkrls_cli.bench.paper.entries import AUTO, RECURSIVE, SEARCHED
 from dkrls_cli.errors import SettingError
 from dkrls_cli.files.output import atomic_write
 
-Row = Mapping[str, Any]
-Floats = NDArray[np.float64]
+PlotRow = Mapping[str, Any]
 
 SUFFIXES = (".png", ".svg", ".pdf")
-OURS = "dkrls"
+
+Shape = str | tuple[int, int, float]
+"""A marker of matplotlib: its letter, or the tips, kind and angle of a star."""
 
 _OUR_COLOUR = "#D55E00"
-_COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#B07D00", "#3A9BD9", "#444444")
-"""After Okabe and Ito, told apart by all eyes; two are darker for the sake of text."""
-_MARKS = "osD^Pp"
-"""One for each round of the colours."""
+_OUR_SHAPES = {DKRLS: "*", AUTO: "P", RECURSIVE: "h"}
+"""Shapes of this package's methods, which no other method has."""
 
-_NO_DATES = {
+_SHAPES: tuple[Shape, ...] = (*"osD^v<>pXd", (4, 1, 0))
+_TONES = (
+    ("#0072B2", "#00875A", "#8E4BA8", "#6B6B6B", "#8A6D00"),
+    ("#F0C000", "#7CC8F2", "#F2A7D0", "#B8B8B8", "#98DF8A"),
+)
+"""Dark colours for the first methods and light ones for those that use the shapes a second time.
+
+Within a tone every method has a shape of its own, and equal shapes differ in tone, so methods can
+be told apart in grey and by colour-blind readers. The colours are based on Okabe and Ito's."""
+
+_UNDATED: dict[str, dict[str, None]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
-"""What would make pictures of equal rows differ."""
+"""Metadata to leave out, so that equal rows give equal files."""
 
 _STYLE: dict[Any, Any] = {
     "font.size": 8.0,
@@ -44,75 +51,93 @@ _STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,
 }
 
-_DPI = 150
-_RADIUS = 4.5
-"""Of a mark with some air, in points."""
-_STATIONS = 14
-"""Points of a line between marks that labels keep away from."""
-_LONGEST = 32
-"""Letters of a label."""
+# Dots per inch, and width and height of a panel in inches: legible at the width of a page.
+_DPI, _PANEL = 150, (6.4, 5.2)
 
-_PANEL = (7.0, 5.4)
-"""Width and height in inches."""
+# Width in inches of a column of the legend, most names in a column, and font size in points: a full
+# column is as high as a panel.
+_LEGEND_WIDTH, _LEGEND_NAMES, _LEGEND_SIZE = 1.5, 28, 8.0
+
+# Size of a mark in points, and of stars, which look smaller than other shapes of their size.
+_MARK = 7.0
+_STARS: dict[Shape, float] = {"*": 13.0, (4, 1, 0): 10.0}
+
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Spot:
+class Look:
+    """The shape and colour of a method's marks."""
+
+    shape: Shape
+    colour: str
+
+    @property
+    def size(self) -> float:
+        """Size of a mark in points."""
+        return _STARS.get(self.shape, _MARK)
+
+
+@dataclass(frozen=True)
+class PlotPoint:
     """A row as it is drawn.
 
     Attributes
     ----------
-    label
-        Its method, with the settings where that method has several rows.
-    colour, mark
-        How it is drawn.
+    method
+        Name of the method.
+    searched
+        Whether its settings were searched.
     here, paper
-        Seconds and error, measured here and in the paper; None where there are none to draw.
-    exact
-        Whether its error is 0, which no logarithm shows: it is drawn at the lower edge.
+        Seconds and error, measured here and published in the paper; None if they cannot be drawn.
     """
 
-    label: str
-    colour: str
-    mark: str
-    here: tuple[float, float] | None
-    paper: tuple[float, float] | None
-    exact: bool
+    method: str
+    searched: bool
+    here: Point | None
+    paper: Point | None
 
     @property
-    def ours(self) -> bool:
-        """Whether it is the default fit."""
-        return self.label.split(",")[0] == OURS
+    def is_drawn(self) -> bool:
+        """Whether there is anything to draw."""
+        return self.here is not None or self.paper is not None
 
     @property
-    def place(self) -> tuple[float, float] | None:
-        """Where its label belongs."""
-        return self.here or self.paper
+    def is_exact(self) -> bool:
+        """Whether the error is 0, which a logarithmic axis cannot show."""
+        return self.here is not None and self.here[1] == 0
 
 
-def error_against_time(rows: Sequence[Row], path: Path, *, overwrite: bool = True) -> None:
-    """Draw the largest error of every row against the seconds it learnt for, a panel per dataset.
+def draw_race(rows: Sequence[PlotRow], path: Path, *, overwrite: bool = True) -> None:
+    """Draw the largest error of every row against its time of learning, one panel per dataset.
 
     Parameters
     ----------
     rows
         With dataset, method, settings, seconds, max_error, paper_seconds and paper_error, each
-        None or NaN where there is none. What the paper reports is drawn hollow.
+        None or NaN if there is none. The paper's results are drawn hollow.
     path
-        Where to: .png, .svg or .pdf. Equal rows give equal files.
+        The picture to write: .png, .svg or .pdf. Equal rows give equal files.
     overwrite
-        Whether a file of that name may be replaced.
+        Whether an existing file may be replaced.
+
+    Raises
+    ------
+    SettingError
+        If the suffix is another one, or matplotlib is not installed.
+    OutputError
+        If the file exists and must not be replaced, or cannot be written.
     """
-    refuse_undrawable(path)
+    check_drawable(path)
     import matplotlib as mpl
 
     kind = path.suffix.lower().removeprefix(".")
     with mpl.rc_context(_STYLE), atomic_write(path, overwrite=overwrite) as temporary:
-        figure_of(rows).savefig(temporary, format=kind, metadata=_NO_DATES[kind])
+        make_figure(rows).savefig(temporary, format=kind, metadata=_UNDATED[kind])
 
 
-def refuse_undrawable(path: Path) -> None:
-    """Refuse a picture of another kind, or any without matplotlib."""
+def check_drawable(path: Path) -> None:
+    """Raise SettingError if the suffix is not known or matplotlib is not installed."""
     if path.suffix.lower() not in SUFFIXES:
         raise SettingError(
             f"Cannot draw '{path}'. Expected a name that ends in .png, .svg or .pdf."
@@ -123,195 +148,152 @@ def refuse_undrawable(path: Path) -> None:
         )
 
 
-def figure_of(rows: Sequence[Row]) -> Any:
-    """The figure of all rows, two panels beside each other."""
+def make_figure(rows: Sequence[PlotRow]) -> Any:
+    """Return the figure of all rows: up to two panels beside each other, and one legend."""
     from matplotlib.figure import Figure
 
     datasets = list(dict.fromkeys(str(row["dataset"]) for row in rows))
-    spots = [spots_of([row for row in rows if row["dataset"] == name]) for name in datasets]
-    across = min(max(len(datasets), 1), 2)
-    down = max(math.ceil(len(datasets) / across), 1)
-    size = (_PANEL[0] * across, _PANEL[1] * down)
+    looks = assign_looks([str(row["method"]) for row in rows])
+    columns = min(max(len(datasets), 1), 2)
+    lines = max(math.ceil(len(datasets) / columns), 1)
+    beside = math.ceil(len(looks) / _LEGEND_NAMES)
+    size = (_PANEL[0] * columns + _LEGEND_WIDTH * beside, _PANEL[1] * lines)
     figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
-    panels = list(figure.subplots(down, across, squeeze=False).ravel())
-    for panel, name, drawn in zip(panels, datasets, spots, strict=False):
-        _draw(panel, name, drawn)
+    panels = list(figure.subplots(lines, columns, squeeze=False).ravel())
+    for panel, name in zip(panels, datasets, strict=False):
+        points = [make_point(row) for row in rows if row["dataset"] == name]
+        _draw_panel(panel, name, points, looks)
     for panel in panels[len(datasets) :]:
         panel.set_axis_off()
-    figure.draw_without_rendering()  # panels take their places, and labels then find theirs
-    figure.set_layout_engine("none")
-    for panel, drawn in zip(panels, spots, strict=False):
-        _label(panel, [spot for spot in drawn if spot.place])
+    _add_legends(figure, [make_point(row) for row in rows], looks, beside)
     return figure
 
 
-def spots_of(rows: Sequence[Row]) -> list[Spot]:
-    """The rows of one dataset with colours, marks and labels."""
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    others = [method for method in methods if not method.startswith(OURS)]
-    spots = []
-    for row in rows:
-        method = row["method"]
-        turn, place = divmod(others.index(method) if method in others else 0, len(_COLOURS))
-        several = sum(row["method"] == method for row in rows) > 1
-        error = _number(row.get("max_error"))
-        spots.append(
-            Spot(
-                label=_name(row, several),
-                colour=_COLOURS[place] if method in others else _OUR_COLOUR,
-                mark=_MARKS[turn % len(_MARKS)],
-                here=_point(row.get("seconds"), error),
-                paper=_point(row.get("paper_seconds"), _number(row.get("paper_error"))),
-                exact=error == 0,
-            )
-        )
-    return spots
+def assign_looks(methods: Sequence[str]) -> dict[str, Look]:
+    """Return the look of every method, in the order in which they first appear."""
+    looks: dict[str, Look] = {}
+    others = 0
+    for method in dict.fromkeys(methods):
+        if method in _OUR_SHAPES:
+            looks[method] = Look(_OUR_SHAPES[method], _OUR_COLOUR)
+            continue
+        tone, place = divmod(others, len(_SHAPES))
+        colours = _TONES[tone % len(_TONES)]
+        looks[method] = Look(_SHAPES[place], colours[(place + tone) % len(colours)])
+        others += 1
+    return looks
 
 
-def _name(row: Row, several: bool) -> str:
-    name = (
-        f"{row['method']}, {row['settings']}" if several and row.get("settings") else row["method"]
+def make_point(row: PlotRow) -> PlotPoint:
+    """Return a row as it is drawn."""
+    return PlotPoint(
+        method=str(row["method"]),
+        searched=row.get("settings") == SEARCHED,
+        here=_position(row.get("seconds"), row.get("max_error")),
+        paper=_position(row.get("paper_seconds"), row.get("paper_error")),
     )
-    return textwrap.shorten(name, _LONGEST, placeholder=" ...")
 
 
-def _number(value: Any) -> float:
+def _position(seconds: Any, error: Any) -> Point | None:
+    """Return time and error, or None if the time is not positive or one is not finite."""
+    time, height = _as_float(seconds), _as_float(error)
+    return (time, height) if 0 < time < math.inf and math.isfinite(height) else None
+
+
+def _as_float(value: Any) -> float:
     return math.nan if value is None else float(value)
 
 
-def _point(seconds: Any, error: float) -> tuple[float, float] | None:
-    """Where a row is drawn; nowhere if it has no time, no error, or an endless one."""
-    time = _number(seconds)
-    there = math.isfinite(time) and time > 0 and math.isfinite(error)
-    return (time, error) if there else None
-
-
-def _draw(panel: Any, dataset: str, spots: Sequence[Spot]) -> None:
-    """Axes and marks of one dataset, and the names of those it cannot show."""
+def _draw_panel(
+    panel: Any, dataset: str, points: Sequence[PlotPoint], looks: Mapping[str, Look]
+) -> None:
+    """Draw axes and marks of one dataset, and name the methods that cannot be shown."""
     panel.set_title(dataset, loc="left", fontweight="bold")
     panel.set(xscale="log", yscale="log", xlabel="seconds to learn", ylabel="largest error")
     panel.grid(which="major", linewidth=0.4, color="0.9")
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
-    _set_limits(panel, spots)
-    for spot in spots:
-        _mark(panel, spot)
-    _legend(panel, spots)
-    hidden = [spot.label for spot in spots if spot.place is None]
-    if hidden:
-        text = textwrap.fill(f"without a finite error or time: {', '.join(hidden)}", 100)
-        panel.annotate(
-            text,
-            (0, 0),
-            (0, -34),
-            "axes fraction",
-            textcoords="offset points",
-            color="0.4",
-            fontsize=7,
-            va="top",
+    _set_limits(panel, points)
+    for point in points:
+        _draw_marks(panel, point, looks[point.method])
+    hidden = dict.fromkeys(point.method for point in points if not point.is_drawn)
+    exact = dict.fromkeys(point.method for point in points if point.is_exact)
+    notes = [
+        f"{what}: {', '.join(names)}"
+        for what, names in (
+            ("at the lower edge, with an error of 0", exact),
+            ("not shown, without a finite error or time", hidden),
         )
+        if names
+    ]
+    if notes:
+        text = "\n".join(textwrap.fill(note, 90) for note in notes)
+        panel.set_xlabel(f"seconds to learn\n\n{text}")
 
 
-def _set_limits(panel: Any, spots: Sequence[Spot]) -> None:
-    """Room around all points for their labels; where nothing has a size, a decade."""
-    points = [point for spot in spots for point in (spot.here, spot.paper) if point]
-    times = [time for time, _ in points] or [1.0]
-    errors = [error for _, error in points if error > 0] or [1.0]
-    exact = any(spot.exact for spot in spots)
-    panel.set_xlim(min(times) / 4, max(times) * 12)
-    panel.set_ylim(min(errors) / (100 if exact else 6), max(errors) * 20)
+def _set_limits(panel: Any, points: Sequence[PlotPoint]) -> None:
+    """Set the range of both axes, with room around the points and for errors of 0 below."""
+    places = [place for point in points for place in (point.here, point.paper) if place]
+    times = [time for time, _ in places] or [1.0]
+    errors = [error for _, error in places if error > 0] or [1.0]
+    exact = any(point.is_exact for point in points)
+    panel.set_xlim(min(times) / 2, max(times) * 2)
+    panel.set_ylim(min(errors) / (100 if exact else 2.5), max(errors) * 2.5)
 
 
-def _mark(panel: Any, spot: Spot) -> None:
-    """A row's marks, here and in the paper, and a line between them."""
-    here, paper = (_drawn(panel, point) for point in (spot.here, spot.paper))
-    size = 13.0 if spot.ours else 5.5
-    shape = {"linestyle": "none", "markersize": size, "zorder": 4 if spot.ours else 3}
+def _draw_marks(panel: Any, point: PlotPoint, look: Look) -> None:
+    """Draw the marks of a row, here and in the paper, and a line between them."""
+    here, paper = (_above_edge(panel, place) for place in (point.here, point.paper))
     if here and paper:
-        panel.plot(*zip(here, paper, strict=True), color=spot.colour, linewidth=0.6, alpha=0.35)
+        panel.plot(*zip(here, paper, strict=True), color=look.colour, linewidth=0.6, alpha=0.5)
     if here:
-        mark = "v" if spot.exact else "*" if spot.ours else spot.mark
-        panel.plot(*here, mark, color=spot.colour, markeredgecolor="white", **shape)
+        panel.plot(*here, **_mark_style(look, searched=point.searched))
     if paper:
-        mark = "*" if spot.ours else spot.mark
-        panel.plot(*paper, mark, markerfacecolor="none", markeredgecolor=spot.colour, **shape)
+        panel.plot(*paper, **_mark_style(look, hollow=True))
 
 
-def _drawn(panel: Any, point: tuple[float, float] | None) -> tuple[float, float] | None:
-    """A point with an error of 0 at the lower edge."""
-    low = panel.get_ylim()[0]
-    return point and (point[0], point[1] or 2 * low)
+def _mark_style(look: Look, searched: bool = False, hollow: bool = False) -> dict[str, Any]:
+    """Return how marks are drawn: filled, with a black rim if searched, or hollow."""
+    ours = look.colour == _OUR_COLOUR
+    rim = look.colour if hollow else "black" if searched else "white"
+    return {
+        "linestyle": "none",
+        "marker": look.shape,
+        "markersize": look.size,
+        "markerfacecolor": "none" if hollow else look.colour,
+        "markeredgecolor": rim,
+        "markeredgewidth": 1.2 if hollow or searched else 0.5,
+        "zorder": 4 if ours else 3,
+    }
 
 
-def _legend(panel: Any, spots: Sequence[Spot]) -> None:
-    """What hollow marks and those that point down are, where there are any."""
+def _above_edge(panel: Any, place: Point | None) -> Point | None:
+    """Return a place, an error of 0 moved to just above the lower edge."""
+    return place and (place[0], place[1] or 1.5 * panel.get_ylim()[0])
+
+
+def _add_legends(
+    figure: Any, points: Sequence[PlotPoint], looks: Mapping[str, Look], columns: int
+) -> None:
+    """Add a legend of the methods on the right, and one of the kinds of marks below."""
     from matplotlib.lines import Line2D
 
-    known = {
-        "measured here": Line2D([], [], linestyle="none", marker="o", color="0.3"),
-        "in the paper": Line2D([], [], linestyle="none", marker="o", color="0.3", fillstyle="none"),
-        "no error at all": Line2D([], [], linestyle="none", marker="v", color="0.3"),
+    style: dict[str, Any] = {"frameon": False, "fontsize": _LEGEND_SIZE}
+    drawn = {point.method for point in points if point.is_drawn}
+    methods = {name: look for name, look in looks.items() if name in drawn}
+    if methods:
+        marks = [Line2D([], [], **_mark_style(look)) for look in methods.values()]
+        figure.legend(marks, list(methods), loc="outside right upper", ncols=columns, **style)
+    here = [point for point in points if point.here]
+    kinds = {
+        "measured here": any(not point.searched for point in here),
+        "measured here, searched settings": any(point.searched for point in here),
+        "published in the paper": any(point.paper for point in points),
     }
-    there = [True, any(spot.paper for spot in spots), any(spot.exact for spot in spots)]
-    shown = {
-        name: line for (name, line), is_there in zip(known.items(), there, strict=True) if is_there
-    }
-    if len(shown) > 1:
-        panel.legend(
-            shown.values(),
-            shown.keys(),
-            loc="lower right",
-            bbox_to_anchor=(1, 1),
-            ncols=3,
-            frameon=False,
-            fontsize=7,
-            borderaxespad=0.2,
-            handletextpad=0.1,
-            columnspacing=1,
-        )
-
-
-def _label(panel: Any, spots: Sequence[Spot]) -> None:
-    """Names beside marks, none over another; a thin line leads from those that are far."""
-    if not spots:
-        return
-    texts = [_text(panel, spot) for spot in spots]
-    sizes = np.array([_size(text) for text in texts])
-    anchors = _pixels(panel, [spot.place for spot in spots])
-    radius = _RADIUS * _DPI / 72
-    boxes = placed(anchors, sizes, _obstacles(panel, spots), radius, panel.bbox.extents)
-    to_data = panel.transData.inverted().transform
-    for text, box, anchor, spot in zip(texts, boxes, anchors, spots, strict=True):
-        text.set_position(to_data((box[:2] + box[2:]) / 2))
-        start = nearest(box[None], anchor)[0]
-        if np.hypot(*(start - anchor)) > 2 * radius:
-            panel.plot(*to_data([start, anchor]).T, color=spot.colour, linewidth=0.5, zorder=2)
-
-
-def _obstacles(panel: Any, spots: Sequence[Spot]) -> Floats:
-    """All marks, and points on the lines between those that belong together."""
-    marks = _pixels(panel, [point for s in spots for point in (s.here, s.paper) if point])
-    pairs = [_pixels(panel, [s.here, s.paper]) for s in spots if s.here and s.paper]
-    shares = np.linspace(0, 1, _STATIONS)[1:-1, None]
-    return np.vstack([marks, *(here + shares * (paper - here) for here, paper in pairs)])
-
-
-def _text(panel: Any, spot: Spot) -> Any:
-    """A name that is yet to be put in its place."""
-    from matplotlib.patheffects import withStroke
-
-    weight, size = ("bold", 9) if spot.ours else ("normal", 7)
-    style = {"ha": "center", "va": "center", "fontsize": size, "fontweight": weight, "zorder": 5}
-    halo = [withStroke(linewidth=1.5, foreground="white")]
-    return panel.text(1.0, 1.0, spot.label, color=spot.colour, path_effects=halo, **style)
-
-
-def _size(text: Any) -> Floats:
-    """Width and height in pixels, with a little air."""
-    box = text.get_window_extent()
-    return np.array([box.width + 4, box.height + 2])
-
-
-def _pixels(panel: Any, points: Sequence[Any]) -> Floats:
-    drawn = [_drawn(panel, point) for point in points]
-    return np.asarray(panel.transData.transform(drawn), np.float64)
+    shown = [kind for kind, there in kinds.items() if there]
+    if shown:
+        marks = [
+            Line2D([], [], **_mark_style(Look("o", "0.5"), "searched" in kind, "paper" in kind))
+            for kind in shown
+        ]
+        figure.legend(marks, shown, loc="outside lower center", ncols=len(shown), **style)

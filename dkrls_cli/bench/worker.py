@@ -1,4 +1,4 @@
-"""A process of its own for work that may take too long: it can be stopped at any moment."""
+"""A separate process for jobs that may take too long: it can be stopped at any moment."""
 
 from __future__ import annotations
 
@@ -15,71 +15,96 @@ from typing import Any, Self
 
 from dkrls_cli.errors import DkrlsError
 
+# Longest time limit in seconds: the system counts milliseconds in 31 bits.
 _LONGEST = 1e6
-"""Seconds: what waits below counts milliseconds in 31 bits."""
 
 
-class OutOfTimeError(DkrlsError):
+class JobTimeoutError(DkrlsError):
     """A job was stopped at its time limit."""
 
 
-class FailedError(DkrlsError):
+class JobFailedError(DkrlsError):
     """A job failed; the message says how."""
 
 
 @dataclass(frozen=True)
-class Message:
-    """A part of what a job yields; the last one has none, or says how it failed."""
+class JobMessage:
+    """A message from the process: a result of the job, its end, or its failure.
 
-    what: Any = None
+    Attributes
+    ----------
+    content
+        A result, or the text of the failure.
+    last
+        Whether the job has ended without failure; such a message has no content.
+    failed
+        Whether the job has failed.
+    """
+
+    content: Any = None
     last: bool = False
     failed: bool = False
 
 
 class Worker:
-    """Runs one job after another in another process, each within a time limit.
+    """Runs one job after another in a separate process, each within a time limit.
 
-    `prepare` runs first in every new process, outside any limit: imports and warm-up. Jobs and
-    what they take and return travel between processes, so functions are those of a module.
-
-    Modules that are `ready` are imported once and for all, where the system has a server of
-    processes: from it every new one begins in no time, with nothing of those before it.
+    Parameters
+    ----------
+    prepare
+        Runs first in every new process, outside any limit: imports and warm-up. Jobs, arguments and
+        results are pickled, so functions must be those of a module.
+    preload
+        Modules to import once, in the server process that new processes are forked from, where the
+        system has one. A new process then starts at once, with no state of earlier jobs.
+    clock
+        Returns the time in seconds; for tests.
     """
 
-    def __init__(self, prepare: Callable[[], object], ready: Sequence[str] = ()) -> None:
-        self._prepare, self._ready = prepare, ready
+    def __init__(
+        self,
+        prepare: Callable[[], object],
+        preload: Sequence[str] = (),
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._prepare, self._preload, self._clock = prepare, preload, clock
         self._start()
 
-    def run(self, limit: float, job: Callable[..., Any], *given: Any) -> Any:
-        """What the job returns; a job that is not done within `limit` seconds is stopped."""
-        *_, last = self.watch(limit, job, *given)
+    def run(self, limit: float, job: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the result of a job; see `iterate` for limit and errors."""
+        *_, last = self.iterate(limit, job, *arguments)
         return last
 
-    def watch(self, limit: float, job: Callable[..., Any], *given: Any) -> Iterator[Any]:
-        """What the job yields, as it comes, or the one thing that it returns.
+    def iterate(self, limit: float, job: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+        """Yield what a job yields, as it comes, or its one result.
 
-        A job that is not done within `limit` seconds is stopped; what came before remains.
+        Raises
+        ------
+        JobTimeoutError
+            If the job is not done within `limit` seconds; the process is then replaced.
+        JobFailedError
+            If the job raises an exception or its process ends.
         """
         if not self._process.is_alive():
             self._restart()
-        self._line.send((job, given))
+        self._line.send((job, arguments))
         try:
-            self._line.recv()  # arrived: now the time runs
-            end = monotonic() + min(limit, _LONGEST)
-            while not (message := self._message(end, limit)).last:
-                yield message.what
+            self._line.recv()  # the job has arrived: the time limit starts
+            end = self._clock() + min(limit, _LONGEST)
+            while not (message := self._next_message(end, limit)).last:
+                yield message.content
         except (EOFError, ConnectionResetError):
             self._restart()
-            raise FailedError("its process ended, perhaps for want of memory") from None
+            raise JobFailedError("its process ended, possibly out of memory") from None
 
-    def _message(self, end: float, limit: float) -> Message:
-        """The next thing a job says."""
-        if not self._line.poll(max(end - monotonic(), 0.0)):
+    def _next_message(self, end: float, limit: float) -> JobMessage:
+        """Return the next message, or raise JobTimeoutError or JobFailedError."""
+        if not self._line.poll(max(end - self._clock(), 0.0)):
             self._restart()
-            raise OutOfTimeError(f"stopped after {limit:g} s")
-        message: Message = self._line.recv()
+            raise JobTimeoutError(f"stopped after {limit:g} s")
+        message: JobMessage = self._line.recv()
         if message.failed:
-            raise FailedError(message.what)
+            raise JobFailedError(message.content)
         return message
 
     def __enter__(self) -> Self:
@@ -94,7 +119,8 @@ class Worker:
         self._stop()
 
     def _start(self) -> None:
-        context = _context(self._ready)
+        """Start a process and wait until it is prepared."""
+        context = _process_context(self._preload)
         self._line, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, self._prepare), daemon=True)
         self._process.start()
@@ -102,7 +128,7 @@ class Worker:
         try:
             self._line.recv()
         except EOFError:
-            raise FailedError("its process ended before it had begun") from None
+            raise JobFailedError("its process ended before it was ready") from None
 
     def _stop(self) -> None:
         self._process.kill()
@@ -115,39 +141,39 @@ class Worker:
         self._start()
 
 
-def _context(ready: Sequence[str]) -> Any:
-    # A fork of this process, which has threads, may hang: a new one is begun afresh.
-    if ready and sys.platform == "linux":  # elsewhere libraries do not survive a fork
+def _process_context(preload: Sequence[str]) -> Any:
+    """Return how to start a process: never by forking this one, whose threads might then hang."""
+    if preload and sys.platform == "linux":  # elsewhere some libraries do not survive a fork
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(list(ready))
+        context.set_forkserver_preload(list(preload))
         return context
     return multiprocessing.get_context("spawn")
 
 
 def _serve(line: Connection, prepare: Callable[[], object]) -> None:
-    """Do jobs until the line is closed; an interrupt is for the one who gives them."""
+    """Run jobs until the line is closed; leave interrupts to the parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")
     prepare()
     line.send("ready")
     while True:
         try:
-            job, given = line.recv()
+            job, arguments = line.recv()
         except EOFError:
             return
         line.send("arrived")
-        for message in _messages(job, given):
+        for message in _run_job(job, arguments):
             line.send(message)
 
 
-def _messages(job: Callable[..., Any], given: tuple[Any, ...]) -> Iterator[Message]:
-    """What a job says, part by part, and how it ends."""
+def _run_job(job: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[JobMessage]:
+    """Yield the results of a job, then how it ended."""
     try:
-        result = job(*given)
+        result = job(*arguments)
         for part in result if isinstance(result, Iterator) else [result]:
-            yield Message(part)
+            yield JobMessage(part)
     except Exception as error:
-        message = " ".join(str(error).split()).rstrip(".")
-        yield Message(f"{type(error).__name__}: {message}", failed=True)
+        text = " ".join(str(error).split()).rstrip(".")
+        yield JobMessage(f"{type(error).__name__}: {text}", failed=True)
     else:
-        yield Message(last=True)
+        yield JobMessage(last=True)

@@ -1,4 +1,4 @@
-"""Pictures of races: what is drawn where, and that labels can be read."""
+"""Pictures of races: what is drawn where, and that methods can be told apart."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dkrls_cli.bench import plots
-from dkrls_cli.bench.placement import nearest, overlaps, placed
-from dkrls_cli.bench.plots import error_against_time, figure_of, spots_of
+from dkrls_cli.bench.paper.entries import PAPER_METHODS
+from dkrls_cli.bench.plots import PlotPoint, assign_looks, draw_race, make_figure, make_point
 from dkrls_cli.errors import OutputError, SettingError
-
-FRAME = np.array([0.0, 0.0, 1000.0, 700.0])
 
 
 def row(method: str, seconds: Any, error: Any, **more: Any) -> dict[str, Any]:
@@ -26,7 +22,7 @@ def row(method: str, seconds: Any, error: Any, **more: Any) -> dict[str, Any]:
 
 
 def crowd(count: int) -> list[dict[str, Any]]:
-    """A third of the methods close together, as slow and wrong ones are."""
+    """A third of the methods close together, as slow and inaccurate ones are."""
     rng = np.random.default_rng(1)
     spread = np.where(np.arange(count) % 3, 3.0, 0.5)
     seconds, errors = 10 ** (rng.normal(size=(2, count)) * spread / 2)
@@ -36,92 +32,80 @@ def crowd(count: int) -> list[dict[str, Any]]:
     ]
 
 
-# Labels -------------------------------------------------------------------------------------------
+# Points -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("spread", [60, 300])
-def test_labels_cover_no_other_and_stay_inside(seed: int, spread: int) -> None:
-    rng = np.random.default_rng(seed)
-    anchors = np.clip(rng.normal([500, 350], spread, (25, 2)), 5, [995, 695])
-    sizes = np.column_stack([rng.uniform(40, 110, 25), np.full(25, 15.0)])
-    boxes = placed(anchors, sizes, anchors, 6.0, FRAME)
-    np.testing.assert_allclose(boxes[:, 2:] - boxes[:, :2], sizes)
-    assert not np.triu(overlaps(boxes, boxes), 1).any()
-    np.testing.assert_allclose(overlaps(boxes, FRAME[None])[:, 0], sizes.prod(axis=1))
-
-
-def test_a_label_alone_is_right_beside_its_mark() -> None:
-    anchor = np.array([[500.0, 350.0]])
-    boxes = placed(anchor, np.array([[80.0, 16.0]]), anchor, 6.0, FRAME)
-    np.testing.assert_allclose(boxes, [[506.0, 342.0, 586.0, 358.0]])
-
-
-def test_a_label_at_the_edge_turns_inward() -> None:
-    anchor = np.array([[990.0, 350.0]])
-    boxes = placed(anchor, np.array([[80.0, 16.0]]), anchor, 6.0, FRAME)
-    assert boxes[0, 2] <= 990
-
-
-numbers = st.floats(-50, 50)
-boxes_drawn = st.tuples(numbers, numbers, st.floats(0, 30), st.floats(0, 30)).map(
-    lambda b: np.array([[b[0], b[1], b[0] + b[2], b[1] + b[3]]])
+@pytest.mark.parametrize(
+    ("seconds", "error"),
+    [
+        (None, 1.0),
+        (1.0, float("inf")),
+        (1.0, None),
+        (0.0, 1.0),
+        (float("inf"), 1.0),
+        (1.0, float("nan")),
+    ],
 )
-
-
-@given(boxes_drawn, boxes_drawn)
-def test_shared_area_is_symmetric_and_at_most_the_smaller(one: Any, other: Any) -> None:
-    shared = overlaps(one, other)[0, 0]
-    assert shared == overlaps(other, one)[0, 0]
-    areas = [float(np.prod(box[0, 2:] - box[0, :2])) for box in (one, other)]
-    assert 0 <= shared <= min(areas) + 1e-9
-    np.testing.assert_allclose(overlaps(one, one)[0, 0], areas[0])
-
-
-@settings(max_examples=50)
-@given(boxes_drawn, numbers, numbers)
-def test_the_nearest_point_of_a_box_is_nearer_than_its_corners(
-    box: Any, x: float, y: float
+def test_a_row_without_a_finite_error_and_a_positive_time_is_not_drawn(
+    seconds: Any, error: Any
 ) -> None:
-    anchor = np.array([[x, y]])
-    reach = np.hypot(*(nearest(box, anchor) - anchor)[0])
-    for corner in (box[0, :2], box[0, 2:], box[0, [0, 3]], box[0, [2, 1]]):
-        assert reach <= np.hypot(*(corner - anchor[0])) + 1e-9
+    point = make_point(row("a", seconds, error))
+    assert (point.here, point.paper, point.is_drawn) == (None, None, False)
 
 
-# What is drawn ------------------------------------------------------------------------------------
+def test_a_row_has_a_point_here_and_one_in_the_paper() -> None:
+    point = make_point(row("a", None, None, paper_seconds=3.0, paper_error=0.5))
+    assert point == PlotPoint("a", False, None, (3.0, 0.5))
+    assert point.is_drawn
+    point = make_point(row("a", 2.0, 0.0, settings="searched"))
+    assert point == PlotPoint("a", True, (2.0, 0.0), None)
+    assert point.is_exact
+    assert not make_point(row("a", 2.0, 0.1)).is_exact
 
 
-def test_what_has_no_finite_error_or_time_has_no_place() -> None:
-    rows = [
-        row("a", None, 1.0),
-        row("b", 1.0, float("inf")),
-        row("c", 1.0, None),
-        row("d", 0.0, 1.0),
-    ]
-    assert [spot.place for spot in spots_of(rows)] == [None] * 4
-    far = row("e", None, None, paper_seconds=3.0, paper_error=0.5)
-    assert spots_of([far])[0].place == (3.0, 0.5)
+# Looks --------------------------------------------------------------------------------------------
 
 
-def test_settings_tell_rows_of_a_method_apart() -> None:
-    rows = [row("norma", 1, 1, settings="paper"), row("norma", 1, 1, settings="searched")]
-    labels = [spot.label for spot in spots_of([*rows, row("klms", 1, 1, settings="paper")])]
-    assert labels == ["norma, paper", "norma, searched", "klms"]
-    assert len(spots_of([*rows, row("norma", 1, 1, settings="x" * 90)])[2].label) <= 32
+def lightness(colour: str) -> float:
+    """Relative luminance of a colour (ITU-R BT.709)."""
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def test_methods_differ_in_colour_or_mark_and_rows_of_one_in_neither() -> None:
-    rows = [row(f"m{i}", 1, 1) for i in range(30)] + [row("m3", 2, 2), row("dkrls", 1, 1)]
-    looks = [(spot.colour, spot.mark) for spot in spots_of(rows)]
-    assert len(set(looks[:30])) == 30
-    assert looks[30] == looks[3]
-    assert looks[31][0] not in {colour for colour, _ in looks[:30]}
+def test_all_methods_of_the_paper_can_be_told_apart_without_colours() -> None:
+    looks = assign_looks(PAPER_METHODS)
+    assert list(looks) == list(PAPER_METHODS)
+    by_shape: dict[Any, list[float]] = {}
+    for look in looks.values():
+        by_shape.setdefault(look.shape, []).append(lightness(look.colour))
+    assert all(len(tones) <= 2 for tones in by_shape.values())
+    assert all(tones[1] - tones[0] > 0.2 for tones in by_shape.values() if len(tones) == 2)
 
 
-def test_another_ending_is_refused(tmp_path: Path) -> None:
+def test_looks_depend_on_the_order_of_methods_only() -> None:
+    looks = assign_looks(["b", "a", "b", "dkrls"])
+    assert list(looks) == ["b", "a", "dkrls"]
+    assert looks["b"] == assign_looks(["x"])["x"]
+    assert looks["a"].shape != looks["b"].shape
+
+
+def test_our_methods_have_shapes_and_a_colour_of_their_own() -> None:
+    looks = assign_looks([*PAPER_METHODS, *(f"m{i}" for i in range(30))])
+    ours = {name for name in looks if name.startswith("dkrls")}
+    others = [look for name, look in looks.items() if name not in ours]
+    assert len({looks[name].shape for name in ours}) == 3
+    assert len({looks[name].colour for name in ours}) == 1
+    for name in ours:
+        assert looks[name].shape not in {look.shape for look in others}
+        assert looks[name].colour not in {look.colour for look in others}
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def test_another_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"race\.txt'. Expected a name that ends in .png, .svg"):
-        error_against_time([], tmp_path / "race.txt")
+        draw_race([], tmp_path / "race.txt")
 
 
 def test_without_matplotlib_it_says_what_to_install(
@@ -129,10 +113,7 @@ def test_without_matplotlib_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(plots, "find_spec", lambda name: None)
     with pytest.raises(SettingError, match=r"not installed. Try pip install 'dkrls-cli\[plot\]'"):
-        error_against_time([], tmp_path / "race.png")
-
-
-# With matplotlib ----------------------------------------------------------------------------------
+        draw_race([], tmp_path / "race.png")
 
 
 @pytest.fixture
@@ -143,52 +124,109 @@ def _matplotlib() -> None:
 drawing = pytest.mark.usefixtures("_matplotlib")
 
 
-def text_boxes(panel: Any) -> np.ndarray:
-    return np.array([text.get_window_extent().extents for text in panel.texts])
+def legends(figure: Any) -> list[list[str]]:
+    return [[text.get_text() for text in legend.get_texts()] for legend in figure.legends]
+
+
+def marks(panel: Any) -> dict[tuple[float, float], Any]:
+    """Lines that are marks, by their place."""
+    lines = [line for line in panel.lines if line.get_marker() != "None"]
+    return {tuple(line.get_xydata()[0]): line for line in lines}
 
 
 @drawing
-@pytest.mark.parametrize("count", [9, 24])
-def test_no_label_covers_another_or_leaves_its_panel(count: int) -> None:
-    panel = figure_of(crowd(count)).axes[0]
-    boxes = text_boxes(panel)
-    assert len(boxes) == count + 1
-    assert not np.triu(overlaps(boxes, boxes), 1).any()
-    areas = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
-    np.testing.assert_allclose(overlaps(boxes, np.array([panel.bbox.extents]))[:, 0], areas)
+@pytest.mark.parametrize("count", [2, 24, 60])
+def test_every_method_drawn_is_in_the_legend_beside_the_panel(count: int) -> None:
+    figure = make_figure(crowd(count))
+    names, _ = legends(figure)
+    assert names == ["dkrls", *(f"method-{i}" for i in range(count))]
+    figure.draw_without_rendering()
+    panel, box = figure.axes[0].bbox, figure.legends[0].get_window_extent()
+    assert box.x0 >= panel.x1
+    assert box.x1 <= figure.bbox.x1 + 1
+    assert box.y0 >= 0
+    assert panel.width > 0.5 * figure.bbox.width
 
 
 @drawing
-def test_the_paper_is_hollow_in_the_colour_of_the_row() -> None:
-    rows = [row("norma", 2.0, 0.5, paper_seconds=40.0, paper_error=1.05)]
-    lines = figure_of(rows).axes[0].lines
-    at = {tuple(line.get_xydata()[0]): line for line in lines if line.get_marker() != "None"}
-    here, paper = at[2.0, 0.5], at[40.0, 1.05]
+def test_the_legend_shows_marks_as_they_are_drawn() -> None:
+    figure = make_figure([row("norma", 2.0, 0.5), row("dkrls", 1.0, 0.1)])
+    for handle, line in zip(
+        figure.legends[0].legend_handles, marks(figure.axes[0]).values(), strict=True
+    ):
+        assert handle.get_marker() == line.get_marker()
+        assert handle.get_markerfacecolor() == line.get_markerfacecolor()
+
+
+@drawing
+def test_settings_and_the_paper_differ_in_rim_and_fill() -> None:
+    rows = [
+        row("norma", 2.0, 0.5, settings="paper", paper_seconds=40.0, paper_error=1.05),
+        row("norma", 3.0, 0.6, settings="searched"),
+    ]
+    figure = make_figure(rows)
+    at = marks(figure.axes[0])
+    here, searched, paper = at[2.0, 0.5], at[3.0, 0.6], at[40.0, 1.05]
+    assert here.get_marker() == searched.get_marker() == paper.get_marker()
+    assert here.get_markerfacecolor() == searched.get_markerfacecolor()
+    assert (here.get_markeredgecolor(), searched.get_markeredgecolor()) == ("white", "black")
     assert paper.get_markerfacecolor() == "none"
-    assert paper.get_markeredgecolor() == here.get_color() == here.get_markerfacecolor()
+    assert paper.get_markeredgecolor() == here.get_markerfacecolor()
+    assert legends(figure)[1] == [
+        "measured here",
+        "measured here, searched settings",
+        "published in the paper",
+    ]
+    joined = [line for line in figure.axes[0].lines if len(line.get_xydata()) == 2]
+    assert [line.get_xydata().tolist() for line in joined] == [[[2.0, 0.5], [40.0, 1.05]]]
 
 
 @drawing
-def test_no_error_at_all_is_drawn_at_the_lower_edge() -> None:
-    panel = figure_of([row("exact", 1.0, 0.0), row("linear", 2.0, 1e-3)]).axes[0]
-    mark = next(line for line in panel.lines if line.get_marker() == "v")
+def test_kinds_of_marks_that_are_not_there_are_not_in_the_legend() -> None:
+    figure = make_figure([row("norma", 2.0, 0.5, settings="searched")])
+    assert legends(figure) == [["norma"], ["measured here, searched settings"]]
+
+
+@drawing
+def test_an_error_of_zero_is_drawn_at_the_lower_edge_and_named() -> None:
+    panel = make_figure([row("exact", 1.0, 0.0), row("linear", 2.0, 1e-3)]).axes[0]
     low, high = panel.get_ylim()
-    assert low < mark.get_ydata()[0] < 1e-3 < high
-    assert "no error at all" in [text.get_text() for text in panel.get_legend().get_texts()]
+    heights = sorted(line.get_ydata()[0] for line in panel.lines)
+    assert low < heights[0] < 1e-4
+    assert heights[1] == 1e-3 < high
+    assert "at the lower edge, with an error of 0: exact" in panel.get_xlabel()
 
 
 @drawing
-def test_those_not_shown_are_named() -> None:
-    panel = figure_of([row("lost", 1.0, float("nan")), row("linear", 2.0, 1e-3)]).axes[0]
-    assert any(text.get_text().endswith("time: lost") for text in panel.texts)
+def test_all_points_are_inside_the_panel() -> None:
+    for rows in (crowd(9), [row("a", 5.0, 0.2)], [row("a", 1.0, 0.0)]):
+        panel = make_figure(rows).axes[0]
+        (left, right), (low, high) = panel.get_xlim(), panel.get_ylim()
+        for line in panel.lines:
+            assert ((left < line.get_xdata()) & (line.get_xdata() < right)).all()
+            assert ((low < line.get_ydata()) & (line.get_ydata() < high)).all()
 
 
 @drawing
-def test_every_dataset_has_a_panel() -> None:
-    rows = [row("linear", 1.0, 1e-3, dataset=name) for name in ("paper-2d", "paper-3d", "cross")]
-    panels = figure_of(rows).axes
-    titles = [panel.get_title("left") for panel in panels if panel.axison]
-    assert titles == ["paper-2d", "paper-3d", "cross"]
+def test_methods_that_are_not_drawn_are_named_once_and_not_in_the_legend() -> None:
+    rows = [row("lost", 1.0, float("nan")), row("lost", None, 1.0), row("linear", 2.0, 1e-3)]
+    figure = make_figure(rows)
+    text = figure.axes[0].get_xlabel()
+    assert text.endswith("not shown, without a finite error or time: lost")
+    assert legends(figure)[0] == ["linear"]
+
+
+@drawing
+def test_every_dataset_has_a_panel_and_all_share_the_looks() -> None:
+    names = ("paper-2d", "paper-3d", "cross")
+    rows = [row(m, 1.0, 1e-3, dataset=name) for name in names for m in ("linear", "rbf")]
+    figure = make_figure(rows)
+    panels = [panel for panel in figure.axes if panel.axison]
+    assert len(figure.axes) == 4
+    assert [panel.get_title("left") for panel in panels] == list(names)
+    shapes = [[line.get_marker() for line in panel.lines] for panel in panels]
+    assert shapes[0] == shapes[1] == shapes[2]
+    assert legends(figure)[0] == ["linear", "rbf"]
 
 
 @drawing
@@ -198,28 +236,28 @@ def test_every_dataset_has_a_panel() -> None:
 def test_equal_rows_give_equal_files(tmp_path: Path, suffix: str, start: bytes) -> None:
     one, two = (tmp_path / f"{name}{suffix}" for name in "ab")
     for path in (one, two):
-        error_against_time(crowd(4), path)
+        draw_race(crowd(4), path)
     assert one.read_bytes() == two.read_bytes()
     assert one.read_bytes().startswith(start)
     assert sorted(tmp_path.iterdir()) == [one, two]
     with pytest.raises(OutputError, match="exists already"):
-        error_against_time(crowd(4), one, overwrite=False)
+        draw_race(crowd(4), one, overwrite=False)
 
 
 @drawing
 @pytest.mark.parametrize("rows", [[], [row("lost", None, None)], [row("exact", 1.0, 0.0)]])
-def test_few_rows_or_none_are_drawn_all_the_same(tmp_path: Path, rows: Any) -> None:
-    error_against_time(rows, tmp_path / "race.png")
+def test_few_rows_or_none_are_drawn(tmp_path: Path, rows: Any) -> None:
+    draw_race(rows, tmp_path / "race.png")
     assert (tmp_path / "race.png").stat().st_size > 1000
 
 
 @drawing
-def test_no_screen_and_no_state_are_needed(tmp_path: Path) -> None:
+def test_no_screen_and_no_global_state_are_needed(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
-        "from dkrls_cli.bench.plots import error_against_time\n"
+        "from dkrls_cli.bench.plots import draw_race\n"
         "rows = [{'dataset': 'd', 'method': 'm', 'seconds': 1, 'max_error': 1}]\n"
-        f"error_against_time(rows, Path(r'{tmp_path / 'race.png'}'))\n"
+        f"draw_race(rows, Path(r'{tmp_path / 'race.png'}'))\n"
         "print('matplotlib.pyplot' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,1 +1,1 @@
-"""Online methods that take a step down the gradient with every sample."""
+"""Online methods that take one gradient step per sample."""

@@ -1,14 +1,14 @@
 """KLMP: kernel least mean p-power (Gao and Chen, 2017).
 
-KLMS with the gradient of |e|^p / p in the place of that of e^2 / 2: a new centre weighs
-eta |e|^(p-1) sign(e). With p below 2 outliers pull less; with p = 2 it is KLMS.
+KLMS with the gradient of |e|^p / p in place of that of e^2 / 2: a new centre has the weight
+eta |e|^(p-1) sign(e). With p below 2, outliers have less influence; with p = 2 it is KLMS.
 """
 
 from __future__ import annotations
 
 import math
 
-from dkrls_cli.baselines.contract import above
+from dkrls_cli.baselines.checks import check_above
 from dkrls_cli.baselines.gradient.klms import KLMS
 
 
@@ -18,22 +18,22 @@ class KLMP(KLMS):
     Parameters
     ----------
     sigma, budget
-        As of KLMS.
+        As in KLMS.
     step
-        eta, the length of a step. Below p = 2 errors settle no further than where a step overshoots
-        them as far, (eta / 2)^(1 / (2 - p)).
+        eta, the step size. With p < 2 the error does not fall below (eta / 2)^(1 / (2 - p)), where
+        a step overshoots by as much as it corrects.
     power
-        p, above 1: at 1 every step would be as long as the others.
+        p, above 1: at 1 the step would not depend on the size of the error.
     """
 
     paper_name = "KLMP"
-    summary = "KLMS that minimises |e|^p: less drawn to outliers."
+    summary = "KLMS that minimises |e|^p: outliers have less influence."
 
     def __init__(
         self, *, sigma: float = 1.0, step: float = 0.2, power: float = 1.5, budget: int = 10_000
     ) -> None:
         super().__init__(sigma=sigma, step=step, budget=budget)
-        self._power = above("power", power, 1.0)
+        self._power = check_above("power", power, 1.0)
 
     def _weight(self, error: float) -> float:
         return math.copysign(self._step * abs(error) ** (self._power - 1.0), error)

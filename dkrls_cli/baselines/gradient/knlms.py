@@ -1,7 +1,7 @@
 """KNLMS: kernel normalised LMS with the coherence criterion (Richard, Bermudez and Honeine, 2009).
 
-A sample joins the dictionary when no kept one has a kernel above the coherence with it. Then all
-weights take a normalised step: alpha += eta e k / (eps + k'k).
+A sample joins the dictionary if its kernel with every kept sample is at most the coherence. Then
+all weights take a normalised step: alpha += eta e k / (eps + k'k).
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.baselines.buffers import Centres
-from dkrls_cli.baselines.contract import Baseline, above, between
-from dkrls_cli.baselines.gaussian import expansion, gaussian
+from dkrls_cli.baselines.checks import check_above, check_between
+from dkrls_cli.baselines.contract import Baseline
+from dkrls_cli.baselines.gaussian import expand, gaussian
 
 
 class KNLMS(Baseline):
@@ -22,11 +23,11 @@ class KNLMS(Baseline):
     sigma
         Length scale of the Gaussian kernel.
     step
-        eta, the length of a step.
+        eta, the step size.
     coherence
         mu_0, the largest kernel between two samples of the dictionary.
     damping
-        eps, what keeps steps finite.
+        eps, added to the denominator of the step, which keeps it finite.
     """
 
     paper_name = "KNLMS"
@@ -41,10 +42,10 @@ class KNLMS(Baseline):
         damping: float = 1e-2,
     ) -> None:
         super().__init__()
-        self._rows = gaussian(above("sigma", sigma))
-        self._step = above("step", step)
-        self._coherence = between("coherence", coherence, 0.0, 1.0)
-        self._damping = above("damping", damping)
+        self._kernel = gaussian(check_above("sigma", sigma))
+        self._step = check_above("step", step)
+        self._coherence = check_between("coherence", coherence, 0.0, 1.0)
+        self._damping = check_above("damping", damping)
 
     def _start(self, features: int) -> None:
         self._centres = Centres(features)
@@ -56,7 +57,7 @@ class KNLMS(Baseline):
 
     def _learn(self, x: Array, y: float) -> None:
         centres = self._centres
-        k = self._rows(x[None], centres.points)[0]
+        k = self._kernel(x[None], centres.points)[0]
         if k.max(initial=0.0) <= self._coherence:
             centres.extend(x[None], 0.0)
             k = np.append(k, 1.0)
@@ -64,4 +65,4 @@ class KNLMS(Baseline):
         centres.weights[:] += self._step * error / (self._damping + float(k @ k)) * k
 
     def _answer(self, points: Array) -> Array:
-        return expansion(self._rows, points, self._centres.points, self._centres.weights)
+        return expand(self._kernel, points, self._centres.points, self._centres.weights)

@@ -1,9 +1,10 @@
 """NORMA with the squared loss (Kivinen, Smola and Williamson, 2004).
 
-Each sample: the error e of the present function, all weights times 1 - lambda eta, a new centre
-with eta e, and the oldest centre dropped when there are more than the window holds. Some
-implementations shrink the weights before they take the error (order "shrink-first"). In a block
-the i-th sample sees the earlier weights i shrinkings later and i places further along the window.
+For each sample: compute the error e of the present function, multiply all weights by
+1 - lambda eta, append a centre with the weight eta e, and drop the oldest centre if there are more
+than the window holds. Some implementations shrink the weights before they compute the error (order
+"shrink-first"). In a block, sample i uses the earlier weights after i more shrinkings, without the
+centres that the samples before it have pushed out of the window.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from __future__ import annotations
 import numpy as np
 
 from dkrls_cli.arrays import Array
-from dkrls_cli.baselines.buffers import Centres
-from dkrls_cli.baselines.contract import Blocked, above, between, count
-from dkrls_cli.baselines.gaussian import expansion, gaussian
+from dkrls_cli.baselines.checks import check_above, check_between, check_count
+from dkrls_cli.baselines.expansion import BlockExpansion
+from dkrls_cli.baselines.gaussian import expand, gaussian
+from dkrls_cli.baselines.gradient.klms import BLOCK
 from dkrls_cli.errors import SettingError
 
 ORDERS = ("original", "shrink-first")
 
 
-class NORMA(Blocked):
+class NORMA(BlockExpansion):
     """Naive online regularised risk minimisation.
 
     Parameters
@@ -27,13 +29,13 @@ class NORMA(Blocked):
     sigma
         Length scale of the Gaussian kernel.
     step
-        eta, the length of a step.
+        eta, the step size.
     regularization
-        lambda, the weight of the norm: weights shrink by 1 - lambda eta a sample.
+        lambda, the weight of the norm: weights shrink by 1 - lambda eta per sample.
     window
         Number of centres kept (the paper's D).
     order
-        "original": the error, then the shrinking; "shrink-first": the other way round.
+        "original": compute the error, then shrink. "shrink-first": shrink, then compute the error.
     """
 
     paper_name = "NORMA"
@@ -48,30 +50,20 @@ class NORMA(Blocked):
         window: int = 500,
         order: str = "original",
     ) -> None:
-        super().__init__(block=min(count("window", window), 128))
-        self._rows = gaussian(above("sigma", sigma))
-        self._step = above("step", step)
-        self._keep = 1.0 - between("step times regularization", step * regularization, 0.0, 1.0)
-        self._window = window
+        self._window = check_count("window", window)
+        super().__init__(gaussian(check_above("sigma", sigma)), min(self._window, BLOCK))
+        self._step = check_above("step", step)
+        shrinking = check_between("step times regularization", step * regularization, 0.0, 1.0)
+        self._keep = 1.0 - shrinking
         if order not in ORDERS:
-            raise SettingError(f"Unknown order '{order}'. Choose one of {', '.join(ORDERS)}.")
-        self._early = ORDERS.index(order)
+            raise SettingError(f"Unknown order '{order}'. Choose from: {', '.join(ORDERS)}.")
+        self._shrinks_first = ORDERS.index(order)
 
-    def _start(self, features: int) -> None:
-        super()._start(features)
-        self._centres = Centres(features)
-
-    @property
-    def size(self) -> int:
-        """Number of centres."""
-        self._catch_up()
-        return 0 if self._features is None else len(self._centres)
-
-    def _absorb(self, points: Array, values: Array) -> None:
-        n, keep, early = len(points), self._keep, self._early
-        errors = values - keep ** (np.arange(n) + early) * self._seen(points)
-        among = self._rows(points, points.T)
-        weights, shrunk = np.empty(n), np.zeros(n)  # those as of now
+    def _learn_block(self, points: Array, values: Array) -> None:
+        n, keep, early = len(points), self._keep, self._shrinks_first
+        errors = values - keep ** (np.arange(n) + early) * self._expand_window(points)
+        among = self._kernel(points, points.T)
+        weights, shrunk = np.empty(n), np.zeros(n)  # shrunk: the weights as of sample i
         for i, error in enumerate(errors):
             now = keep if early else 1.0
             weights[i] = self._step * (error - now * (among[i, :i] @ shrunk[:i]))
@@ -79,18 +71,14 @@ class NORMA(Blocked):
             shrunk[i] = weights[i]
         self._centres.weights[:] *= keep**n
         self._centres.extend(points, shrunk)
-        self._centres.forget(max(len(self._centres) - self._window, 0))
+        self._centres.drop_oldest(max(len(self._centres) - self._window, 0))
 
-    def _seen(self, points: Array) -> Array:
-        """What the earlier centres give, each sample without those that its elders drove out."""
+    def _expand_window(self, points: Array) -> Array:
+        """Return the sum over the earlier centres that are in the window when each point comes."""
         centres, weights = self._centres.points, self._centres.weights
         leaving = max(weights.size + len(points) - 1 - self._window, 0)
-        staying = expansion(self._rows, points, centres[:, leaving:], weights[leaving:])
-        first = np.arange(len(points)) + weights.size - self._window  # oldest that i sees
-        seen = np.arange(leaving) >= first[:, None]
-        going: Array = (self._rows(points, centres[:, :leaving]) * seen) @ weights[:leaving]
+        staying = expand(self._kernel, points, centres[:, leaving:], weights[leaving:])
+        oldest = np.arange(len(points)) + weights.size - self._window  # that point i still sees
+        seen = np.arange(leaving) >= oldest[:, None]
+        going: Array = (self._kernel(points, centres[:, :leaving]) * seen) @ weights[:leaving]
         return staying + going
-
-    def _answer(self, points: Array) -> Array:
-        self._catch_up()
-        return expansion(self._rows, points, self._centres.points, self._centres.weights)

@@ -1,1 +1,1 @@
-"""Online methods that solve a least-squares problem with every sample."""
+"""Online methods that solve a least-squares problem after every sample."""

@@ -1,9 +1,9 @@
 """FB-KRLS: fixed-budget kernel RLS (Van Vaerenbergh, Santamaria, Liu and Principe, 2010).
 
-Kernel ridge regression on a fixed number of samples. A new sample comes in, then the one that the
-others answer best without (the smallest leave-one-out error |alpha_j| / [K^-1]_jj) goes, which may
-be the new one. The label update moves the kept values towards the new one, each as near as
-its sample: y_j += mu k(x_j, x) (y - y_j); it follows change and spoils what does not change.
+Kernel ridge regression on a fixed number of samples. A new sample is added, then the sample with
+the smallest leave-one-out error |alpha_j| / [K^-1]_jj is dropped, which may be the new one. The
+label update moves the kept values towards the new value, in proportion to the kernel:
+y_j += mu k(x_j, x) (y - y_j). It tracks a changing function, and harms a constant one.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from dkrls_cli.arrays import Array
-from dkrls_cli.baselines.buffers import Symmetric
-from dkrls_cli.baselines.contract import Baseline, above, between, count
-from dkrls_cli.baselines.gaussian import expansion, gaussian
+from dkrls_cli.baselines.checks import check_between, check_count
+from dkrls_cli.baselines.least_squares.fixed_size import FixedSizeRidge
 
 
-class FBKRLS(Baseline):
+class FBKRLS(FixedSizeRidge):
     """Fixed-budget kernel recursive least squares.
 
     Parameters
@@ -28,7 +27,7 @@ class FBKRLS(Baseline):
     ridge
         lambda, added to the diagonal of the Gram matrix.
     label_step
-        mu, how far kept values move towards a new one; 0 leaves them alone.
+        mu, how far kept values move towards a new one; 0 leaves them as they are.
     """
 
     paper_name = "FB-KRLS"
@@ -42,46 +41,22 @@ class FBKRLS(Baseline):
         ridge: float = 1e-2,
         label_step: float = 0.0,
     ) -> None:
-        super().__init__()
-        self._rows = gaussian(above("sigma", sigma))
-        self._budget = count("budget", budget)
-        self._ridge = above("ridge", ridge)
-        self._label_step = between("label_step", label_step, 0.0, 1.0)
-        self._inverse = Symmetric()
-
-    def _start(self, features: int) -> None:
-        self._points = np.empty((features, self._budget))
-        self._values = np.empty(self._budget)
-
-    @property
-    def size(self) -> int:
-        """Number of samples kept."""
-        return self._inverse.size
+        super().__init__(sigma, check_count("budget", budget), ridge)
+        self._label_step = check_between("label_step", label_step, 0.0, 1.0)
 
     def _learn(self, x: Array, y: float) -> None:
-        size, inverse = self.size, self._inverse
-        b = self._rows(x[None], self._points[:, :size])[0]
+        size, b = self.size, self._kernel_to(x)
         if self._label_step:
             self._values[:size] += self._label_step * b * (y - self._values[:size])
-        v = inverse.times(b)
-        s = 1.0 + self._ridge - float(b @ v)
-        place = size if size < self._budget else self._least(b, v, s, y)
-        if place == size == self._budget:
-            return  # the new one goes again
-        if place == size:
-            inverse.extend_inverse(v, s)
-        else:
-            inverse.replace_in_inverse(place, v, s)
-        self._points[:, place], self._values[place] = x, y
+        v, s = self._border(b)
+        place = size if size < self._capacity else self._least_needed(b, v, s, y)
+        if place < self._capacity:  # else the new sample itself is dropped
+            self._put(place, x, y, v, s)
 
-    def _least(self, b: Array, v: Array, s: float, y: float) -> int:
-        """Which of the kept samples and the new one, the last, has the least error left out."""
+    def _least_needed(self, b: Array, v: Array, s: float, y: float) -> int:
+        """Return the place of the smallest leave-one-out error; the new sample is the last."""
         weights = self._inverse.times(self._values)
         error = y - float(b @ weights)
         weights = np.append(weights - v * (error / s), error / s)
         corners = np.append(self._inverse.diagonal() + v**2 / s, 1.0 / s)
         return int(np.argmin(np.abs(weights) / corners))
-
-    def _answer(self, points: Array) -> Array:
-        weights = self._inverse.times(self._values[: self.size])
-        return expansion(self._rows, points, self._points[:, : self.size], weights)

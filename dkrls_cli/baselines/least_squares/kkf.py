@@ -4,17 +4,17 @@ The field is a sum of spatial functions whose weights follow linear dynamics in 
 
     y = h(s)' a(t) + noise,    a(t + dt) = rho a(t) + w,    rho = exp(-dt / memory).
 
-What is assumed here:
+Assumptions of this version:
 
 - h(s) = L^-1 k(knots, s), with L L' the Gram matrix of the knots: simple kriging from the knots,
-  written for weights that are independent and of variance 1 beforehand. What the knots do not
-  explain, 1 - h'h, counts as noise.
-- Sites become knots as they are met, when their kriging variance is above a tolerance. Earlier
-  states hold the prior for a weight that came later, which is what they know of it.
-- All weights have the same memory, and w has the variance 1 - rho^2 that keeps theirs at 1: the
-  first-order autoregression of the original, stationary, at any time step.
-- Samples come in order of time. Answers at times gone by are smoothed (Rauch, Tung and Striebel,
-  1965): they know all samples so far, those that came later too.
+  written for weights that are independent with prior variance 1. The variance that the knots do
+  not explain, 1 - h'h, counts as noise.
+- A site becomes a knot when it is first met, if its kriging variance is above a tolerance. Earlier
+  states hold the prior for the weight of a knot that was added later.
+- All weights have the same memory, and w has the variance 1 - rho^2, which keeps the variance of
+  the weights at 1: the first-order autoregression of the original, stationary, at any time step.
+- Samples come in order of time. Answers at past times are smoothed (Rauch, Tung and Striebel,
+  1965): they use all samples so far, also those after the time asked for.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from scipy.linalg import solve
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.baselines.buffers import Centres, Symmetric
-from dkrls_cli.baselines.contract import Baseline, above, between, count
+from dkrls_cli.baselines.checks import check_above, check_between, check_count
+from dkrls_cli.baselines.contract import Baseline
 from dkrls_cli.baselines.gaussian import gaussian
 from dkrls_cli.errors import InputError
 
@@ -40,15 +41,15 @@ class KKF(Baseline):
     sigma
         Length scale in space, of a Gaussian kernel.
     memory
-        Time in which what is known of a weight fades, in units of the time feature.
+        Time over which the correlation of a weight falls to 1/e, in units of the time feature.
     noise
-        Variance of the noise in units of that of the field.
+        Variance of the noise, in units of the variance of the field.
     tolerance
         Kriging variance above which a site becomes a knot.
     knots
-        How many of them there may be.
+        Largest number of knots.
     time
-        Which feature is time; all others are space.
+        Index of the time feature; all others are space.
     """
 
     paper_name = "KKF"
@@ -65,23 +66,23 @@ class KKF(Baseline):
         time: int = -1,
     ) -> None:
         super().__init__()
-        self._rows = gaussian(above("sigma", sigma))
-        self._memory = above("memory", memory)
-        self._noise = above("noise", noise)
-        self._tolerance = between("tolerance", tolerance, 1e-10, 1.0)
-        self._most = count("knots", knots)
+        self._kernel = gaussian(check_above("sigma", sigma))
+        self._memory = check_above("memory", memory)
+        self._noise = check_above("noise", noise)
+        self._tolerance = check_between("tolerance", tolerance, 1e-10, 1.0)
+        self._most = check_count("knots", knots)
         self._time = time
         self._root = np.zeros((0, 0))  # L^-1
         self._mean, self._covariance = np.zeros(0), Symmetric()
-        self._times: list[float] = []  # of samples, the present one last
+        self._times: list[float] = []  # distinct times of samples, the present one last
         self._past: list[tuple[Array, Array]] = []  # filtered, at all times but the last
         self._smoothed: list[Array] | None = None
 
     def _start(self, features: int) -> None:
         if features < 2 or not -features <= self._time < features:
             raise InputError(
-                f"Samples have {features} features, and time is to be number {self._time}. "
-                "It must be one of them, beside at least one of space."
+                f"Invalid time feature {self._time}: samples have {features} features. "
+                "One of them must be time, and at least one other space."
             )
         self._space = np.arange(features) != self._time % features
         self._knots = Centres(features - 1)
@@ -104,28 +105,31 @@ class KKF(Baseline):
         self._covariance.add_outer(-1.0 / total, gain)
 
     def _advance(self, time: float) -> None:
-        """Go on to the time of a sample."""
+        """Advance the state to the time of a sample, or raise InputError if it is in the past."""
         now = self._times[-1] if self._times else -math.inf
         if time < now:
-            raise InputError(f"Time {time} comes after {now}. Sort the samples by time.")
+            raise InputError(
+                f"Invalid sample at time {time}, after one at {now}. Sort the samples by time."
+            )
         if time == now:
             return
         if self._times:
             self._past.append((self._mean.copy(), self._covariance.dense()))
             rho = self._rho(time - now)
             self._mean *= rho
-            self._covariance.fade(rho**2)
+            self._covariance.mix_identity(rho**2)
         self._times.append(time)
 
     def _rho(self, step: float) -> float:
+        """Return the correlation of a weight with itself one time step later."""
         return math.exp(-step / self._memory)
 
     def _basis(self, points: Array) -> Array:
-        """h(s) (n, knots)."""
-        return np.asarray(self._rows(points[:, self._space], self._knots.points) @ self._root.T)
+        """Return h(s) (n, knots) at points."""
+        return np.asarray(self._kernel(points[:, self._space], self._knots.points) @ self._root.T)
 
     def _add_knot(self, x: Array, h: Array, left: float) -> Array:
-        """A knot at a sample's site; what h is with it."""
+        """Add a knot at the site of a sample, and return h(s) there with the new knot."""
         self._knots.extend(x[None, self._space], 0.0)
         root = np.zeros((self.size + 1, self.size + 1))
         root[:-1, :-1] = self._root
@@ -141,7 +145,7 @@ class KKF(Baseline):
         return np.asarray(np.sum(self._basis(points) * means[which], axis=1))
 
     def _mean_at(self, time: float) -> Array:
-        """Mean of the weights at any time, given all samples so far."""
+        """Return the mean of the weights at any time, given all samples so far."""
         times = self._times
         if time >= times[-1]:
             return self._mean * self._rho(time - times[-1])
@@ -152,33 +156,37 @@ class KKF(Baseline):
         mean, covariance = self._filtered(place)
         rho = self._rho(time - times[place])
         later = self._rho(times[place + 1] - time)
-        return _looked_back(rho * mean, _faded(covariance, rho), means[place + 1], later)
+        return _smooth_step(
+            rho * mean, _forecast_covariance(covariance, rho), means[place + 1], later
+        )
 
     def _smooth(self) -> list[Array]:
-        """Smoothed means at the times of samples."""
+        """Return the smoothed means at the times of the samples."""
         if self._smoothed is None:
             means = [self._mean]
             for place in reversed(range(len(self._past))):
                 rho = self._rho(self._times[place + 1] - self._times[place])
-                means.append(_looked_back(*self._filtered(place), means[-1], rho))
+                means.append(_smooth_step(*self._filtered(place), means[-1], rho))
             self._smoothed = means[::-1]
         return self._smoothed
 
     def _filtered(self, place: int) -> tuple[Array, Array]:
-        """Mean and covariance as they were, with the prior for later knots."""
+        """Return the filtered mean and covariance at a past time, the prior for later knots."""
         mean, covariance = self._past[place]
         whole = np.eye(self.size)
         whole[: mean.size, : mean.size] = covariance
         return np.append(mean, np.zeros(self.size - mean.size)), whole
 
 
-def _faded(covariance: Array, rho: float) -> Array:
-    """rho^2 P + (1 - rho^2) I."""
+def _forecast_covariance(covariance: Array, rho: float) -> Array:
+    """Return rho^2 P + (1 - rho^2) I, the covariance one time step later."""
     return np.asarray(rho**2 * covariance + (1.0 - rho**2) * np.eye(len(covariance)))
 
 
-def _looked_back(mean: Array, covariance: Array, later: Array, rho: float) -> Array:
-    """The smoothed mean, from the filtered mean and covariance and the smoothed mean later."""
+def _smooth_step(mean: Array, covariance: Array, later: Array, rho: float) -> Array:
+    """Return the smoothed mean, from the filtered state and the smoothed mean one step later."""
     surprise = later - rho * mean
-    ahead = solve(_faded(covariance, rho), surprise, assume_a="pos", check_finite=False)
+    ahead = solve(
+        _forecast_covariance(covariance, rho), surprise, assume_a="pos", check_finite=False
+    )
     return np.asarray(mean + rho * (covariance @ ahead))

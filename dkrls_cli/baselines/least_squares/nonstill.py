@@ -5,10 +5,10 @@ and gives no code. Its equation (25) is read here as the kernel between two samp
 
     C(u, h) = (a^2 u^2 + 1)^(-s/2) exp(-b^2 h^2 / (a^2 u^2 + 1)),    s = 1 in the paper,
 
-with u their distance in time, h that in space, a' = a and b' = b, and every sample kept as in
-KRLS. It is the first family of Cressie and Huang (1999), where s is the number of dimensions of
-space: with that it is positive definite for any number of them, so s is taken from the
-samples and is the paper's where space has one dimension. A ridge is added as in KRLS.
+with u the distance in time, h the distance in space, a' = a and b' = b; every sample is kept, as in
+KRLS. It is the first family of Cressie and Huang (1999), where s is the number of spatial
+dimensions, which makes the kernel positive definite for any number of them. So s is taken from the
+samples; it equals the paper's 1 if space has one dimension. A ridge is added as in KRLS.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from dkrls_cli.arrays import Array
-from dkrls_cli.baselines.contract import above
-from dkrls_cli.baselines.gaussian import Rows, squared_distances
+from dkrls_cli.baselines.checks import check_above
+from dkrls_cli.baselines.gaussian import KernelFunction, squared_distances
 from dkrls_cli.baselines.least_squares.krls import LeastSquares
 from dkrls_cli.errors import InputError
 
@@ -34,7 +34,7 @@ class NonstillKRLS(LeastSquares):
     ridge
         Added to the diagonal of the covariance matrix.
     time
-        Which feature is time; all others are space. The paper's x is space and its d time.
+        Index of the time feature; all others are space. The paper's x is space and its d time.
     """
 
     paper_name = "NONSTILL-KRLS"
@@ -48,20 +48,22 @@ class NonstillKRLS(LeastSquares):
         ridge: float = 1e-6,
         time: int = -1,
     ) -> None:
-        rates = above("time_rate", time_rate), above("space_rate", space_rate)
+        rates = check_above("time_rate", time_rate), check_above("space_rate", space_rate)
         super().__init__(covariance(*rates, time), ridge)
         self._time = time
 
     def _start(self, features: int) -> None:
         if not -features <= self._time < features:
-            raise InputError(f"Invalid time feature {self._time}. Samples have {features}.")
+            raise InputError(
+                f"Invalid time feature {self._time}. Samples have {features} features."
+            )
         super()._start(features)
 
 
-def covariance(time_rate: float, space_rate: float, time: int) -> Rows:
-    """The space-time covariance (25) as a kernel."""
+def covariance(time_rate: float, space_rate: float, time: int) -> KernelFunction:
+    """Return the space-time covariance (25) as a kernel."""
 
-    def rows(points: Array, centres: Array) -> Array:
+    def kernel(points: Array, centres: Array) -> Array:
         space = np.arange(len(centres)) != time % len(centres)
         spread = squared_distances(points[:, [time]], centres[[time]])
         spread *= time_rate**2
@@ -76,4 +78,4 @@ def covariance(time_rate: float, space_rate: float, time: int) -> Rows:
         decay *= height
         return decay
 
-    return rows
+    return kernel

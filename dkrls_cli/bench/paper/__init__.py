@@ -1,1 +1,1 @@
-"""The paper's experiments."""
+"""The experiments of the D-KRLS paper: data, settings, published results, and runs."""

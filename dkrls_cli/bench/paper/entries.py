@@ -1,4 +1,4 @@
-"""Who races on the paper's data: a method with its settings is one row of a table."""
+"""The entries of a race on the paper's data: a method with its settings is one row of a table."""
 
 from __future__ import annotations
 
@@ -7,38 +7,39 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dkrls_cli.baselines import BASELINES
-from dkrls_cli.bench.field import FIELD
-from dkrls_cli.bench.paper.data import SETTINGS
-from dkrls_cli.bench.paper.found import FOUND, Found
+from dkrls_cli.bench.methods import DKRLS
+from dkrls_cli.bench.paper.published import PAPER_SETTINGS
+from dkrls_cli.bench.paper.search_results import SEARCH_RESULTS, SearchResult
+from dkrls_cli.bench.rivals.registry import RIVALS
 
 PAPER, SEARCHED, OWN = "paper", "searched", "own"
-"""Whose settings: the paper's, those of a search, or the method's own choice."""
+"""Where settings come from: the paper, a search, or the method's own choice."""
 
-OURS = DKRLS, AUTO, RECURSIVE = "dkrls", "dkrls-auto", "dkrls-recursive"
-ONLINE = tuple(name for name in BASELINES if name != "recursive")
-METHODS = (*OURS, *ONLINE, *FIELD)
+AUTO, RECURSIVE = "dkrls-auto", "dkrls-recursive"
+ONLINE_METHODS = tuple(name for name in BASELINES if name != "recursive")
+PAPER_METHODS = (DKRLS, AUTO, RECURSIVE, *ONLINE_METHODS, *RIVALS)
 
-IN_ORDER = ("kkf", RECURSIVE)
-"""Those who can only learn a grid line after line."""
+_IN_GRID_ORDER = ("kkf", RECURSIVE)
+"""Methods that can only learn a grid line after line."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class RaceEntry:
     """A method with its settings.
 
     Attributes
     ----------
     method, settings
-        Its name, and whose settings these are.
+        Its name, and where the settings come from.
     parameters
-        What it is made with.
+        Arguments of the method.
     scales
-        Length scales that coordinates are divided by beforehand; none are where empty.
+        Length scales that coordinates are divided by beforehand; empty leaves them as they are.
     prepared
-        Whether the mean is taken off beforehand and samples come in random order, as a careful
-        user would have it; the paper does neither.
+        Whether the mean is subtracted beforehand and samples come in random order, as a careful
+        user would do; the paper does neither.
     search_seconds
-        What the search of the settings took.
+        Duration of the search of the settings; NaN without a search.
     """
 
     method: str
@@ -50,48 +51,63 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """What a table calls it."""
+        """The method as tables show it, with a star if its settings were searched."""
         return f"{self.method}*" if self.settings == SEARCHED else self.method
 
     @property
     def shuffled(self) -> bool:
         """Whether samples come in random order."""
-        return self.prepared and self.method not in IN_ORDER
+        return self.prepared and self.method not in _IN_GRID_ORDER
 
     @property
-    def words(self) -> str:
-        """All settings in words."""
-        told = {**self.parameters, **({"scales": self.scales} if self.scales else {})}
-        return ", ".join(f"{name} {_number(value)}" for name, value in told.items())
+    def parameter_text(self) -> str:
+        """All parameters and scales as text."""
+        shown = {**self.parameters, **({"scales": self.scales} if self.scales else {})}
+        return ", ".join(f"{name} {_number_text(value)}" for name, value in shown.items())
 
 
-def _number(value: Any) -> str:
+def _number_text(value: Any) -> str:
+    """Return a number, or a tuple of numbers, as short text."""
     if isinstance(value, tuple):
-        return " x ".join(_number(part) for part in value)
+        return " x ".join(_number_text(part) for part in value)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def entries_of(
-    dataset: str, methods: Sequence[str], found: Mapping[str, Found] | None = None
-) -> Iterator[Entry]:
-    """The rows of a table, in the order of `METHODS`: the paper's settings, then found ones."""
-    searched = FOUND[dataset] if found is None else found
-    for method in METHODS:
+def make_entries(
+    dataset: str, methods: Sequence[str], found: Mapping[str, SearchResult] | None = None
+) -> Iterator[RaceEntry]:
+    """Yield the entries of a race, in the order of `PAPER_METHODS`.
+
+    Parameters
+    ----------
+    dataset
+        Name of the dataset.
+    methods
+        Methods that race: each with the paper's settings and with searched ones, where there are
+        any, or with its own choice.
+    found
+        Searched settings by method; without, those of `SEARCH_RESULTS`.
+    """
+    searched = SEARCH_RESULTS[dataset] if found is None else found
+    for method in PAPER_METHODS:
         if method in methods:
-            yield from _with_paper_settings(dataset, method)
+            yield from _entry_of_paper(dataset, method)
             if method in searched:
-                yield searched_entry(method, searched[method])
-            if method == AUTO or method in FIELD:
-                yield Entry(method, OWN)
+                yield make_searched_entry(method, searched[method])
+            if method == AUTO or method in RIVALS:
+                yield RaceEntry(method, OWN)
 
 
-def _with_paper_settings(dataset: str, method: str) -> Iterator[Entry]:
-    """The paper's recursion is run with the settings of the paper's method."""
-    known = SETTINGS[dataset].get(DKRLS if method == RECURSIVE else method)
+def _entry_of_paper(dataset: str, method: str) -> Iterator[RaceEntry]:
+    """Yield a method with the paper's settings, if it gives any.
+
+    The paper's recursion has the settings of D-KRLS.
+    """
+    known = PAPER_SETTINGS[dataset].get(DKRLS if method == RECURSIVE else method)
     if known is not None:
-        yield Entry(method, PAPER, known)
+        yield RaceEntry(method, PAPER, known)
 
 
-def searched_entry(method: str, found: Found) -> Entry:
-    """A method with settings that were searched for."""
-    return Entry(method, SEARCHED, found.parameters, found.scales, True, found.seconds)
+def make_searched_entry(method: str, found: SearchResult) -> RaceEntry:
+    """Return a method with settings that a search found."""
+    return RaceEntry(method, SEARCHED, found.parameters, found.scales, True, found.seconds)

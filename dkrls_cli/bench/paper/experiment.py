@@ -1,4 +1,4 @@
-"""The paper's experiments: every method on every dataset, a process of its own for each."""
+"""The paper's experiments: every method on every dataset, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,152 +9,176 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dkrls_cli.bench.field import FIELD
-from dkrls_cli.bench.paper.data import FIGURES, INTEL, Figure
+from dkrls_cli.bench.methods import DKRLS
 from dkrls_cli.bench.paper.dataset import Dataset
-from dkrls_cli.bench.paper.entries import AUTO, DKRLS, PAPER, RECURSIVE, SEARCHED, Entry
-from dkrls_cli.bench.paper.trial import Outcome, Progress, trial, warm_up
-from dkrls_cli.bench.worker import FailedError, OutOfTimeError, Worker
+from dkrls_cli.bench.paper.entries import AUTO, PAPER, RECURSIVE, SEARCHED, RaceEntry
+from dkrls_cli.bench.paper.published import INTEL_LAB, PUBLISHED, PublishedResult
+from dkrls_cli.bench.paper.run import RunProgress, SplitResult, run_splits, warm_up
+from dkrls_cli.bench.rivals.registry import RIVALS
+from dkrls_cli.bench.worker import JobFailedError, JobTimeoutError, Worker
 
-Row = dict[str, Any]
+RaceRow = dict[str, Any]
+"""A row of the table of an experiment, by column."""
 
-_NO_FIGURE = Figure(math.nan, math.nan)
+_NOT_PUBLISHED = PublishedResult(math.nan, math.nan)
+
+# A process is ended by force after _PATIENCE times its limit plus _GRACE seconds: methods check the
+# limit themselves, and may be late by one chunk of samples or one prediction.
 _PATIENCE, _GRACE = 2.0, 30.0
-"""A process is ended by force after its limit times the one, plus the other in seconds."""
 
 
 @dataclass(frozen=True)
-class Terms:
-    """How many random splits there are, and seconds for a method on all of them."""
+class RaceOptions:
+    """The number of random splits, and the seconds for a method on all of them."""
 
     seeds: int
     limit: float
 
     @property
-    def told_limit(self) -> float | None:
-        """Seconds, or None without a limit."""
+    def limit_or_none(self) -> float | None:
+        """The limit in seconds, or None if it is infinite."""
         return self.limit if math.isfinite(self.limit) else None
 
 
-def row_of(entry: Entry, dataset: Dataset, terms: Terms, watch: Callable[[Progress], None]) -> Row:
-    """Run a method with its settings on a dataset, as far as the terms allow."""
-    contender = FIELD.get(entry.method)
-    if contender is not None and contender.missing():
-        return told(entry, dataset, terms, [], f"skipped: {contender.missing()}")
-    outcomes, note = outcomes_of(entry, dataset, terms, watch)
-    return told(entry, dataset, terms, outcomes, note)
+def run_method(
+    entry: RaceEntry, dataset: Dataset, options: RaceOptions, watch: Callable[[RunProgress], None]
+) -> RaceRow:
+    """Run a method on a dataset and return its row.
+
+    A method whose library is not installed is skipped; the note of the row says how to install it.
+
+    Parameters
+    ----------
+    entry, dataset, options
+        What to run, and how long.
+    watch
+        Called with the progress now and then.
+    """
+    rival = RIVALS.get(entry.method)
+    if rival is not None and rival.missing():
+        return make_race_row(entry, dataset, options, [], f"skipped: {rival.missing()}")
+    results, note = run_in_worker(entry, dataset, options, watch)
+    return make_race_row(entry, dataset, options, results, note)
 
 
-def outcomes_of(
-    entry: Entry, dataset: Dataset, terms: Terms, watch: Callable[[Progress], None]
-) -> tuple[list[Outcome], str]:
-    """The last outcome of every split that was run, and what went wrong if anything did."""
-    outcomes: list[Outcome] = []
-    force = _PATIENCE * terms.limit + _GRACE
+def run_in_worker(
+    entry: RaceEntry, dataset: Dataset, options: RaceOptions, watch: Callable[[RunProgress], None]
+) -> tuple[list[SplitResult], str]:
+    """Return the last result of every split that was run, and a note if the process failed."""
+    results: list[SplitResult] = []
+    force = _PATIENCE * options.limit + _GRACE
     prepare = partial(warm_up, entry, len(dataset.coordinates))
     try:
-        with Worker(prepare, ready=[trial.__module__]) as worker:
-            seeds = range(terms.seeds)
-            for step in worker.watch(force, trial, entry, dataset, seeds, terms.limit):
-                if isinstance(step, Progress):
+        with Worker(prepare, preload=[run_splits.__module__]) as worker:
+            seeds = range(options.seeds)
+            for step in worker.iterate(force, run_splits, entry, dataset, seeds, options.limit):
+                if isinstance(step, RunProgress):
                     watch(step)
-                elif outcomes and not finished(outcomes[-1]):
-                    outcomes[-1] = step
+                elif results and not results[-1].is_complete:
+                    results[-1] = step
                 else:
-                    outcomes.append(step)
-    except OutOfTimeError as error:
-        return outcomes, str(error)
-    except FailedError as error:
-        return outcomes, f"failed: {error}"
-    return outcomes, ""
+                    results.append(step)
+    except JobTimeoutError as error:
+        return results, str(error)
+    except JobFailedError as error:
+        return results, f"failed: {error}"
+    return results, ""
 
 
-def finished(outcome: Outcome) -> bool:
-    """Whether all samples were learnt: only then may another split have followed."""
-    return outcome.samples == outcome.of
-
-
-def told(
-    entry: Entry, dataset: Dataset, terms: Terms, outcomes: Sequence[Outcome], note: str
-) -> Row:
-    """The row of a method: medians over its splits, with ranges, beside the paper's figures."""
-    figure = figure_of(entry, dataset.name)
-    first = outcomes[0] if outcomes else Outcome(0, dataset.task(0).size)
+def make_race_row(
+    entry: RaceEntry,
+    dataset: Dataset,
+    options: RaceOptions,
+    results: Sequence[SplitResult],
+    note: str,
+) -> RaceRow:
+    """Return the row of a method: medians and ranges over its splits, and the paper's results."""
+    published = published_result(entry, dataset.name)
+    first = results[0] if results else SplitResult(0, dataset.make_task(0).size)
     return {
         "dataset": dataset.name,
         "method": entry.method,
         "settings": entry.settings,
-        "parameters": entry.words,
+        "parameters": entry.parameter_text,
         "samples_learnt": first.samples,
         "samples": first.of,
-        "seeds": len(outcomes),
-        "seeds_asked": terms.seeds,
-        "time_limit": terms.told_limit,
-        **_spread("seconds", outcomes),
-        "predict_seconds": _median("predict_seconds", outcomes),
-        **_spread("max_error", outcomes),
-        **_spread("normalized_max_error", outcomes),
-        "rmse": _median("rmse", outcomes),
-        "mean_error": _median("mean_error", outcomes),
-        "peak_mb": max((outcome.peak_mb for outcome in outcomes), default=math.nan),
+        "seeds": len(results),
+        "seeds_asked": options.seeds,
+        "time_limit": options.limit_or_none,
+        **_median_and_range("seconds", results),
+        "predict_seconds": _median("predict_seconds", results),
+        **_median_and_range("max_error", results),
+        **_median_and_range("normalized_max_error", results),
+        "rmse": _median("rmse", results),
+        "mean_error": _median("mean_error", results),
+        "peak_mb": max((result.peak_mb for result in results), default=math.nan),
         "search_seconds": entry.search_seconds,
-        "paper_seconds": figure.seconds,
-        "paper_error": figure.error,
-        "paper_mean_error": figure.mean_error,
-        "note": "; ".join(dict.fromkeys(filter(None, [*(o.note for o in outcomes), note]))),
+        "paper_seconds": published.seconds,
+        "paper_error": published.error,
+        "paper_mean_error": published.mean_error,
+        "note": "; ".join(dict.fromkeys(filter(None, [*(r.note for r in results), note]))),
     }
 
 
-def figure_of(entry: Entry, dataset: str) -> Figure:
-    """The paper's figure of a method, beside whichever settings."""
+def published_result(entry: RaceEntry, dataset: str) -> PublishedResult:
+    """Return the paper's result for a method, whatever the settings of the entry."""
     method = DKRLS if entry.method in (AUTO, RECURSIVE) else entry.method
-    return FIGURES[dataset].get(method, _NO_FIGURE)
+    return PUBLISHED[dataset].get(method, _NOT_PUBLISHED)
 
 
-def _spread(name: str, outcomes: Sequence[Outcome]) -> Row:
-    found = [getattr(outcome, name) for outcome in outcomes]
+def _median_and_range(name: str, results: Sequence[SplitResult]) -> RaceRow:
+    """Return the columns of the median, least and largest value of a field."""
+    found = [getattr(result, name) for result in results]
     return {
-        name: statistics.median(found) if found else math.nan,
+        name: _median(name, results),
         f"{name}_min": min(found, default=math.nan),
         f"{name}_max": max(found, default=math.nan),
     }
 
 
-def _median(name: str, outcomes: Sequence[Outcome]) -> float:
-    found = [getattr(outcome, name) for outcome in outcomes]
+def _median(name: str, results: Sequence[SplitResult]) -> float:
+    """Return the median of a field, or NaN without results."""
+    found = [getattr(result, name) for result in results]
     return statistics.median(found) if found else math.nan
 
 
-def error_key(dataset: str) -> str:
-    """Which error the paper reports of a dataset."""
-    return "normalized_max_error" if dataset == INTEL else "max_error"
+def published_error_column(dataset: str) -> str:
+    """Return the column of the error that the paper reports for a dataset."""
+    return "normalized_max_error" if dataset == INTEL_LAB else "max_error"
 
 
-def verdict_of(rows: Iterable[Row], dataset: str) -> list[Row]:
-    """How D-KRLS stands to the other methods that the paper compares on a dataset.
+def compare_with_paper_methods(rows: Iterable[RaceRow], dataset: str) -> list[RaceRow]:
+    """Compare D-KRLS with the other methods of the paper's table for a dataset.
 
-    The paper's settings stand against the paper's, searched ones and the default fit against
-    searched ones. Ratios are of the best other method to D-KRLS: above 1 D-KRLS is faster, or
-    nearer the truth.
+    D-KRLS with the paper's settings is compared with methods that have the paper's settings;
+    searched settings and the default fit are compared with searched ones.
+
+    Returns
+    -------
+    list of dict
+        A row for each entry of D-KRLS that has rivals. ``times_as_fast`` and ``times_as_accurate``
+        are ratios of the best other method to D-KRLS: above 1, D-KRLS is better.
     """
     own = [row for row in rows if row["dataset"] == dataset]
-    key, others = error_key(dataset), [name for name in FIGURES[dataset] if name != DKRLS]
-    verdict = []
+    column = published_error_column(dataset)
+    others = [name for name in PUBLISHED[dataset] if name != DKRLS]
+    comparisons = []
     for row in own:
         against = PAPER if row["settings"] == PAPER else SEARCHED
         rivals = [r for r in own if r["method"] in others and r["settings"] == against]
         if row["method"] in (DKRLS, AUTO) and rivals:
-            verdict.append(
+            comparisons.append(
                 {
                     "method": row["method"],
                     "settings": row["settings"],
                     "against": against,
                     "times_as_fast": _least("seconds", rivals) / row["seconds"],
-                    "times_as_accurate": _least(key, rivals) / row[key],
+                    "times_as_accurate": _least(column, rivals) / row[column],
                 }
             )
-    return verdict
+    return comparisons
 
 
-def _least(key: str, rows: Iterable[Row]) -> float:
-    return min((row[key] for row in rows if not math.isnan(row[key])), default=math.nan)
+def _least(column: str, rows: Iterable[RaceRow]) -> float:
+    """Return the least number of a column, or NaN if there is none."""
+    return min((row[column] for row in rows if not math.isnan(row[column])), default=math.nan)

@@ -1,17 +1,17 @@
-"""Settings for D-KRLS and the online methods by a small search, the same for all of them.
+"""A small search for the settings of D-KRLS and the online methods, the same for all of them.
 
-A few dozen trials on a small grid: at most 4,000 cells of the training part of the first split
-(100,000 for D-KRLS, which is as quick with them), a fifth of every dimension held out of it as the
-paper does. From a start that knows only the ranges
-of the coordinates, one setting after another is moved up and down, and stays where the root mean
-square error is less. Every dimension has a length scale of its own, samples come in random order
-and without their mean. Sizes of dictionaries are not searched: more of them is better and slower.
+It runs a few dozen trials on a small grid: at most 4,000 cells of the training part of the first
+split (100,000 for D-KRLS, which is as quick with them), a fifth of every dimension held out of it
+as in the paper. From a start that depends only on the ranges of the coordinates, one setting after
+another is moved up and down, and kept if the root mean square error falls. Every dimension has a
+length scale of its own; samples come in random order, with their mean subtracted. Dictionary sizes
+are not searched: a larger one is always more accurate and slower.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from types import MappingProxyType
@@ -19,127 +19,153 @@ from typing import Any
 
 import numpy as np
 
-from dkrls_cli.bench.paper.data import SETTINGS
+from dkrls_cli.bench.methods import DKRLS
 from dkrls_cli.bench.paper.dataset import Dataset
-from dkrls_cli.bench.paper.entries import DKRLS, searched_entry
-from dkrls_cli.bench.paper.found import Found
-from dkrls_cli.bench.paper.trial import Bounds, Outcome, attempt
+from dkrls_cli.bench.paper.entries import make_searched_entry
+from dkrls_cli.bench.paper.published import PAPER_2D, PAPER_SETTINGS
+from dkrls_cli.bench.paper.run import Limits, SplitResult, run_split
+from dkrls_cli.bench.paper.search_results import SearchResult
 
-CELLS, CELLS_AT_ONCE = 4000, 100_000
+# Most cells of the grid of a trial: for online methods, and for D-KRLS.
+CELLS, CELLS_DKRLS = 4000, 100_000
+
+# Most trials for a method on a dataset: keeps the search of all methods within minutes.
 TRIALS = 60
-_SCALES = "scales"
+
+# A length scale starts at this share of the range of its dimension.
+_FIRST_SCALE = 1 / 12
+
+_SCALE_PREFIX = "scales"
 
 
 @dataclass(frozen=True)
-class Knob:
-    """A setting to search: where it starts, by which factors it moves, and within what bounds."""
+class SearchRange:
+    """The start of a setting, the factors by which it is moved, and its bounds."""
 
     start: float
     factors: tuple[float, ...]
     least: float = 0.0
     most: float = math.inf
 
-    def moved(self, value: float) -> Iterator[float]:
-        """Other values to try."""
+    def neighbours(self, value: float) -> Iterator[float]:
+        """Yield the values to try next."""
         for factor in self.factors:
             for new in (value * factor, value / factor):
                 if self.least <= new <= self.most:
                     yield new
 
 
-_RIDGE = Knob(1e-4, (100.0, 10.0), 1e-9)  # below, large matrices are no longer positive
-_STEP = Knob(0.5, (2.0, 1.3), most=1.0)
+_RIDGE = SearchRange(1e-4, (100.0, 10.0), 1e-9)  # below, large matrices are not positive definite
+_STEP = SearchRange(0.5, (2.0, 1.3), most=1.0)
+_SCALE = SearchRange(1.0, (1.6,))
 
-KNOBS: Mapping[str, Mapping[str, Knob]] = MappingProxyType(
+SEARCH_RANGES: Mapping[str, Mapping[str, SearchRange]] = MappingProxyType(
     {
-        DKRLS: {"ridge": Knob(1e-6, (100.0, 10.0), 1e-14)},
+        DKRLS: {"ridge": SearchRange(1e-6, (100.0, 10.0), 1e-14)},
         "klms": {"step": _STEP},
         "klmp": {"step": _STEP},
         "knlms": {"step": _STEP},
-        "qklms": {"step": _STEP, "radius": Knob(0.05, (4.0,), most=1.0)},
-        "norma": {"step": _STEP, "regularization": Knob(1e-4, (100.0,), 1e-8, 1.0)},
+        "qklms": {"step": _STEP, "radius": SearchRange(0.05, (4.0,), most=1.0)},
+        "norma": {"step": _STEP, "regularization": SearchRange(1e-4, (100.0,), 1e-8, 1.0)},
         "krls": {"ridge": _RIDGE},
-        "aldkrls": {"tolerance": Knob(1e-3, (10.0,), 1e-8, 0.5)},
+        "skrls": {"tolerance": SearchRange(1e-3, (10.0,), 1e-8, 0.5)},
         "swkrls": {"ridge": _RIDGE},
-        "fbkrls": {"ridge": Knob(1e-4, (100.0, 10.0), 1e-5)},  # below, its inverse drifts
+        "fbkrls": {"ridge": SearchRange(1e-4, (100.0, 10.0), 1e-5)},  # below, its inverse drifts
         "krlst": {"noise": _RIDGE},
         "nonstill": {"ridge": _RIDGE},
         "kkf": {"noise": _RIDGE},
     }
 )
-"""What is searched beside length scales."""
+"""The settings that are searched, besides the length scales."""
 
-FIXED: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+FIXED_SETTINGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "klms": {"budget": 20_000},
         "klmp": {"budget": 20_000},
-        "aldkrls": {"budget": 1000},
+        "skrls": {"budget": 1000},
         "krlst": {"budget": 300, "forgetting": 1.0},
     }
 )
-"""What is not: sizes that no paper's setting gives, and nothing is forgotten of a static field."""
+"""Settings that are not searched: sizes that the paper does not give; a static field needs no
+forgetting."""
 
-_SIZES = ("budget", "window")
+_SIZE_SETTINGS = ("budget", "window")
+
+Settings = dict[str, float]
+TrialMoves = Callable[[Settings], Iterator[Settings]]
 
 
-def fixed(dataset: str, method: str) -> dict[str, Any]:
-    """Sizes of dictionaries: the paper's where it limits them."""
-    known = SETTINGS[dataset].get(method) or SETTINGS["paper-2d"].get(method, {})
+def fixed_settings(dataset: str, method: str) -> dict[str, Any]:
+    """Return the settings that are not searched: dictionary sizes, the paper's if it gives them."""
+    known = PAPER_SETTINGS[dataset].get(method) or PAPER_SETTINGS[PAPER_2D].get(method, {})
     return {
-        **{name: known[name] for name in _SIZES if name in known},
-        **FIXED.get(method, {}),
+        **{name: known[name] for name in _SIZE_SETTINGS if name in known},
+        **FIXED_SETTINGS.get(method, {}),
     }
 
 
-def search(dataset: Dataset, method: str, trials: int = TRIALS) -> Found:
-    """Settings for a method, by so many trials at most."""
-    start, small = perf_counter(), dataset.thinned(cells_for(method))
-    best = {name: knob.start for name, knob in KNOBS[method].items()}
-    best |= {f"{_SCALES}{i}": float(np.ptp(c)) / 12 for i, c in enumerate(small.coordinates)}
-    stays = fixed(dataset.name, method)
-    least, left, improved = _error(small, method, best, stays), trials - 1, True
+def search_settings(dataset: Dataset, method: str, trials: int = TRIALS) -> SearchResult:
+    """Return the best settings for a method that at most `trials` trials find."""
+    start, small = perf_counter(), dataset.thin(trial_cells(method))
+    best = {name: searched.start for name, searched in SEARCH_RANGES[method].items()}
+    for place, axis in enumerate(small.coordinates):
+        best[f"{_SCALE_PREFIX}{place}"] = float(np.ptp(axis)) * _FIRST_SCALE
+    fixed = fixed_settings(dataset.name, method)
+    least, left, improved = _trial_error(small, method, best, fixed), trials - 1, True
     while improved and left > 0:
         improved = False
-        for moves in _moves(method, len(small.coordinates)):
+        for moves in _all_moves(method, len(small.coordinates)):
             for tried in moves(best):
                 if left <= 0:
                     break
-                error, left = _error(small, method, tried, stays), left - 1
+                error, left = _trial_error(small, method, tried, fixed), left - 1
                 if error < least:
                     best, least, improved = tried, error, True
                     break
-    return _found(best, stays, perf_counter() - start)
+    return _make_result(best, fixed, perf_counter() - start)
 
 
-def cells_for(method: str) -> int:
-    """How many cells trials see: those that learn them one by one take far longer for each."""
-    return CELLS_AT_ONCE if method == DKRLS else CELLS
+def trial_cells(method: str) -> int:
+    """Return the most cells of a trial: online methods take far longer for each cell."""
+    return CELLS_DKRLS if method == DKRLS else CELLS
 
 
-def _moves(method: str, dimensions: int) -> Iterator[Any]:
-    """Ways to move: all length scales at once, each setting, each length scale."""
-    names = [f"{_SCALES}{i}" for i in range(dimensions)]
-    scale = Knob(1.0, (1.6,))
-    yield lambda at: (at | {n: at[n] * f for n in names} for f in scale.moved(1.0))
-    for name, knob in KNOBS[method].items():
-        yield lambda at, name=name, knob=knob: (at | {name: v} for v in knob.moved(at[name]))
+def _all_moves(method: str, dimensions: int) -> Iterator[TrialMoves]:
+    """Yield the ways to move: all length scales together, each setting, each length scale."""
+    names = [f"{_SCALE_PREFIX}{place}" for place in range(dimensions)]
+
+    def move_scales(at: Settings) -> Iterator[Settings]:
+        for factor in _SCALE.neighbours(1.0):
+            yield at | {name: at[name] * factor for name in names}
+
+    yield move_scales
+    for name, searched in SEARCH_RANGES[method].items():
+        yield _moves_of(name, searched)
     for name in names:
-        yield lambda at, name=name: (at | {name: v} for v in scale.moved(at[name]))
+        yield _moves_of(name, _SCALE)
 
 
-def _error(small: Dataset, method: str, settings: dict[str, float], stays: dict[str, Any]) -> float:
-    """Root mean square error of settings; infinite where they cannot be used."""
-    entry = searched_entry(method, _found(settings, stays, math.nan))
+def _moves_of(name: str, searched: SearchRange) -> TrialMoves:
+    """Return a function that yields settings with one of them moved."""
+    return lambda at: (at | {name: value} for value in searched.neighbours(at[name]))
+
+
+def _trial_error(
+    small: Dataset, method: str, settings: Settings, fixed: Mapping[str, Any]
+) -> float:
+    """Return the root mean square error of settings; infinity if they cannot be used."""
+    entry = make_searched_entry(method, _make_result(settings, fixed, math.nan))
     try:
-        *_, outcome = attempt(entry, small.task(0), Bounds(math.inf, math.inf))
+        *_, result = run_split(entry, small.make_task(0), Limits(math.inf, math.inf))
     except (ArithmeticError, ValueError, np.linalg.LinAlgError):
         return math.inf
-    assert isinstance(outcome, Outcome)
-    return outcome.rmse if not outcome.note and math.isfinite(outcome.rmse) else math.inf
+    assert isinstance(result, SplitResult)
+    return result.rmse if not result.note and math.isfinite(result.rmse) else math.inf
 
 
-def _found(settings: dict[str, float], stays: dict[str, Any], seconds: float) -> Found:
+def _make_result(settings: Settings, fixed: Mapping[str, Any], seconds: float) -> SearchResult:
+    """Return settings as a result, searched numbers rounded to three digits."""
     rounded = {name: float(f"{value:.3g}") for name, value in settings.items()}
-    scales = tuple(value for name, value in rounded.items() if name.startswith(_SCALES))
-    own = {name: value for name, value in rounded.items() if not name.startswith(_SCALES)}
-    return Found({**own, **stays}, scales, seconds)
+    scales = tuple(value for name, value in rounded.items() if name.startswith(_SCALE_PREFIX))
+    own = {name: value for name, value in rounded.items() if not name.startswith(_SCALE_PREFIX)}
+    return SearchResult({**own, **fixed}, scales, seconds)

@@ -1,1 +1,1 @@
-"""Races on grids of your own: between coordinates, and in gaps."""
+"""Races on the user's own grids: predictions between coordinates, and in gaps."""

@@ -1,4 +1,4 @@
-"""Which cells of a grid train and which are held out to be answered."""
+"""Held-out cases of a grid: which cells train, and which are to be predicted."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Array
+from dkrls_cli.arrays import Indices
 from dkrls_cli.grid.axes import Axis, is_latitude, is_longitude
 from dkrls_cli.grid.cf import is_time
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.splits import Split, alternate_split, random_split
 
+# Share of every dimension that is held out at random: the paper's share.
 SHARE = 0.2
+
 KINDS = RANDOM, ALTERNATE = "20 %", "every second"
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
-    """A grid to learn from, and cells of it that were held out.
+class HeldOutCase:
+    """A grid to learn from, and cells that were held out of it.
 
     Attributes
     ----------
     kind, seed
-        How they were held out; no seed where nothing is random.
+        How the cells were held out; the seed is None if nothing is random.
     train, truth
-        What is known, and what is asked for with its true values.
+        The training grid, and the grid to predict with its true values.
     held
-        Positions of the dimensions held out; along the others both have the same coordinates.
+        Positions of the dimensions held out; along the others both grids have the same coordinates.
     """
 
     kind: str
@@ -46,48 +47,45 @@ class Case:
 
     @property
     def shortest(self) -> str:
-        """Name of that dimension."""
+        """Name of the held-out dimension that has fewest training samples."""
         return min((self.train.axes[place] for place in self.held), key=lambda a: a.size).name
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """What rows say of the case."""
+    def columns(self) -> dict[str, Any]:
+        """Columns of the rows that describe the case."""
         return {"held_out": self.kind, "seed": self.seed, "samples": self.samples}
 
     @property
-    def queries(self) -> list[Array]:
-        """Coordinates asked for; where none is held out, the very ones that train."""
+    def query_axes(self) -> list[Axis]:
+        """Axes to predict on; where nothing is held out, the training axis itself."""
         both = zip(self.train.axes, self.truth.axes, strict=True)
-        return [
-            (asked if place in self.held else known).numbers
-            for place, (known, asked) in enumerate(both)
-        ]
+        return [asked if place in self.held else known for place, (known, asked) in enumerate(both)]
 
 
-def cases_of(grid: Grid, seeds: Sequence[int]) -> Iterator[Case]:
-    """A fifth of every dimension held out at random, seed by seed, then every second place.
+def make_held_out_cases(grid: Grid, seeds: Sequence[int]) -> Iterator[HeldOutCase]:
+    """Yield a case per seed with a fifth of every dimension held out, then one with every second.
 
-    A dimension of text labels has nothing between its coordinates, and one too short for any to be
-    held out has none to spare: both are kept whole. Where that leaves no dimension there is no
-    case.
+    Every second place is held out along the horizontal dimensions only. A dimension of text labels
+    has nothing between its coordinates and is kept whole, as is one that is too short. There is no
+    case if that leaves no dimension.
     """
-    field = in_order(grid)
+    ordered = sort_axes(grid)
     for seed in seeds:
-        yield from _case(field, RANDOM, seed, _random_splits(field, seed))
-    yield from _case(field, ALTERNATE, None, _alternate_splits(field))
+        yield from _make_case(ordered, RANDOM, seed, _random_splits(ordered, seed))
+    yield from _make_case(ordered, ALTERNATE, None, _alternate_splits(ordered))
 
 
-def horizontal(axes: Sequence[Axis]) -> list[Axis]:
-    """Latitude and longitude; without both the last two that are neither time nor labels."""
+def horizontal_axes(axes: Sequence[Axis]) -> list[Axis]:
+    """Return latitude and longitude; without both, the last two that are not time or labels."""
     places = [axis for axis in axes if is_latitude(axis) or is_longitude(axis)]
     others = [axis for axis in axes if not is_time(axis) and axis.labels is None]
     return places if len(places) == 2 else others[-2:]
 
 
-def in_order(grid: Grid) -> Grid:
-    """The grid with coordinates that rise or fall, so that its edges are those of its range."""
-    bare = Grid(grid.values, tuple(_portable(axis) for axis in grid.axes), grid.name)
-    return bare.take([_order(axis) for axis in grid.axes])
+def sort_axes(grid: Grid) -> Grid:
+    """Return the grid with every axis ascending or descending, so that its ends are its range."""
+    bare = Grid(grid.values, tuple(_picklable(axis) for axis in grid.axes), grid.name)
+    return bare.take([_monotonic_order(axis) for axis in grid.axes])
 
 
 def _random_splits(grid: Grid, seed: int) -> list[Split]:
@@ -99,31 +97,35 @@ def _random_splits(grid: Grid, seed: int) -> list[Split]:
 
 
 def _alternate_splits(grid: Grid) -> list[Split]:
-    thinned = [axis.name for axis in horizontal(grid.axes)]
+    thinned = [axis.name for axis in horizontal_axes(grid.axes)]
     return [
-        alternate_split(axis.size) if axis.name in thinned else _whole(axis) for axis in grid.axes
+        alternate_split(axis.size) if axis.name in thinned else _keep_whole(axis)
+        for axis in grid.axes
     ]
 
 
-def _whole(axis: Axis) -> Split:
+def _keep_whole(axis: Axis) -> Split:
     return Split(np.arange(axis.size), np.arange(0))
 
 
-def _case(grid: Grid, kind: str, seed: int | None, splits: Sequence[Split]) -> Iterator[Case]:
-    """The case of these splits, if anything is held out at all."""
+def _make_case(
+    grid: Grid, kind: str, seed: int | None, splits: Sequence[Split]
+) -> Iterator[HeldOutCase]:
+    """Yield the case of these splits, if anything is held out."""
     held = tuple(place for place, split in enumerate(splits) if split.held.size)
     if held:
         train = grid.take([split.train for split in splits])
         truth = grid.take([split.held if split.held.size else split.train for split in splits])
-        yield Case(kind, seed, train, truth, held)
+        yield HeldOutCase(kind, seed, train, truth, held)
 
 
-def _order(axis: Axis) -> NDArray[np.intp]:
+def _monotonic_order(axis: Axis) -> Indices:
+    """Return the order that sorts an axis; the present one if it ascends or descends already."""
     steps = np.sign(np.diff(axis.numbers))
     monotonic = np.unique(steps).size == 1
     return np.arange(axis.size) if monotonic else np.argsort(axis.numbers)
 
 
-def _portable(axis: Axis) -> Axis:
-    """An axis that can travel to another process: its attributes may be a view, which cannot."""
+def _picklable(axis: Axis) -> Axis:
+    """Return an axis whose attributes are a plain dict: a view cannot go to another process."""
     return replace(axis, attrs=dict(axis.attrs))

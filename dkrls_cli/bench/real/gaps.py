@@ -1,7 +1,8 @@
-"""The default fit against the ways to fill gaps of today, on cells hidden besides those missing."""
+"""The race of the default fit against other ways to fill gaps, on hidden cells."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -10,35 +11,38 @@ from typing import Any
 import numpy as np
 
 from dkrls_cli.arrays import Mask
-from dkrls_cli.bench.real.cases import horizontal, in_order
-from dkrls_cli.bench.real.fillers import FILLERS, Holes
-from dkrls_cli.bench.real.race import NONE, OURS, Outcome, Race, scored, share
+from dkrls_cli.bench.methods import DKRLS
+from dkrls_cli.bench.real.cases import horizontal_axes, sort_axes
+from dkrls_cli.bench.real.race import CaseResult, GridRace, score_answers, share_true
+from dkrls_cli.bench.rivals.fillers import FILLERS, FillingProblem
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import hierarchy_of
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model import fit as fitting
 from dkrls_cli.model.metrics import coverage90
 
+# Share of the observed cells that is hidden.
 HIDDEN = 0.1
-"""Share of the observed cells."""
 
 KINDS = CELLS, BLOCKS = "cells", "blocks"
-_ACROSS, _ELSE = 5, 3
-"""Sides of a block: along the horizontal dimensions, and along time and others."""
+
+# Cells along a side of a block: horizontal dimensions, and others. A block is at most a third of a
+# dimension.
+_HORIZONTAL_SIDE, _OTHER_SIDE, _PARTS = 5, 3, 3
 
 
 @dataclass(frozen=True, eq=False)
-class Gappy:
-    """A grid of which some observed cells were hidden.
+class HiddenCase:
+    """A grid in which some observed cells are hidden.
 
     Attributes
     ----------
     kind, seed
-        How they were hidden.
+        How the cells were hidden.
     truth
-        The grid with all that is observed.
+        The grid with all observed cells.
     hidden
-        Which cells are asked for.
+        Which cells are hidden and to be predicted.
     """
 
     kind: str
@@ -48,50 +52,50 @@ class Gappy:
 
     @property
     def seen(self) -> Grid:
-        """What is left of the grid."""
+        """The grid without the hidden cells."""
         return replace(self.truth, values=np.where(self.hidden, np.nan, self.truth.values))
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """What rows say of the case."""
+    def columns(self) -> dict[str, Any]:
+        """Columns of the rows that describe the case."""
         return {"hidden": self.kind, "seed": self.seed}
 
 
-def cases_of(grid: Grid, seeds: Sequence[int]) -> Iterator[Gappy]:
-    """A tenth of the observed cells hidden, seed by seed: single cells, then blocks.
+def make_hidden_cases(grid: Grid, seeds: Sequence[int]) -> Iterator[HiddenCase]:
+    """Yield two cases per seed with a tenth of the observed cells hidden: single cells, blocks.
 
-    There is no case where less than ten cells are observed. There are no blocks where they would
-    be single cells, or cover all that is observed.
+    There is no case if fewer than ten cells are observed, and no blocks if they would be single
+    cells or hide all observed cells.
     """
-    field = in_order(replace(grid, values=np.asarray(grid.values, np.float64)))
-    observed, sides = np.isfinite(field.values), block_of(field.axes)
+    ordered = sort_axes(replace(grid, values=np.asarray(grid.values, np.float64)))
+    observed, sides = np.isfinite(ordered.values), block_sides(ordered.axes)
     if HIDDEN * np.count_nonzero(observed) < 1:
         return
     for seed in seeds:
-        yield Gappy(CELLS, seed, field, hide(observed, [1] * observed.ndim, seed))
-        hidden = hide(observed, sides, seed)
+        yield HiddenCase(CELLS, seed, ordered, hide_blocks(observed, [1] * observed.ndim, seed))
+        hidden = hide_blocks(observed, sides, seed)
         if max(sides) > 1 and not np.array_equal(hidden, observed):
-            yield Gappy(BLOCKS, seed, field, hidden)
+            yield HiddenCase(BLOCKS, seed, ordered, hidden)
 
 
-def block_of(axes: Sequence[Axis]) -> list[int]:
-    """Sides of a block: 5 x 5 across, 3 along the rest, but a third of a dimension at most."""
-    across = [axis.name for axis in horizontal(axes)]
-    sides = [_ACROSS if axis.name in across else _ELSE for axis in axes]
+def block_sides(axes: Sequence[Axis]) -> list[int]:
+    """Return the sides of a block: 5 x 5 horizontally, 3 along others, at most a third of each."""
+    horizontal = [axis.name for axis in horizontal_axes(axes)]
+    sides = [_HORIZONTAL_SIDE if axis.name in horizontal else _OTHER_SIDE for axis in axes]
     return [
-        max(1, min(side, axis.size // 3)) if axis.labels is None else 1
+        max(1, min(side, axis.size // _PARTS)) if axis.labels is None else 1
         for side, axis in zip(sides, axes, strict=True)
     ]
 
 
-def hide(observed: Mask, sides: Sequence[int], seed: int) -> Mask:
-    """A tenth of the observed cells, in blocks around cells drawn at random."""
+def hide_blocks(observed: Mask, sides: Sequence[int], seed: int) -> Mask:
+    """Return which cells to hide: a tenth of those observed, in blocks around random cells."""
     places = np.argwhere(observed)
     wanted = int(HIDDEN * len(places))
-    room = np.subtract(observed.shape, sides)
+    last_corner = np.subtract(observed.shape, sides)
     hidden, count = np.zeros(observed.shape, bool), 0
     for place in np.random.default_rng(seed).permutation(places):
-        corner = np.clip(place - np.floor_divide(sides, 2), 0, room)
+        corner = np.clip(place - np.floor_divide(sides, 2), 0, last_corner)
         block = tuple(slice(c, c + side) for c, side in zip(corner, sides, strict=True))
         count += int(np.count_nonzero(observed[block] & ~hidden[block]))
         hidden[block] = observed[block]
@@ -100,54 +104,53 @@ def hide(observed: Mask, sides: Sequence[int], seed: int) -> Mask:
     return hidden
 
 
-def attempt(method: str, case: Gappy) -> Outcome:
-    """Run a method on a case, here and to the end."""
-    return _ours(case) if method == OURS else _rival(method, case)
+def run_filling(method: str, case: HiddenCase) -> CaseResult:
+    """Run a method on a case in this process, without a time limit."""
+    return _run_default_fit(case) if method == DKRLS else _run_filler(method, case)
 
 
-def _ours(case: Gappy) -> Outcome:
+def _run_default_fit(case: HiddenCase) -> CaseResult:
     seen, truth = case.seen, case.truth.values[case.hidden]
     start = perf_counter()
     trained = fitting.fit(seen)
-    queries = [axis.numbers for axis in seen.axes]
-    answers = trained.cascade.predict(queries)[case.hidden]
+    answers = trained.values_on(seen.axes)[case.hidden]
     seconds = perf_counter() - start
-    spread = trained.variance(queries)[case.hidden]
-    return scored(truth, answers, seconds, coverage90(truth, answers, spread))
+    variance = trained.std_on(seen.axes)[case.hidden] ** 2
+    return score_answers(truth, answers, seconds, coverage90(truth, answers, variance))
 
 
-def _rival(method: str, case: Gappy) -> Outcome:
-    holes = holes_of(case)
+def _run_filler(method: str, case: HiddenCase) -> CaseResult:
+    problem = make_filling_problem(case)
     start = perf_counter()
-    answers = FILLERS[method](holes)
+    answers = FILLERS[method](problem)
     seconds = perf_counter() - start
-    return scored(case.truth.values[case.hidden], answers, seconds)
+    return score_answers(case.truth.values[case.hidden], answers, seconds)
 
 
-def holes_of(case: Gappy) -> Holes:
-    """A case as those see it who fill by the index."""
+def make_filling_problem(case: HiddenCase) -> FillingProblem:
+    """Return a case as a problem for methods that fill by index."""
     time = case.truth.dims.index(hierarchy_of(case.truth.axes, None)[-1])
-    return Holes(case.seen.values, case.hidden, time)
+    return FillingProblem(case.seen.values, case.hidden, time)
 
 
-def summarise(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """How often the default fit is better than all others, and what its error bars cover."""
+def summarise_filling(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return how often the default fit is better than all others, and its range of coverage."""
     covered = [row["coverage90"] for row in rows]
     return {
-        "beats_all": share([row["ratio"] < 1 for row in rows]),
-        "least_coverage90": min(covered, default=NONE),
-        "most_coverage90": max(covered, default=NONE),
+        "beats_all": share_true([row["ratio"] < 1 for row in rows]),
+        "least_coverage90": min(covered, default=math.nan),
+        "most_coverage90": max(covered, default=math.nan),
     }
 
 
-GAPS = Race(
+GAP_RACE = GridRace(
     taken="hidden",
     kinds=KINDS,
-    needs="ten observed cells at least",
+    needs="at least ten observed cells",
     gaps=True,
     rivals=tuple(FILLERS),
     references=tuple(FILLERS),
-    cases=cases_of,
-    attempt=attempt,
-    summarise=summarise,
+    make_cases=make_hidden_cases,
+    run=run_filling,
+    summarise=summarise_filling,
 )

@@ -1,1 +1,1 @@
-"""Races of forecasts, one step ahead."""
+"""The race of one-step forecasts on a stream of slices."""

@@ -1,4 +1,4 @@
-"""Streams as a bare matrix of numbers: a line for each step, a column for each series."""
+"""Streams in a plain matrix of numbers: a line for each step, a column for each series."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from dkrls_cli.files.csv import open_text, parse_numbers, source_name
 from dkrls_cli.grid.axes import index_axis
 from dkrls_cli.grid.grid import Grid
 
+_SUFFIXES = (".txt", ".dat", ".txt.gz", ".dat.gz")
+
 
 def is_matrix(path: str) -> bool:
-    """Whether the first line of a text is numbers with blanks between them, and nothing else."""
-    if not path.lower().endswith((".txt", ".dat", ".txt.gz", ".dat.gz")):
+    """Return whether a text file starts with a line of numbers separated by blanks."""
+    if not path.lower().endswith(_SUFFIXES):
         return False
     with open_text(path) as lines:
         words = next((line.split() for line in lines if line.strip()), [])
@@ -21,10 +23,16 @@ def is_matrix(path: str) -> bool:
 
 
 def read_matrix(path: str) -> Grid:
-    """The matrix as a grid of time and series."""
+    """Return a matrix as a grid of time and series.
+
+    Raises
+    ------
+    InputError
+        If a line is not all numbers, or has more or fewer than the first.
+    """
     with open_text(path) as lines:
         rows = [
-            _row(path, number, line.split())
+            _parse_row(path, number, line.split())
             for number, line in enumerate(lines, start=1)
             if line.strip()
         ]
@@ -32,13 +40,14 @@ def read_matrix(path: str) -> Grid:
         if row.size != rows[0].size:
             raise InputError(
                 f"Row {number} of {source_name(path)} has {row.size} numbers, the first "
-                f"{rows[0].size}. Expected as many in every row."
+                f"{rows[0].size}. Expected equally many in every row."
             )
     axes = (index_axis("time", len(rows)), index_axis("series", rows[0].size))
     return Grid(np.array(rows), axes)
 
 
-def _row(path: str, number: int, words: list[str]) -> Array:
+def _parse_row(path: str, number: int, words: list[str]) -> Array:
+    """Return the numbers of a line, or raise InputError."""
     row = parse_numbers(words)
     if row is None:
         raise InputError(f"Line {number} of {source_name(path)} is not all numbers.")

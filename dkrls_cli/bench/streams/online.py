@@ -1,16 +1,19 @@
-"""Online methods as forecasters of a stream: what they are fed, and what they are asked for.
+"""Online methods as forecasters of a stream.
 
-The methods learn samples of one value. Of a stream with many series each slice is a sample per
-series, and there are several ways to make them, of which a search takes the best:
+An online method learns samples of one value. Each slice of a stream gives one sample per series,
+and there are several schemes to make them, of which a search takes the best:
 
-- changes: the recent values of a series less the last one, and the change that follows; one
-  filter for all series. It is the time embedding of kernel adaptive filtering, freed of the level.
-- own changes: the same with a filter of its own for each series.
-- time: the coordinate of the slice, and the change; a filter for each series.
-- place: the place of the series and the coordinate, and the change, or the value less the first.
+- changes: the features are the recent values of a series relative to the last one, and the value is
+  the next change; one model for all series. It is the time embedding of kernel adaptive filtering,
+  made independent of the level of the series.
+- own changes: the same with a separate model for each series.
+- time: the feature is the coordinate of the slice, and the value the change; a model for each
+  series.
+- place: the features are the place of the series and the coordinate, and the value is the change,
+  or the difference from the first slice.
 
-An answer of 0 is thus the last value (the first in the last case), to which all methods fall back
-where they know nothing.
+An answer of 0 is thus the last slice (in the last case the first), to which all methods fall back
+far from their samples.
 """
 
 from __future__ import annotations
@@ -25,21 +28,21 @@ from dkrls_cli.arrays import Array
 from dkrls_cli.baselines import Baseline
 
 
-class Forecaster(Protocol):
-    """What forecasts a slice before it learns it."""
+class SliceForecaster(Protocol):
+    """A method that forecasts each slice of a stream before it learns it."""
 
     def forecast(self, coordinate: float) -> Array:
-        """The slice at a coordinate (series,), after at least one was learnt."""
+        """Return the forecast of the slice at a coordinate (series,), after the first slice."""
 
     def learn(self, coordinate: float, values: Array) -> None:
-        """Take a slice in (series,)."""
+        """Learn a slice (series,)."""
 
 
 class LastValue:
-    """The last slice again."""
+    """The forecaster that repeats the last slice."""
 
     def forecast(self, coordinate: float) -> Array:
-        """The slice that was learnt last."""
+        """Return the slice that was learnt last."""
         return self._last
 
     def learn(self, coordinate: float, values: Array) -> None:
@@ -48,19 +51,19 @@ class LastValue:
 
 
 @dataclass(frozen=True)
-class Feed:
-    """How samples are made of slices.
+class SampleScheme:
+    """How samples are made from slices.
 
     Attributes
     ----------
     kind
         changes, time or place.
     lags
-        How many of the last values make a sample of changes.
+        Number of last values that a sample of changes uses.
     own
-        Whether each series has a filter of its own.
+        Whether each series has a model of its own.
     level
-        Whether values less the first are asked for, and not changes.
+        Whether the value is the difference from the first slice, and not the change.
     """
 
     kind: str
@@ -74,28 +77,28 @@ class Feed:
         return f"{self.kind}, {'values' if self.level else 'changes'}"
 
 
-CHANGES = (
-    Feed("changes", 2),
-    Feed("changes", 5),
-    Feed("changes", 3),
-    Feed("changes", 3, own=True),
-    Feed("time", own=True),
+CHANGE_SCHEMES = (
+    SampleScheme("changes", 2),
+    SampleScheme("changes", 5),
+    SampleScheme("changes", 3),
+    SampleScheme("changes", 3, own=True),
+    SampleScheme("time", own=True),
 )
-PLACES = (Feed("place"), Feed("place", level=True))
+PLACE_SCHEMES = (SampleScheme("place"), SampleScheme("place", level=True))
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
-    """What numbers are counted in, so that settings mean the same in every stream.
+class SampleUnits:
+    """Units of samples, so that settings mean the same in every stream.
 
     Attributes
     ----------
     change
-        Size of a usual change.
+        Root mean square change from one slice to the next.
     step
-        Size of a usual step between coordinates.
+        Median step between coordinates.
     places
-        Places of the series (series, dimensions), in steps of theirs.
+        Positions of the series (series, dimensions), in steps of each dimension.
     """
 
     change: float
@@ -103,43 +106,45 @@ class Units:
     places: Array
 
 
-class Online:
-    """A stream forecast by an online method, or by one for each series."""
+class OnlineForecaster:
+    """A forecaster by an online method, with one model or one per series."""
 
-    def __init__(self, make: Callable[[], Baseline], feed: Feed, units: Units) -> None:
-        self._make, self._feed, self._units = make, feed, units
-        self._filters: Sequence[Baseline] = ()
+    def __init__(
+        self, make: Callable[[], Baseline], scheme: SampleScheme, units: SampleUnits
+    ) -> None:
+        self._make, self._scheme, self._units = make, scheme, units
+        self._models: Sequence[Baseline] = ()
 
     def forecast(self, coordinate: float) -> Array:
-        """The slice at a coordinate (series,), after at least one was learnt."""
+        """Return the forecast of the slice at a coordinate (series,), after the first slice."""
         points = self._points(coordinate)
-        if self._feed.own:
-            pairs = zip(self._filters, points, strict=True)
+        if self._scheme.own:
+            pairs = zip(self._models, points, strict=True)
             answers = np.array([own.predict(point[None])[0] for own, point in pairs])
         else:
-            answers = self._filters[0].predict(points)
+            answers = self._models[0].predict(points)
         return np.asarray(self._base() + self._units.change * answers)
 
     def learn(self, coordinate: float, values: Array) -> None:
-        """Take a slice in (series,)."""
-        if not self._filters:
-            self._filters = [self._make() for _ in range(values.size if self._feed.own else 1)]
-            self._recent = np.tile(values, (max(self._feed.lags, 1), 1))
+        """Learn a slice (series,)."""
+        if not self._models:
+            self._models = [self._make() for _ in range(values.size if self._scheme.own else 1)]
+            self._recent = np.tile(values, (max(self._scheme.lags, 1), 1))
             self._first = values
             return
         points = self._points(coordinate)
         wanted = (values - self._base()) / self._units.change
         for place, (point, target) in enumerate(zip(points, wanted.tolist(), strict=True)):
-            self._filters[place if self._feed.own else 0].update(point, target)
+            self._models[place if self._scheme.own else 0].update(point, target)
         self._recent = np.vstack([values, self._recent[:-1]])
 
     def _base(self) -> Array:
-        """What answers are counted from."""
-        return self._first if self._feed.level else self._recent[0]
+        """Return the slice that answers are relative to."""
+        return self._first if self._scheme.level else self._recent[0]
 
     def _points(self, coordinate: float) -> Array:
-        """The samples of a slice (series, features)."""
-        if self._feed.kind == "changes":
+        """Return the features of a slice (series, features)."""
+        if self._scheme.kind == "changes":
             return np.asarray((self._recent[1:] - self._recent[0]).T / self._units.change)
         time = np.full((self._recent.shape[1], 1), coordinate / self._units.step)
-        return np.hstack([self._units.places, time]) if self._feed.kind == "place" else time
+        return np.hstack([self._units.places, time]) if self._scheme.kind == "place" else time

@@ -100,12 +100,12 @@ def races(
         if context.invoked_subcommand is not None:
             refuse_misplaced(context)
             return
-        from dkrls_cli.bench.paper.data import synthetic
+        from dkrls_cli.bench.paper.published import synthetic_dataset
         from dkrls_cli.cli.bench.experiments import BARE, Wish, run
 
         seconds = limit_of(time_limit, 4.0, full)
         wish = Wish(methods, seeds, seconds, full, search, csv, plot, overwrite)
-        run([synthetic(name) for name in BARE], wish, Report(json, quiet, verbose))
+        run([synthetic_dataset(name) for name in BARE], wish, Report(json, quiet, verbose))
 
 
 def refuse_misplaced(context: typer.Context) -> None:
@@ -163,12 +163,12 @@ def experiment(name: str, about: str) -> None:
         debug: opt.Debug = False,
     ) -> None:
         with edge(debug):
-            from dkrls_cli.bench.paper.data import synthetic
+            from dkrls_cli.bench.paper.published import synthetic_dataset
             from dkrls_cli.cli.bench.experiments import Wish, run
 
             seconds = limit_of(time_limit, 60.0, full)
             wish = Wish(methods, seeds, seconds, full, search, csv, plot, overwrite)
-            run([synthetic(name)], wish, Report(json, quiet, verbose))
+            run([synthetic_dataset(name)], wish, Report(json, quiet, verbose))
 
 
 for _name, _about in PAPER.items():
@@ -205,18 +205,18 @@ def temperatures(
       dkrls bench intel-lab --data data.txt.gz --methods dkrls,dkrls-auto,swkrls
     """
     with edge(debug):
-        from dkrls_cli.bench.paper.data import intel_lab
-        from dkrls_cli.bench.paper.intel import read
+        from dkrls_cli.bench.paper.intel_lab import read_intel_lab
+        from dkrls_cli.bench.paper.published import intel_lab_dataset
         from dkrls_cli.cli.bench.experiments import Wish, run
 
         report = Report(json, quiet, verbose)
         seconds = limit_of(time_limit, 60.0, full)
         wish = Wish(methods, seeds, seconds, full, search, csv, plot, overwrite)
         with report.working(f"reading {data}"):
-            found = read(data)
-        for text in found.told:
+            found = read_intel_lab(data)
+        for text in found.notes:
             report.note(f"Note: {text}.")
-        run([intel_lab(found.values)], wish, report)
+        run([intel_lab_dataset(found.values)], wish, report)
 
 
 @bench.command()
@@ -253,11 +253,11 @@ def real(
       dkrls bench real sst.nc --methods dkrls,linear,cubic --time-limit 10
     """
     with edge(debug):
-        from dkrls_cli.bench.real.between import REAL
+        from dkrls_cli.bench.real.interpolation import INTERPOLATION_RACE
         from dkrls_cli.cli.bench.racing import Terms, held
 
         terms = Terms(inputs, var, methods, seeds, time_limit, csv, overwrite)
-        held(REAL, terms, Report(json, quiet, verbose))
+        held(INTERPOLATION_RACE, terms, Report(json, quiet, verbose))
 
 
 @bench.command()
@@ -294,11 +294,11 @@ def gaps(
       dkrls bench gaps cloudy.nc --methods dkrls,per-axis,eof
     """
     with edge(debug):
-        from dkrls_cli.bench.real.gaps import GAPS
+        from dkrls_cli.bench.real.gaps import GAP_RACE
         from dkrls_cli.cli.bench.racing import Terms, held
 
         terms = Terms(inputs, var, methods, seeds, time_limit, csv, overwrite)
-        held(GAPS, terms, Report(json, quiet, verbose))
+        held(GAP_RACE, terms, Report(json, quiet, verbose))
 
 
 @bench.command()
@@ -382,10 +382,10 @@ def measured(race: str, report: Report) -> None:
     from dkrls_cli.cli.bench.racing import tell_machine
 
     runs: dict[str, Callable[[], Iterable[Measure]]] = {
-        "speed": speed.speed,
-        "tuning": speed.tuning,
-        "large": speed.large,
-        "startup": speed.startup,
+        "speed": speed.measure_speed,
+        "tuning": speed.measure_tuning,
+        "large": speed.measure_large,
+        "startup": speed.measure_startup,
     }
     tell_machine(report)
     with report.working(f"measuring {race}"):
@@ -395,6 +395,6 @@ def measured(race: str, report: Report) -> None:
 
 def tell_measures(rows: Rows, report: Report) -> None:
     """Print what was measured, and on what."""
-    from dkrls_cli.bench.machine import machine
+    from dkrls_cli.bench.machine import describe_machine
 
-    report.result({"rows": rows, "machine": machine()}, table(rows))
+    report.result({"rows": rows, "machine": describe_machine()}, table(rows))

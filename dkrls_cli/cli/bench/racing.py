@@ -15,7 +15,7 @@ from dkrls_cli.cli.report import Report, pairs, table
 from dkrls_cli.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from dkrls_cli.bench.real.race import Case, Outcome, Race
+    from dkrls_cli.bench.real.race import CaseResult, GridRace, RaceCase
     from dkrls_cli.bench.worker import Worker
     from dkrls_cli.grid.grid import Grid
 
@@ -46,7 +46,7 @@ class Terms:
     overwrite: bool
 
 
-def held(race: Race[Any], terms: Terms, report: Report) -> None:
+def held(race: GridRace[Any], terms: Terms, report: Report) -> None:
     """Run a race and print how it ended."""
     methods = chosen_methods(race, terms.methods, report)
     refuse_no_time(terms.limit)
@@ -58,19 +58,15 @@ def held(race: Race[Any], terms: Terms, report: Report) -> None:
     tell_standings(race, rows, report)
 
 
-def chosen_methods(race: Race[Any], text: str | None, report: Report) -> list[str]:
+def chosen_methods(race: GridRace[Any], text: str | None, report: Report) -> list[str]:
     """The methods that race, in the order of the registry."""
-    from dkrls_cli.bench.real.race import OURS
+    from dkrls_cli.bench.methods import DKRLS, select_methods
 
-    wanted = list(race.methods) if text is None else opt.names(text) or []
-    unknown = [name for name in wanted if name not in race.methods]
-    if unknown or not wanted:
-        name = unknown[0] if unknown else ""
-        raise SettingError(f"Unknown method '{name}'. Choose of {', '.join(race.methods)}.")
-    absent = [name for name in race.references if name not in wanted]
-    if absent and OURS in wanted:
+    methods = select_methods(None if text is None else opt.names(text) or [], race.methods)
+    absent = [name for name in race.references if name not in methods]
+    if absent and DKRLS in methods:
         report.note(f"Note: {', '.join(absent)} will not race, and ratios are without.")
-    return [name for name in race.methods if name in wanted]
+    return methods
 
 
 def refuse_no_time(limit: float) -> None:
@@ -88,7 +84,7 @@ def refuse_taken(output: Path | None, overwrite: bool) -> None:
 
 
 def opened_grids(
-    race: Race[Any], inputs: Sequence[str], var: str | None, report: Report
+    race: GridRace[Any], inputs: Sequence[str], var: str | None, report: Report
 ) -> dict[str, Grid]:
     """Every file as a grid of its own; one that cannot race is refused before any does."""
     from dkrls_cli.files.source import expand
@@ -102,9 +98,9 @@ def opened_grids(
     return grids
 
 
-def refuse_nothing_held(race: Race[Any], path: str, grid: Grid, report: Report) -> None:
+def refuse_nothing_held(race: GridRace[Any], path: str, grid: Grid, report: Report) -> None:
     """Refuse a grid of which nothing can be held out; say what will not be."""
-    there = [case.kind for case in race.cases(grid, [0])]
+    there = [case.kind for case in race.make_cases(grid, [0])]
     if not there:
         raise InputError(
             f"Nothing of '{path}' can be {race.taken}: {shape_text(grid.axes)}. "
@@ -117,13 +113,13 @@ def refuse_nothing_held(race: Race[Any], path: str, grid: Grid, report: Report) 
 
 def tell_machine(report: Report) -> None:
     """Say on what the clock runs."""
-    from dkrls_cli.bench.machine import machine
+    from dkrls_cli.bench.machine import describe_machine
 
-    report.detail(", ".join(f"{name} {value}" for name, value in machine().items()))
+    report.detail(", ".join(f"{name} {value}" for name, value in describe_machine().items()))
 
 
 def raced(
-    race: Race[Any],
+    race: GridRace[Any],
     grids: Mapping[str, Grid],
     methods: Sequence[str],
     seeds: int,
@@ -131,16 +127,16 @@ def raced(
     report: Report,
 ) -> Rows:
     """All methods on all cases of all grids, told grid by grid."""
-    from dkrls_cli.bench.real.race import case_name, rows_of, warm_up
+    from dkrls_cli.bench.real.race import case_name, make_case_rows, warm_up_race
     from dkrls_cli.bench.worker import Worker
 
     rows: Rows = []
-    with Worker(partial(warm_up, race, methods)) as worker:
+    with Worker(partial(warm_up_race, race, methods)) as worker:
         for path, grid in grids.items():
             found: dict[str, Rows] = {}
-            for case in race.cases(grid, range(seeds)):
+            for case in race.make_cases(grid, range(seeds)):
                 outcomes = outcomes_of(worker, race, path, case, methods, limit, report)
-                found[case_name(case)] = rows_of(race, path, case, outcomes)
+                found[case_name(case)] = make_case_rows(race, path, case, outcomes)
             heading = f"{path}: {grid.name}, {shape_text(grid.axes)}"
             report.part(grid_text(heading, race.taken, found))
             rows += [row for of_case in found.values() for row in of_case]
@@ -149,20 +145,20 @@ def raced(
 
 def outcomes_of(
     worker: Worker,
-    race: Race[Any],
+    race: GridRace[Any],
     path: str,
-    case: Case,
+    case: RaceCase,
     methods: Sequence[str],
     limit: float,
     report: Report,
-) -> dict[str, Outcome]:
+) -> dict[str, CaseResult]:
     """Every method on one case."""
-    from dkrls_cli.bench.real.race import case_name, outcome_of
+    from dkrls_cli.bench.real.race import case_name, run_case
 
     outcomes = {}
     for method in methods:
         with report.working(f"{path}, {case_name(case)}, {method}"):
-            outcomes[method] = outcome_of(worker, race, method, case, limit)
+            outcomes[method] = run_case(worker, race, method, case, limit)
         told = outcomes[method].note or f"rmse {outcomes[method].rmse:.4g}"
         report.detail(f"{path}, {case_name(case)}, {method}: {told}")
     return outcomes
@@ -182,11 +178,11 @@ def grid_text(heading: str, taken: str, cases: Mapping[str, Rows]) -> str:
 
 def case_line(rows: Rows) -> dict[str, float]:
     """The error of every method in one case, and how ours stands."""
-    from dkrls_cli.bench.real.race import OURS
+    from dkrls_cli.bench.methods import DKRLS
 
     line = {row["method"]: row["rmse"] for row in rows}
     for row in rows:
-        if row["method"] == OURS:
+        if row["method"] == DKRLS:
             line |= {"ratio": row["ratio"], "cover90": row["coverage90"]}
     return {head: float(f"{value:.3g}") for head, value in line.items()}
 
@@ -201,13 +197,13 @@ def write_rows(rows: Rows, output: Path | None, overwrite: bool) -> None:
             temporary.write_text(csv_text(rows), encoding="utf-8")
 
 
-def tell_standings(race: Race[Any], rows: Rows, report: Report) -> None:
+def tell_standings(race: GridRace[Any], rows: Rows, report: Report) -> None:
     """Print how the methods stand over all cases."""
-    from dkrls_cli.bench.machine import machine
-    from dkrls_cli.bench.real.race import summary_of
+    from dkrls_cli.bench.machine import describe_machine
+    from dkrls_cli.bench.real.race import summarise_rows
 
-    summary = summary_of(race, rows)
+    summary = summarise_rows(race, rows)
     words = {"cases": f"{summary['cases']}, with a ratio {summary['compared']}"}
     words |= {text: summary[key] for key, text in _WORDS.items() if key in summary}
     text = f"{table(summary['methods'])}\n\n{pairs(words)}"
-    report.result({"rows": rows, "summary": summary, "machine": machine()}, text)
+    report.result({"rows": rows, "summary": summary, "machine": describe_machine()}, text)

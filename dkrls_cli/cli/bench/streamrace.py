@@ -10,10 +10,9 @@ from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.bench.racing import Rows, refuse_no_time, refuse_taken, tell_machine, write_rows
 from dkrls_cli.cli.fit import open_inputs, read_values
 from dkrls_cli.cli.report import Report, table
-from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
-    from dkrls_cli.bench.streams.stream import Stream
+    from dkrls_cli.bench.streams.data import StreamData
     from dkrls_cli.grid.grid import Grid
 
 _COLUMNS = {
@@ -45,13 +44,13 @@ class StreamTerms:
 
 def streamed(terms: StreamTerms, report: Report) -> None:
     """Run the race and print how it ended."""
-    from dkrls_cli.bench.streams.stream import stream_of
+    from dkrls_cli.bench.streams.data import make_stream
 
     methods = chosen_methods(terms.methods)
     refuse_no_time(terms.limit)
     refuse_taken(terms.csv, terms.overwrite)
     levels = opt.names(terms.levels)
-    stream = stream_of(grid_in(terms.given, terms.var, levels, report), levels)
+    stream = make_stream(grid_in(terms.given, terms.var, levels, report), levels)
     tell_machine(report)
     rows = raced(stream, methods, terms, report)
     write_rows(rows, terms.csv, terms.overwrite)
@@ -60,14 +59,10 @@ def streamed(terms: StreamTerms, report: Report) -> None:
 
 def chosen_methods(text: str | None) -> list[str]:
     """The methods that race, in the order of the registry."""
-    from dkrls_cli.bench.streams.stream import METHODS
+    from dkrls_cli.bench.methods import select_methods
+    from dkrls_cli.bench.streams.race import STREAM_METHODS
 
-    wanted = list(METHODS) if text is None else opt.names(text) or []
-    unknown = [name for name in wanted if name not in METHODS]
-    if unknown or not wanted:
-        name = unknown[0] if unknown else ""
-        raise SettingError(f"Unknown method '{name}'. Choose of {', '.join(METHODS)}.")
-    return [name for name in METHODS if name in wanted]
+    return select_methods(None if text is None else opt.names(text) or [], STREAM_METHODS)
 
 
 def grid_in(path: str, var: str | None, levels: list[str] | None, report: Report) -> Grid:
@@ -80,21 +75,21 @@ def grid_in(path: str, var: str | None, levels: list[str] | None, report: Report
     return read_values(open_inputs([path], var, levels, report), report)
 
 
-def raced(stream: Stream, methods: list[str], terms: StreamTerms, report: Report) -> Rows:
+def raced(stream: StreamData, methods: list[str], terms: StreamTerms, report: Report) -> Rows:
     """All methods over the stream, one after the other."""
-    from dkrls_cli.bench.streams.stream import rows_of, run_of
+    from dkrls_cli.bench.streams.race import make_stream_rows, run_stream_method
 
     runs = {}
     for method in methods:
         with report.working(f"{terms.given}, {method}"):
-            runs[method] = run_of(method, stream, terms.window, terms.limit)
+            runs[method] = run_stream_method(method, stream, terms.window, terms.limit)
         report.detail(f"{method}: rmse {runs[method].rmse():.4g}, {runs[method].settings}")
-    return rows_of(runs, stream.searched)
+    return make_stream_rows(runs, stream.search_steps)
 
 
-def tell_rows(rows: Rows, stream: Stream, report: Report) -> None:
+def tell_rows(rows: Rows, stream: StreamData, report: Report) -> None:
     """Print the rows; settings and notes stand below."""
-    from dkrls_cli.bench.machine import machine
+    from dkrls_cli.bench.machine import describe_machine
 
     shown = [{head: row[key] for key, head in _COLUMNS.items()} for row in rows]
     said = [
@@ -104,4 +99,6 @@ def tell_rows(rows: Rows, stream: Stream, report: Report) -> None:
     ]
     heading = f"{stream.steps} steps of {stream.values.shape[1]} series, one step ahead"
     text = "\n".join([heading, "", table(shown), "", *said])
-    report.result({"rows": rows, "searched": stream.searched, "machine": machine()}, text)
+    report.result(
+        {"rows": rows, "searched": stream.search_steps, "machine": describe_machine()}, text
+    )

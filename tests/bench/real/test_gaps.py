@@ -1,53 +1,33 @@
-"""The race on grids with gaps: what is hidden, who fills it, and what is told."""
+"""The race on grids with gaps: what is hidden, and how methods fill it."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sample_files import grid
-from scipy.interpolate import LinearNDInterpolator
+from bench.gappy_grids import waves
 from scipy.ndimage import binary_opening
-from shell import ROOT, assert_same_rows, dkrls, refusal
+from shell import ROOT
 
-from dkrls_cli.bench.real.fillers import FILLERS, Holes, eof, per_axis
 from dkrls_cli.bench.real.gaps import (
     BLOCKS,
     CELLS,
-    GAPS,
-    Gappy,
-    attempt,
-    block_of,
-    cases_of,
-    holes_of,
+    GAP_RACE,
+    HiddenCase,
+    block_sides,
+    hide_blocks,
+    make_filling_problem,
+    make_hidden_cases,
+    run_filling,
+    summarise_filling,
 )
-from dkrls_cli.bench.real.race import Outcome, rows_of, summary_of
+from dkrls_cli.bench.real.race import CaseResult, make_case_rows, summarise_rows
 from dkrls_cli.files.reading import open_source
 from dkrls_cli.grid.axes import axis_of, text_axis
 from dkrls_cli.grid.grid import Grid
 
 CLOUDY = ROOT / "sample_data" / "ocean_gaps.nc"
-TIME = {"units": "days since 2001-01-01"}
-
-
-def waves(shape: tuple[int, ...], missing: float = 0.2) -> Grid:
-    """A smooth field without some of its cells."""
-    rng = np.random.default_rng(5)
-    places = np.meshgrid(*map(np.arange, shape), indexing="ij")
-    values = np.sin(sum((i + 1) * p / 9 for i, p in enumerate(places)))
-    values[rng.random(shape) < missing] = np.nan
-    names = ("time", "lat", "lon")[-len(shape) :]
-    return Grid(
-        values, tuple(axis_of(n, np.arange(float(m))) for n, m in zip(names, shape, strict=True))
-    )
-
-
-def holes(values: Any, asked: Any = None, time: int = 0) -> Holes:
-    given = np.asarray(values, np.float64)
-    return Holes(given, np.isnan(given) if asked is None else asked, time)
 
 
 @pytest.fixture(scope="module")
@@ -56,27 +36,14 @@ def cloudy() -> Grid:
 
 
 @pytest.fixture(scope="module")
-def cases(cloudy: Grid) -> list[Gappy]:
-    return list(cases_of(cloudy, [0, 1]))
-
-
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """One race in its three forms."""
-    folder = tmp_path_factory.mktemp("race")
-    axes = {"time": (np.arange(9.0), TIME), "x": (np.arange(8.0), {})}
-    field = {"t": (("time", "x"), waves((9, 8)).values, {})}
-    path = grid(folder / "g.nc", axes, extra=field)
-    words = ["bench", "gaps", path]
-    run = dkrls(*words, "--json", "--csv", folder / "rows.csv")
-    table = dkrls(*words, COLUMNS="100").stdout
-    return {**json.loads(run.stdout), "csv": (folder / "rows.csv").read_text(), "table": table}
+def cases(cloudy: Grid) -> list[HiddenCase]:
+    return list(make_hidden_cases(cloudy, [0, 1]))
 
 
 # What is hidden -----------------------------------------------------------------------------------
 
 
-def test_a_tenth_of_the_observed_cells_is_hidden(cloudy: Grid, cases: list[Gappy]) -> None:
+def test_a_tenth_of_the_observed_cells_is_hidden(cloudy: Grid, cases: list[HiddenCase]) -> None:
     assert [(case.kind, case.seed) for case in cases] == [
         (CELLS, 0),
         (BLOCKS, 0),
@@ -91,16 +58,16 @@ def test_a_tenth_of_the_observed_cells_is_hidden(cloudy: Grid, cases: list[Gappy
         assert share == pytest.approx(0.1, abs=1e-4 if case.kind == CELLS else 0.003)
 
 
-def test_blocks_are_whole_and_cells_are_scattered(cloudy: Grid, cases: list[Gappy]) -> None:
-    assert block_of(cloudy.axes) == [3, 5, 5]
+def test_blocks_are_whole_and_cells_are_scattered(cloudy: Grid, cases: list[HiddenCase]) -> None:
+    assert block_sides(cloudy.axes) == [3, 5, 5]
     missing = np.isnan(cloudy.values)
     for case in cases:
         whole = binary_opening(case.hidden | missing, np.ones((3, 5, 5)))
         assert (case.kind == BLOCKS) == (not (case.hidden & ~whole).any())
 
 
-def test_equal_seeds_hide_equal_cells(cloudy: Grid, cases: list[Gappy]) -> None:
-    again = list(cases_of(cloudy, [0, 1]))
+def test_equal_seeds_hide_equal_cells(cloudy: Grid, cases: list[HiddenCase]) -> None:
+    again = list(make_hidden_cases(cloudy, [0, 1]))
     for one, other in zip(cases, again, strict=True):
         np.testing.assert_array_equal(one.hidden, other.hidden)
     assert not np.array_equal(cases[0].hidden, cases[2].hidden)
@@ -118,113 +85,37 @@ def test_equal_seeds_hide_equal_cells(cloudy: Grid, cases: list[Gappy]) -> None:
     ],
 )
 def test_blocks_fit_the_grid(sizes: dict[str, int], sides: list[int]) -> None:
-    assert block_of([axis_of(name, np.arange(float(m))) for name, m in sizes.items()]) == sides
+    assert block_sides([axis_of(name, np.arange(float(m))) for name, m in sizes.items()]) == sides
 
 
 def test_labels_have_no_neighbours() -> None:
     sites = text_axis("site", [f"s{i}" for i in range(30)])
-    assert block_of([sites, axis_of("x", np.arange(30.0))]) == [1, 5]
+    assert block_sides([sites, axis_of("x", np.arange(30.0))]) == [1, 5]
 
 
 def test_few_cells_make_few_cases() -> None:
     small = Grid(np.zeros((2, 5)), (axis_of("x", [0.0, 1.0]), axis_of("y", np.arange(5.0))))
-    assert [case.kind for case in cases_of(small, [0])] == [CELLS]
-    assert list(cases_of(small.take([np.arange(2), np.arange(4)]), [0])) == []
+    assert [case.kind for case in make_hidden_cases(small, [0])] == [CELLS]
+    assert list(make_hidden_cases(small.take([np.arange(2), np.arange(4)]), [0])) == []
 
 
-# Who fills it -------------------------------------------------------------------------------------
+# Methods ------------------------------------------------------------------------------------------
 
 
-def test_a_series_is_filled_along_itself() -> None:
-    nan = np.nan
-    values = [nan, 1.0, nan, nan, 4.0, 6.0, nan]
-    np.testing.assert_allclose(per_axis(holes(values)), [1.0, 2.0, 3.0, 6.0])
-
-
-def test_per_axis_is_the_mean_over_dimensions_that_reach() -> None:
-    case = next(cases_of(waves((6, 9, 11)), [0]))
-    seen = case.seen.values
-    along = []
-    for axis in range(3):
-        moved = np.moveaxis(seen, axis, -1).copy()
-        for fibre in moved.reshape(-1, moved.shape[-1]):
-            known = np.flatnonzero(np.isfinite(fibre))
-            if known.size:
-                every = np.arange(fibre.size)
-                fibre[:] = np.interp(every, known, fibre[known], np.nan, np.nan)
-        along.append(np.moveaxis(moved, -1, axis)[case.hidden])
-    reached = np.isfinite(along).any(axis=0)
-    assert reached.any()
-    answers = per_axis(holes_of(case))
-    np.testing.assert_allclose(answers[reached], np.nanmean(np.array(along)[:, reached], axis=0))
-
-
-def test_nearest_is_the_nearest() -> None:
-    case = list(cases_of(waves((7, 8, 9), missing=0.5), [0]))[1]
-    seen = case.seen.values
-    known, asked = np.argwhere(np.isfinite(seen)), np.argwhere(case.hidden)
-    away = ((asked[:, None] - known[None]) ** 2).sum(axis=2)
-    answers = FILLERS["nearest"](holes_of(case))
-    for row, answer in zip(away, answers, strict=True):
-        assert answer in seen[tuple(known[row == row.min()].T)]
-
-
-def test_griddata_is_linear_inside_the_hull_and_nearest_outside() -> None:
-    case = next(cases_of(waves((7, 8)), [0]))
-    seen = case.seen.values
-    seen[0] = np.nan
-    asked = case.hidden | (np.arange(7) == 0)[:, None]
-    known = np.isfinite(seen)
-    linear = LinearNDInterpolator(np.argwhere(known), seen[known])(np.argwhere(asked))
-    given = holes(seen, asked)
-    expected = np.where(np.isnan(linear), FILLERS["nearest"](given), linear)
-    np.testing.assert_allclose(FILLERS["griddata"](given), expected)
-    row = np.where(np.arange(7)[:, None] == 3, seen, np.nan)  # in a line: there is no hull
-    flat = holes(row, asked & np.isnan(row))
-    np.testing.assert_array_equal(FILLERS["griddata"](flat), FILLERS["nearest"](flat))
-
-
-@pytest.mark.parametrize("time", [0, 1, 2])
-def test_eof_recovers_what_has_few_modes(time: int) -> None:
-    rng = np.random.default_rng(2)
-    space, modes = rng.standard_normal((2, 60)), rng.standard_normal((2, 25)) * [[3.0], [1.0]]
-    truth = 7.0 + np.moveaxis((space.T @ modes).reshape(6, 10, 25), -1, time)
-    seen = np.where(rng.random(truth.shape) < 0.2, np.nan, truth)
-    answers = eof(holes(seen, time=time))
-    asked = truth[np.isnan(seen)]
-    assert np.sqrt(np.mean((answers - asked) ** 2)) < 0.01 * asked.std()
-
-
-def test_eof_is_at_the_mean_where_nothing_was_ever_seen() -> None:
-    values = waves((9, 4, 5)).values
-    values[:, 2, 3] = np.nan
-    asked = np.zeros(values.shape, bool)
-    asked[:, 2, 3] = True
-    np.testing.assert_allclose(eof(holes(values, asked)), np.nanmean(values))
-
-
-@pytest.mark.parametrize("method", FILLERS)
-@pytest.mark.parametrize("shape", [(30,), (9, 12), (4, 5, 6)])
-def test_every_method_answers_every_cell(method: str, shape: tuple[int, ...]) -> None:
-    for case in cases_of(waves(shape), [0]):
-        answers = FILLERS[method](holes_of(case))
-        assert answers.shape == (case.hidden.sum(),)
-        assert np.isfinite(answers).all()
-
-
-@pytest.mark.parametrize("method", GAPS.methods)
+@pytest.mark.parametrize("method", GAP_RACE.methods)
 def test_the_order_of_coordinates_does_not_matter(method: str) -> None:
     field = waves((7, 9))
     mixed = np.random.default_rng(1).permutation(9)
     plain, turned = (
-        next(cases_of(field.take([np.arange(7), order]), [0])) for order in (np.arange(9), mixed)
+        next(make_hidden_cases(field.take([np.arange(7), order]), [0]))
+        for order in (np.arange(9), mixed)
     )
     np.testing.assert_array_equal(plain.hidden, turned.hidden)
-    assert attempt(method, plain).rmse == attempt(method, turned).rmse
+    assert run_filling(method, plain).rmse == run_filling(method, turned).rmse
 
 
 def test_ours_recovers_a_smooth_field_and_says_how_well() -> None:
-    outcome = attempt("dkrls", next(cases_of(waves((12, 14)), [0])))
+    outcome = run_filling("dkrls", next(make_hidden_cases(waves((12, 14)), [0])))
     assert outcome.rmse < 0.01
     assert 0 < outcome.coverage90 <= 1
 
@@ -232,63 +123,53 @@ def test_ours_recovers_a_smooth_field_and_says_how_well() -> None:
 def test_slices_that_are_lost_are_no_hindrance() -> None:
     field = waves((10, 12))
     field.values[4] = np.nan
-    case = next(cases_of(field, [0]))
+    case = next(make_hidden_cases(field, [0]))
     case.hidden[6] = np.isfinite(field.values[6])
-    assert attempt("dkrls", case).rmse < 0.1
+    assert run_filling("dkrls", case).rmse < 0.1
 
 
-# What is told -------------------------------------------------------------------------------------
-
-
-def test_ratios_are_to_the_best_of_all_others(cases: list[Gappy]) -> None:
+def test_ratios_are_to_the_best_of_all_others(cases: list[HiddenCase]) -> None:
     def rows(cover: float, **errors: float) -> list[dict[str, Any]]:
-        raced = {"dkrls": Outcome(errors.pop("dkrls"), 9.0, 1.0, cover)}
-        raced |= {name: Outcome(error, 9.0, 1.0) for name, error in errors.items()}
-        return rows_of(GAPS, "g", cases[0], raced)
+        raced = {"dkrls": CaseResult(errors.pop("dkrls"), 9.0, 1.0, cover)}
+        raced |= {name: CaseResult(error, 9.0, 1.0) for name, error in errors.items()}
+        return make_case_rows(GAP_RACE, "g", cases[0], raced)
 
     found = rows(0.8, dkrls=1.0, eof=2.0, nearest=4.0) + rows(0.9, dkrls=8.0, eof=4.0, nearest=1.0)
     assert [row["ratio"] for row in found] == [0.5, 1.0, 2.0, 8.0, 4.0, 1.0]
-    summary = summary_of(GAPS, found)
+    summary = summarise_rows(GAP_RACE, found)
     assert (summary["beats_all"], summary["worst"]) == (0.5, 8.0)
     assert summary["geometric_mean"] == pytest.approx(2.0)
     assert (summary["least_coverage90"], summary["most_coverage90"]) == (0.8, 0.9)
 
 
-def test_json_has_a_row_per_case_and_method(told: dict[str, Any]) -> None:
-    rows = told["rows"]
-    assert [row["method"] for row in rows] == list(GAPS.methods) * 2
-    assert [row["hidden"] for row in rows] == [CELLS] * 5 + [BLOCKS] * 5
-    for row in rows:
-        assert row["seed"] == 0
-        assert row["max_error"] >= row["rmse"] > 0
-        assert row["seconds"] > 0
-        assert (row["coverage90"] is None) == (row["method"] != "dkrls")
-    for start in (0, 5):
-        best = min(row["rmse"] for row in rows[start + 1 : start + 5])
-        assert rows[start]["ratio"] == pytest.approx(rows[start]["rmse"] / best)
+def test_a_summary_of_no_rows_is_not_a_number() -> None:
+    assert all(np.isnan(value) for value in summarise_filling([]).values())
 
 
-def test_csv_and_table_say_the_same_as_json(told: dict[str, Any]) -> None:
-    assert_same_rows(told["csv"], told["rows"])
-    line = next(x for x in told["table"].splitlines() if x.startswith(f"{BLOCKS}, seed 0"))
-    errors = [float(f"{row['rmse']:.3g}") for row in told["rows"][5:]]
-    assert line.split()[3:8] == [f"{error:.4g}" for error in errors]
-    assert "share better than every rival" in told["table"]
+def test_a_case_is_a_problem_with_its_time() -> None:
+    field = waves((6, 9, 11))
+    case = next(make_hidden_cases(field, [0]))
+    problem = make_filling_problem(case)
+    assert problem.time == 0
+    np.testing.assert_array_equal(problem.asked, case.hidden)
+    np.testing.assert_array_equal(problem.values, case.seen.values)
+    turned = Grid(field.values.T, field.axes[::-1])
+    assert make_filling_problem(next(make_hidden_cases(turned, [0]))).time == 2
 
 
-def test_a_grid_without_gaps_races_as_well(tmp_path: Path) -> None:
-    path = grid(tmp_path / "g.nc", {"x": (np.arange(12.0), {})})
-    run = dkrls("bench", "gaps", path, "--methods", "nearest,per-axis", "--seeds", 2, "--json")
-    found = json.loads(run.stdout)["rows"]
-    assert [row["seed"] for row in found] == [0] * 4 + [1] * 4
-    assert json.loads(run.stdout)["summary"]["beats_all"] is None
+@pytest.mark.parametrize("sides", [[1, 1], [3, 2], [5, 5]])
+def test_hiding_stops_at_a_tenth(sides: list[int]) -> None:
+    observed = np.random.default_rng(0).random((20, 30)) < 0.8
+    hidden = hide_blocks(observed, sides, 3)
+    wanted = int(0.1 * observed.sum())
+    assert wanted <= hidden.sum() < wanted + np.prod(sides)
+    assert not (hidden & ~observed).any()
 
 
-def test_wrong_data_and_words_are_refused(tmp_path: Path) -> None:
-    nothing = {"t": (("x",), np.full(20, np.nan), {})}
-    empty = grid(tmp_path / "e.nc", {"x": (np.arange(20.0), {})}, extra=nothing)
-    assert "Expected ten observed cells at least." in refusal("bench", "gaps", empty)
-    assert "There is no file" in refusal("bench", "gaps", tmp_path / "absent.nc")
-    unknown = refusal("bench", "gaps", CLOUDY, "--methods", "linear", code=2)
-    assert "Choose of dkrls, per-axis, nearest, griddata, eof." in unknown
-    assert "--time-limit 0" in refusal("bench", "gaps", CLOUDY, "--time-limit", 0, code=2)
+def test_a_block_lies_around_its_cell_and_inside_the_grid() -> None:
+    observed = np.ones(100, bool)  # ten cells are wanted: the first block has enough
+    for seed in range(40):
+        centre = int(np.random.default_rng(seed).permutation(np.argwhere(observed))[0, 0])
+        first = min(max(centre - 5, 0), 100 - 11)
+        hidden = np.flatnonzero(hide_blocks(observed, [11], seed))
+        np.testing.assert_array_equal(hidden, np.arange(first, first + 11))
