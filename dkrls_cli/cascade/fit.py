@@ -25,7 +25,7 @@ def fit_cascade(
     mean: float = 0.0,
     compact: bool = False,
     dtype: DTypeLike = np.float64,
-    spectra: Sequence[Spectrum] | None = None,
+    spectra: Sequence[Spectrum | None] | None = None,
 ) -> Cascade:
     """Train the cascade on a complete grid.
 
@@ -49,7 +49,7 @@ def fit_cascade(
         Storage of the core. ``float32`` halves the model and costs 6e-8 of the data's size in
         every answer, more (up to 1/sqrt(ridge) times) where a level is nearly singular.
     spectra
-        Decomposed Gram matrices of the levels, where the caller has them already.
+        Decomposed Gram matrices of the levels, None for those that are not known yet.
 
     Returns
     -------

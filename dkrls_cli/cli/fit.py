@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dkrls_cli.model.choosing import ChoiceCallback
     from dkrls_cli.model.model import Model
     from dkrls_cli.model.settings import Settings
-    from dkrls_cli.tuning.slices import Choice
+    from dkrls_cli.tuning.slices import LevelChoice
 
 
 def fit(
@@ -170,7 +170,7 @@ def choice_printer(report: Report) -> ChoiceCallback | None:
     if not report.verbose:
         return None
 
-    def print_choice(dim: str, choice: Choice) -> None:
+    def print_choice(dim: str, choice: LevelChoice) -> None:
         best = min(trial.error for trial in choice.tried)
         rows = [
             {

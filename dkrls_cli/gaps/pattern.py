@@ -1,4 +1,4 @@
-"""Which cells of a grid are missing: gaps, lost slices, and masks that stay."""
+"""How the missing cells of a grid lie: scattered gaps, empty slices, and masks that stay."""
 
 from __future__ import annotations
 
@@ -10,25 +10,30 @@ from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.errors import InputError
 
 SCATTERED = 0.005
-"""Gaps make a pattern if they are more than this share of the observed cells."""
+"""Scattered gaps, as a share of the observed cells, above which they count as a pattern.
+
+Fewer than one in 200 are stray cells, too few to say how gaps usually lie.
+"""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """What is missing of a grid.
+    """How much of a grid is missing, and in which way.
 
     Attributes
     ----------
     missing
-        Share of all cells.
+        Share of all cells that are missing, 0 to 1.
     lost
-        Per axis, the number of slices without an observed cell.
+        Number of slices without an observed cell, one number per axis.
     fixed
-        Share of the cells, lost slices aside, that are missing all along the last level's axis.
+        Share of cells that are missing at every coordinate of the last level, such as land in a
+        grid of sea temperatures. Empty slices are not counted.
     scattered
-        Share of the cells, lost slices aside, that are missing here and there.
+        Share of cells that are missing but not all along any axis. Empty slices are not counted.
     shape
-        A typical gap, in cells along each axis; the size of an axis where gaps go all along it.
+        Size of a typical gap in cells along each axis. It is the size of the axis where gaps
+        usually extend over more than half of it.
     """
 
     missing: float
@@ -39,12 +44,32 @@ class Pattern:
 
 
 def pattern(observed: Mask, last: int = -1) -> Pattern:
-    """What is missing, `last` being the axis of the last level."""
+    """Return the pattern of missing cells of a mask of observed cells.
+
+    Parameters
+    ----------
+    observed
+        True where a cell has a value.
+    last
+        The axis of the last level.
+
+    Raises
+    ------
+    InputError
+        If no cell is observed.
+
+    Examples
+    --------
+    >>> observed = np.ones((4, 50), bool)
+    >>> observed[1, 10:13] = observed[3, 30:33] = False
+    >>> pattern(observed).shape
+    (1, 3)
+    """
     lost = empty_slices(observed)
     kept = [np.setdiff1d(np.arange(m), gone) for m, gone in zip(observed.shape, lost, strict=True)]
     present = observed[np.ix_(*kept)]
     if present.size == 0:
-        raise InputError(f"All {observed.size} values are missing. Expected one at least.")
+        raise InputError(f"All {observed.size} values are missing. Expected at least one number.")
     gaps = scattered(present)
     enough = np.count_nonzero(gaps) > SCATTERED * np.count_nonzero(present)
     return Pattern(
@@ -57,27 +82,29 @@ def pattern(observed: Mask, last: int = -1) -> Pattern:
 
 
 def scattered(observed: Mask) -> Mask:
-    """Cells that are missing, but not all along any axis."""
+    """Return the missing cells that have an observed cell on their line along every axis."""
     gaps = ~observed
-    if observed.ndim > 1:
-        for axis in range(observed.ndim):
-            gaps &= observed.any(axis=axis, keepdims=True)
+    for axis in range(observed.ndim):
+        gaps &= observed.any(axis=axis, keepdims=True)
     return gaps
 
 
 def _shape(gaps: Mask) -> tuple[int, ...]:
-    """Mean length of the runs of missing cells along each axis; all of it where it is over half."""
+    """Return the mean length of runs of missing cells along each axis, in cells.
+
+    A mean above half of an axis is given as the size of the axis.
+    """
     lengths = []
     for axis, size in enumerate(gaps.shape):
         first = np.take(gaps, [0], axis)
         starts = np.concatenate([first, np.diff(gaps.view(np.int8), axis=axis) == 1], axis=axis)
         run = int(np.count_nonzero(gaps)) / max(1, int(np.count_nonzero(starts)))
-        lengths.append(size if run > size / 2 and size > 1 else max(1, round(run)))
+        lengths.append(size if run > size / 2 else max(1, round(run)))
     return tuple(lengths)
 
 
 def empty_slices(observed: Mask) -> tuple[Indices, ...]:
-    """Per axis, the places of coordinates without one observed cell."""
+    """Return, for each axis, the indices of coordinates at which no cell is observed."""
     axes = range(observed.ndim)
     return tuple(
         np.flatnonzero(~observed.any(axis=tuple(other for other in axes if other != axis)))
@@ -86,11 +113,25 @@ def empty_slices(observed: Mask) -> tuple[Indices, ...]:
 
 
 def gap_lengths(missing: Mask, axis: int, coordinates: Array) -> Array:
-    """How long the gap along one axis is that each missing cell lies in; 0 where none is.
+    """Return the length of the gap that each missing cell lies in, along one axis.
 
-    That is the distance from the last observed coordinate before the gap to the first one after.
-    At an end of the axis it is the distance to the outermost missing one, and it has no end where
-    nothing is observed along the axis.
+    The length of a gap is the distance between the observed coordinates on either side of it. A
+    gap at an end of the axis is measured to the outermost missing coordinate. Where nothing is
+    observed along the axis the length is infinite.
+
+    Parameters
+    ----------
+    missing
+        True where a cell has no value.
+    axis
+        The axis along which gaps are measured.
+    coordinates
+        The coordinates of that axis, in any order.
+
+    Returns
+    -------
+    Array
+        Lengths in the units of the coordinates, 0 in observed cells.
 
     Examples
     --------
@@ -112,5 +153,5 @@ def gap_lengths(missing: Mask, axis: int, coordinates: Array) -> Array:
 
 
 def always_missing(missing: Mask, axis: int) -> Mask:
-    """Cells that are missing all along an axis, in a shape that broadcasts to the grid's."""
+    """Return which cells are missing all along an axis; it broadcasts to the shape of the grid."""
     return np.asarray(missing.all(axis=axis, keepdims=True))

@@ -1,13 +1,14 @@
-"""Missing cells of single slices, in a cascade with a ridge per level.
+"""Fill missing cells of a few slices of a model with a ridge per level.
 
 A ridge per level is a Gaussian process over the grid whose covariance is the Kronecker product of
-the C_l = K_l + lambda_l I. Most slices of a stream are complete, and given those the slices with
-gaps are a small grid of their own: expected is what the level that grows predicts, and what is left
-has the covariance of that level given the complete slices, times the C_l of all others.
+the C_l = K_l + lambda_l I. Most slices of a stream are complete. Given those, the slices with gaps
+are a small grid of their own: their mean is the prediction of the level that grows, and their
+covariance is that of this level given the complete slices, times the C_l of all other levels.
 
-The product of the ridges is far less than the noise of a cell. What a level calls noise may be
-detail along the other levels, but not all of them: the least ridge, relative to its kernel, is what
-is taken as noise of single cells, and missing ones are filled with the mean given the observed.
+The product of the ridges is far less than the noise of a cell. Part of what a level treats as noise
+is detail along other levels, but not all of it: the least ridge, relative to the variance of its
+kernel, is taken as the noise of single cells. Missing cells are filled with their mean given the
+observed ones.
 """
 
 from __future__ import annotations
@@ -21,29 +22,49 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.growing import Growing
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
-from dkrls_cli.gaps.solve import Completed, complete_in
+from dkrls_cli.gaps.solve import Completed, complete_with_spectra
 
 _LEAST_NOISE = 1e-8
-"""Share of the variance that is noise of a cell at least: it bounds the steps of the solve."""
+"""Smallest noise of a cell as a share of its variance: it bounds the iterations of the solve."""
+
+_TOLERANCE, _LIMIT = 1e-9, 500
+"""Relative residual and number of iterations at which the solve stops, as in a fit."""
 
 
 def fill_slices(known: Growing, coordinates: Array, slices: Array) -> Completed:
-    """Fill the missing cells (NaN) of slices from each other and from complete slices, if any."""
+    """Fill the missing cells (NaN) of slices from each other and from complete slices.
+
+    Parameters
+    ----------
+    known
+        The complete slices; there may be none.
+    coordinates
+        Coordinates of the slices to fill, on the axis that grows.
+    slices
+        The slices to fill, with the axes of the data.
+
+    Returns
+    -------
+    Completed
+        The filled slices, and how accurately they were solved for.
+    """
     cascade, axis = known.cascade, known.axis
-    expected, covariance = _expected(known, coordinates)
+    expected, covariance = _condition(known, coordinates)
     spectra = [
-        _at_least(decompose(covariance if a == axis else _covariance(cascade, a)), level.ridge)
+        _with_floor(decompose(covariance) if a == axis else _covariance(cascade, a), level.ridge)
         for a, level in enumerate(cascade.levels)
     ]
     variance = math.prod(float(spectrum.values.mean()) for spectrum in spectra)
     noise = max(_LEAST_NOISE, _noise(cascade)) * variance
-    done = complete_in(spectra, slices - expected, noise, 0.0, tolerance=1e-9, limit=500)
+    done = complete_with_spectra(
+        spectra, slices - expected, noise, 0.0, tolerance=_TOLERANCE, limit=_LIMIT
+    )
     filled = np.where(np.isnan(slices), expected + done.values, slices)
     return Completed(filled, done.iterations, done.residual, done.converged)
 
 
-def _expected(known: Growing, coordinates: Array) -> tuple[Array, Array]:
-    """What complete slices predict at new coordinates, and the covariance they leave (g, g)."""
+def _condition(known: Growing, coordinates: Array) -> tuple[Array, Array]:
+    """Return mean and covariance (g, g) at new coordinates, given the complete slices."""
     cascade, axis = known.cascade, known.axis
     kernel, ridge = cascade.levels[axis].kernel, cascade.levels[axis].ridge
     prior = gram(kernel, coordinates, coordinates) + ridge * np.eye(coordinates.size)
@@ -55,18 +76,21 @@ def _expected(known: Growing, coordinates: Array) -> tuple[Array, Array]:
     return cascade.predict(queries), prior - explained
 
 
-def _covariance(cascade: Cascade, axis: int) -> Array:
-    """C_l of a level."""
-    nodes, level = cascade.coordinates[axis], cascade.levels[axis]
-    return np.asarray(gram(level.kernel, nodes, nodes) + level.ridge * np.eye(nodes.size))
+def _covariance(cascade: Cascade, axis: int) -> Spectrum:
+    """Return the spectrum of C_l = K_l + lambda_l I; the cascade may hold that of K_l already."""
+    known, level = cascade.known_factor(axis), cascade.levels[axis]
+    nodes = cascade.coordinates[axis]
+    if known is None or known.triangular or known.rank < nodes.size:  # directions are missing
+        known = decompose(gram(level.kernel, nodes, nodes))
+    return Spectrum(known.vectors, known.values + level.ridge)
 
 
-def _at_least(spectrum: Spectrum, ridge: float) -> Spectrum:
-    """The spectrum, no value below the ridge that is part of it, nor below round-off."""
+def _with_floor(spectrum: Spectrum, ridge: float) -> Spectrum:
+    """Return a spectrum of C_l with no value below its ridge, nor below round-off."""
     least = max(ridge, ROUND_OFF * float(spectrum.values[0]))
     return Spectrum(spectrum.vectors, np.maximum(spectrum.values, least))
 
 
 def _noise(cascade: Cascade) -> float:
-    """Noise of a cell as a share of the variance."""
+    """Return the noise of a cell as a share of its variance."""
     return min(level.ridge / level.kernel.variance for level in cascade.levels)

@@ -1,19 +1,21 @@
-"""Grids with missing cells under a joint ridge: one kernel model through the observed cells only.
+"""Fill missing cells under a joint ridge: one kernel model through the observed cells only.
 
-With M the mask of observed cells and V_l, w_l the spectra of the levels, the field f = V g that
-answers (V = the product of the V_l, w = the products of the w_l) solves
+With M the mask of observed cells, V the product of the levels' eigenvectors V_l and w the products
+of their eigenvalues w_l, the field f = V g of kernel ridge regression over the observed cells
+solves
 
-    (V' M V + lambda / w) g = V' M y,
+    (V' M V + lambda / w) g = V' M y.
 
-kernel ridge regression over the observed cells. Missing cells filled with f make a complete grid
-whose ordinary joint-ridge solution has no weight on the filled cells, so it is the same model: what
-is returned is that completed grid, and :func:`dkrls_cli.cascade.fit.fit_cascade` does the rest.
+Missing cells filled with f make a complete grid whose ordinary joint-ridge solution has no weight
+on the filled cells, so it is the same model. The result is that completed grid, and
+:func:`dkrls_cli.cascade.fit.fit_cascade` does the rest.
 
-How it is solved
-----------------
-By conjugate gradients. In g every direction of the data counts alike however small its w, and
-w / (p w + lambda), p the observed share, is a preconditioner that deals with scattered cells and
-with small holes; for masks that stay there is another, see :mod:`dkrls_cli.gaps.preconditioner`.
+Solver
+------
+The system is solved by conjugate gradients. In g, all directions of the data have a similar size
+however small their w. The preconditioner w / (p w + lambda), with p the observed share, deals with
+scattered cells and with small holes. Masks that stay the same along an axis have one of their own,
+see :mod:`dkrls_cli.gaps.preconditioner`.
 """
 
 from __future__ import annotations
@@ -30,32 +32,32 @@ from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.spectrum import Spectrum, decompose
 from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.gaps.preconditioner import Lasting, lasting
+from dkrls_cli.gaps.preconditioner import ProductPreconditioner, build_preconditioner
 from dkrls_cli.threads import one_blas_thread
 
 _SLAB = 2**15
-"""Cells that are worked on at once: they stay in the cache."""
+"""Cells of one slab: 256 kB of numbers stay in the cache of a core."""
 
 _LOOK = 10
-"""Iterations after which a solve that is watched is looked at."""
+"""Iterations between two calls of `give_up`, each of which costs about half an iteration."""
 
 _NEGLIGIBLE = 1e-11
-"""Directions with w below this share of the ridge add less than it to any answer."""
+"""Directions with w below this share of the ridge change no answer by more than this share."""
 
 
 @dataclass(frozen=True, eq=False)
 class Completed:
-    """A grid without missing cells, and how well they are solved for.
+    """A grid whose missing cells are filled, and how accurately they were solved for.
 
     Attributes
     ----------
     values
-        The data, missing cells filled with what the model answers there.
+        The data, with missing cells filled by the model's predictions.
     iterations
-        Steps of conjugate gradients.
+        Number of conjugate gradient steps.
     residual
-        What is left of the equations, relative to the data: the model of the completed grid
-        answers at the filled cells what they are filled with, to within this share.
+        Norm of the residual divided by that of the right-hand side. The model of the completed
+        grid predicts its filled cells to within this share.
     converged
         Whether the residual has come down to the tolerance.
     """
@@ -89,13 +91,26 @@ def complete(
     ridge
         The joint ridge.
     mean
-        Level to which the answers fall back far from data.
+        Value to which the answers fall back far from data.
     tolerance, limit
-        Where the solve stops: its relative residual, its iterations.
+        The solve stops at this relative residual, or after this many iterations.
     start
-        The same grid completed with similar settings.
+        The same grid completed with similar settings, to start the solve from.
     spectra
-        Decomposed Gram matrices of the levels, where the caller has them already.
+        The full spectrum of each axis, ``decompose(gram(kernel, c, c))``, where it is known
+        already. By default the spectra are computed here.
+
+    Returns
+    -------
+    Completed
+        The filled grid, and how accurately it was solved for.
+
+    Raises
+    ------
+    InputError
+        If no cell is observed.
+    SettingError
+        If the ridge is negative or not finite.
 
     Examples
     --------
@@ -107,13 +122,15 @@ def complete(
     True
     """
     if not (math.isfinite(ridge) and ridge >= 0):
-        raise SettingError(f"Invalid joint ridge {ridge}. It must be finite, 0 or above.")
+        raise SettingError(f"Invalid joint ridge {ridge}. It must be a finite number, 0 or above.")
     if spectra is None:
         spectra = [decompose(gram(k, c, c)) for k, c in zip(kernels, coordinates, strict=True)]
-    return complete_in(spectra, values, ridge, mean, tolerance=tolerance, limit=limit, start=start)
+    return complete_with_spectra(
+        spectra, values, ridge, mean, tolerance=tolerance, limit=limit, start=start
+    )
 
 
-def complete_in(
+def complete_with_spectra(
     spectra: Sequence[Spectrum],
     values: Array,
     ridge: float,
@@ -122,29 +139,30 @@ def complete_in(
     tolerance: float,
     limit: int,
     start: Array | None = None,
-    smoothest: int | None = None,
-    enough: Callable[[Array], bool] | None = None,
+    directions: int | None = None,
+    give_up: Callable[[Array], bool] | None = None,
 ) -> Completed:
-    """As :func:`complete`, the Gram matrices of the levels being decomposed already.
+    """Fill missing cells as :func:`complete` does, from the spectra of the levels alone.
 
-    `smoothest` is the number of directions that a lasting mask is solved for exactly. A solve may
-    be watched: `enough` is shown the answers every ten iterations, and ends it with True.
+    `directions` is the number of directions in which the preconditioner of a lasting mask is
+    exact. `give_up` is called with the answers every ten iterations, and stops the solve by
+    returning True.
     """
     observed = np.isfinite(values)
     if not observed.any():
-        raise InputError(f"All {values.size} values are missing. Expected one at least.")
+        raise InputError(f"All {values.size} values are missing. Expected at least one number.")
     if observed.all():
         return Completed(values.copy(), 0, 0.0, converged=True)
     with one_blas_thread():
         system = _System(_useful(spectra, ridge), observed, ridge)
-        mask = lasting(system.spectra, observed, ridge, smoothest)
+        near = build_preconditioner(system.spectra, observed, ridge, directions)
         left = system.projected(values, mean)
         g = np.zeros(left.shape) if start is None else system.smoothed(start, mean)
 
-        def ends() -> bool:
-            return enough is not None and enough(system.answers(g, mean))
+        def stop() -> bool:
+            return give_up is not None and give_up(system.answers(g, mean))
 
-        iterations, residual = _descend(system, mask, g, left, tolerance, limit, ends)
+        iterations, residual = _descend(system, near, g, left, tolerance, limit, stop)
         del left
         filled = system.answers(g, mean)
     np.copyto(filled, values, where=observed)
@@ -153,17 +171,17 @@ def complete_in(
 
 def _descend(
     system: _System,
-    mask: Lasting | None,
+    near: ProductPreconditioner | None,
     g: Array,
     left: Array,
     tolerance: float,
     limit: int,
-    ends: Callable[[], bool],
+    stop: Callable[[], bool],
 ) -> tuple[int, float]:
-    """Conjugate gradients on g, from where it is; the steps taken and the relative residual.
+    """Solve for g in place by conjugate gradients; return the iterations and relative residual.
 
-    `left` is the right-hand side, and becomes what is left of it. Now and then `ends` is asked
-    whether that is enough.
+    `g` holds the starting point. `left` holds the right-hand side, and is overwritten with the
+    residual. Every ten iterations `stop` is asked whether to end.
     """
     whole = float(np.linalg.norm(left))
     if whole == 0:
@@ -174,7 +192,7 @@ def _descend(
     residual, energy, iterations = float(np.linalg.norm(left)) / whole, 1.0, 0
     direction = np.zeros(left.shape)
     while residual > tolerance and iterations < limit:
-        downhill = _preconditioned(system, mask, left)
+        downhill = _precondition(system, near, left)
         before, energy = energy, float(np.vdot(left, downhill))
         direction *= energy / before
         direction += downhill
@@ -186,14 +204,14 @@ def _descend(
         del product
         residual = float(np.linalg.norm(left)) / whole
         iterations += 1
-        if iterations % _LOOK == 0 and ends():
+        if iterations % _LOOK == 0 and stop():
             break
     return iterations, residual
 
 
 @dataclass(frozen=True, eq=False)
 class _System:
-    """V' M V + lambda / w, applied without ever being formed."""
+    """The matrix V' M V + lambda / w, applied without ever being formed."""
 
     spectra: tuple[Spectrum, ...]
     observed: Mask
@@ -201,7 +219,7 @@ class _System:
 
     @property
     def bases(self) -> list[Array]:
-        """V_l (m_l, r_l) of every axis."""
+        """The eigenvectors V_l (m_l, r_l) of each axis."""
         return [spectrum.vectors for spectrum in self.spectra]
 
     @property
@@ -211,56 +229,56 @@ class _System:
 
     @cached_property
     def share(self) -> float:
-        """Share of cells that are observed."""
+        """The share of cells that are observed, p."""
         return float(self.observed.mean())
 
     @cached_property
     def _others(self) -> Array:
-        """Products of the eigenvalues of all axes but the first."""
+        """The products of the eigenvalues of all axes but the first."""
         return reduce(np.multiply.outer, [s.values for s in self.spectra[1:]], np.array(1.0))
 
     def slabs(self) -> Iterator[slice]:
-        """Parts of the first axis of g that are small enough to stay in the cache."""
+        """Yield parts of the first axis of g that are small enough to stay in the cache."""
         rows = max(1, _SLAB // math.prod(self.observed.shape[1:]))
         for start in range(0, self.ranks[0], rows):
             yield slice(start, start + rows)
 
     def penalty(self, part: slice) -> Array:
-        """The ridge over w, on a slab of g."""
+        """Return lambda / w on a slab of g."""
         return np.asarray(
             self.ridge / np.multiply.outer(self.spectra[0].values[part], self._others)
         )
 
     def step(self, tensor: Array, pace: float, direction: Array) -> None:
-        """Move a tensor of the shape of g along a direction, in place."""
+        """Add `pace` times a direction to a tensor of the shape of g, in place."""
         for part in self.slabs():
             tensor[part] += pace * direction[part]
 
     def inner(self, one: Array, other: Array) -> float:
-        """Inner product of two tensors of the shape of g, which may be views."""
+        """Return the inner product of two tensors of the shape of g, which may be views."""
         return sum(float(np.vdot(one[part], other[part])) for part in self.slabs())
 
     def projected(self, values: Array, mean: float) -> Array:
-        """V' M (y - mean)."""
+        """Return the right-hand side V' M (y - mean)."""
         seen = np.where(self.observed, values, mean)
         seen -= mean
         return apply(seen, [basis.T for basis in self.bases])
 
     def smoothed(self, completed: Array, mean: float) -> Array:
-        """The g of a completed grid: V' (y - mean) w / (w + lambda)."""
+        """Return the g of a completed grid, V' (y - mean) w / (w + lambda)."""
         g = apply(completed - mean, [basis.T for basis in self.bases])
         for part in self.slabs():
             g[part] /= 1.0 + self.penalty(part)
         return g
 
     def answers(self, g: Array, mean: float) -> Array:
-        """The field V g + mean."""
+        """Return the field V g + mean."""
         field = apply(g, self.bases)
         field += mean
         return field
 
     def normal(self, g: Array) -> Array:
-        """The system applied to g, in one array of the size of the grid; a view of it."""
+        """Return (V' M V + lambda / w) g, a view of one working array of the size of the grid."""
         first, *others = self.bases
         cells = np.empty((self.ranks[0], *self.observed.shape[1:]))
         for part in self.slabs():
@@ -280,7 +298,7 @@ class _System:
 
 
 def _useful(spectra: Sequence[Spectrum], ridge: float) -> tuple[Spectrum, ...]:
-    """Of every level the directions that are above round-off, and count beside the ridge."""
+    """Return, for each level, the directions that are above round-off and matter to the ridge."""
     largest = math.prod(spectrum.values[0] for spectrum in spectra)
     kept = []
     for spectrum in spectra:
@@ -294,11 +312,11 @@ def _useful(spectra: Sequence[Spectrum], ridge: float) -> tuple[Spectrum, ...]:
     return tuple(kept)
 
 
-def _preconditioned(system: _System, mask: Lasting | None, left: Array) -> Array:
-    """The residual, divided by what the system is nearly."""
+def _precondition(system: _System, near: ProductPreconditioner | None, left: Array) -> Array:
+    """Return an approximate solution of the system for a residual."""
     result = np.empty(left.shape)
     for part in system.slabs():
         np.divide(left[part], system.penalty(part) + system.share, out=result[part])
-    if mask is not None:
-        mask.solve(left, result)
+    if near is not None:
+        near.solve(left, result)
     return result

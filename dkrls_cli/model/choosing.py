@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.model.settings import FitPlan, LevelRequest
 from dkrls_cli.tuning import slices as tuning
 from dkrls_cli.tuning.joint import choose_joint
-from dkrls_cli.tuning.slices import Choice
+from dkrls_cli.tuning.slices import LevelChoice
 
-ChoiceCallback = Callable[[str, Choice], None]
+ChoiceCallback = Callable[[str, LevelChoice], None]
 """Called with the name of a dimension and its choice, as soon as the choice is made."""
 
 
@@ -30,11 +31,14 @@ class ChosenLevels:
         The one ridge of the whole grid, or None.
     warnings
         Settings that lie at the end of the range that was tried, in words.
+    spectra
+        Decomposed Gram matrices of the levels; None where the choice did not need it.
     """
 
     levels: tuple[Level, ...]
     joint_ridge: float | None
     warnings: tuple[str, ...]
+    spectra: tuple[Spectrum | None, ...]
 
 
 def choose_levels(
@@ -72,28 +76,34 @@ def choose_levels(
     """
     levels: dict[int, Level] = {}
     warnings: list[str] = []
+    spectra: list[Spectrum | None] = [None] * values.ndim
     seen, centre = values, mean
     order = sorted(range(values.ndim), key=lambda place: values.shape[place])
     for place in order:
         axis, request = axes[place], plan.levels[place]
-        smoother = _closed(request, plan.joint)
+        smoother, spectrum = _closed(request, plan.joint), None
         if smoother is not None:
             levels[place] = smoother
         else:
             assert isinstance(request, LevelRequest)
-            choice = _choose(request, axis, tuning.slices(seen, place, centre), folds)
+            choice = _choose(request, axis, tuning.sample_fibres(seen, place, centre), folds)
             if watch is not None:
                 watch(axis.name, choice)
             warnings += [
                 f"{axis.name}: {text}; a better value may lie beyond" for text in choice.warnings
             ]
             smoother = _level(request, choice, joint=False)
+            spectrum = choice.spectra.get(smoother.kernel)
             levels[place] = _level(request, choice, plan.joint)
+            spectra[place] = choice.spectra.get(levels[place].kernel)
         if place != order[-1] and axis.size > 1 and axis.labels is None:
             kernel, ridge = smoother.kernel, smoother.ridge
-            seen, centre = tuning.between(seen, place, centre, axis.numbers, kernel, ridge), 0.0
+            seen = tuning.predict_midpoints(
+                seen, place, centre, axis.numbers, kernel, ridge, spectrum=spectrum
+            )
+            centre = 0.0
     in_order = tuple(levels[place] for place in range(values.ndim))
-    chosen = ChosenLevels(in_order, None, tuple(warnings))
+    chosen = ChosenLevels(in_order, None, tuple(warnings), tuple(spectra))
     return _choose_joint_ridge(plan, axes, values - mean, chosen) if plan.joint else chosen
 
 
@@ -104,15 +114,17 @@ def _choose_joint_ridge(
     movable = [isinstance(level, LevelRequest) and level.sigma is None for level in plan.levels]
     if plan.joint_ridge is not None and not any(movable):
         return replace(chosen, joint_ridge=plan.joint_ridge)
-    kernels, ridge = choose_joint(
+    choice = choose_joint(
         values,
         [axis.numbers for axis in axes],
         [level.kernel for level in chosen.levels],
         open_sigmas=movable,
         ridge=plan.joint_ridge,
+        spectra=chosen.spectra,
     )
-    levels = tuple(replace(lv, kernel=k) for lv, k in zip(chosen.levels, kernels, strict=True))
-    return replace(chosen, levels=levels, joint_ridge=ridge)
+    kernels = zip(chosen.levels, choice.setting.kernels, strict=True)
+    levels = tuple(replace(level, kernel=kernel) for level, kernel in kernels)
+    return replace(chosen, levels=levels, joint_ridge=choice.setting.ridge, spectra=choice.spectra)
 
 
 def _closed(request: Level | LevelRequest, joint: bool) -> Level | None:
@@ -125,8 +137,8 @@ def _closed(request: Level | LevelRequest, joint: bool) -> Level | None:
     return Level(request.name, Kernel(request.family, request.sigma, request.period), ridge)
 
 
-def _choose(request: LevelRequest, axis: Axis, data: Array, folds: int | None) -> Choice:
-    return tuning.choose(
+def _choose(request: LevelRequest, axis: Axis, data: Array, folds: int | None) -> LevelChoice:
+    return tuning.choose_level(
         axis.numbers,
         data,
         family=request.family,
@@ -138,7 +150,7 @@ def _choose(request: LevelRequest, axis: Axis, data: Array, folds: int | None) -
     )
 
 
-def _level(request: LevelRequest, choice: Choice, joint: bool) -> Level:
+def _level(request: LevelRequest, choice: LevelChoice, joint: bool) -> Level:
     """Return the level that was chosen, without a ridge of its own under a joint one."""
     trial = choice.under_joint_ridge if joint else choice.taken
     return Level(request.name, trial.kernel, 0.0 if joint else trial.ridge)

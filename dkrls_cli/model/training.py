@@ -12,17 +12,15 @@ from dkrls_cli.arrays import Mask, checked_gaps, checked_values
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, calibrate
 from dkrls_cli.cascade.fit import fit_cascade
-from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.cascade.spectrum import decompose
 from dkrls_cli.gaps.pattern import Pattern, empty_slices, pattern
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.axes import Axis, list_some
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.choosing import ChoiceCallback, choose_levels
 from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings
-from dkrls_cli.tuning import gaps as gapfit
-from dkrls_cli.tuning.gaps import gap_bars
+from dkrls_cli.tuning.gaps import choose_with_gaps, gap_bars
+from dkrls_cli.tuning.moves import LevelConstraint
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +96,7 @@ def train(
         [axis.numbers for axis in grid.axes],
         chosen.levels,
         joint_ridge=chosen.joint_ridge,
+        spectra=chosen.spectra,
         mean=mean,
         compact=settings.compact,
         dtype=settings.dtype,
@@ -135,10 +134,10 @@ def train_through_gaps(
     observed = ~np.isnan(values)
     coordinates = [axis.numbers for axis in grid.axes]
     mean = float(values[observed].mean()) if settings.centre is None else settings.centre
-    wanted = [_wanted(level) for level in plan.levels]
-    chosen = gapfit.choose(values, coordinates, wanted, ridge=plan.joint_ridge, mean=mean)
+    given = [_constraint(level) for level in plan.levels]
+    chosen = choose_with_gaps(values, coordinates, given, ridge=plan.joint_ridge, mean=mean)
     kernels, ridge = chosen.setting.kernels, chosen.setting.ridge
-    spectra = [decompose(gram(k, c, c)) for k, c in zip(kernels, coordinates, strict=True)]
+    spectra = chosen.spectra
     done = complete(
         values, coordinates, kernels, ridge, mean, tolerance=chosen.tolerance, spectra=spectra
     )
@@ -159,12 +158,12 @@ def train_through_gaps(
     return TrainingResult(trained, bars, {"missing": facts, "notes": solve_notes(done)})
 
 
-def _wanted(level: Level | LevelRequest) -> gapfit.Wanted:
+def _constraint(level: Level | LevelRequest) -> LevelConstraint:
     """Return the settings given for a level as the search through gaps takes them."""
     if isinstance(level, Level):
         kernel = level.kernel
-        return gapfit.Wanted(kernel.family, kernel.sigma, kernel.period, kernel)
-    return gapfit.Wanted(level.family, level.sigma, level.period)
+        return LevelConstraint(kernel.family, kernel.sigma, kernel.period, kernel)
+    return LevelConstraint(level.family, level.sigma, level.period)
 
 
 def missing_facts(

@@ -1,1 +1,1 @@
-"""Choosing settings: kernels, length scales and ridges, by what is left out. Plain arrays."""
+"""Choosing settings: kernels, length scales and ridges, by leaving data out. Plain arrays."""

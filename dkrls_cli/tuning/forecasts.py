@@ -1,11 +1,11 @@
-"""The next slice of a model that grows, step by step.
+"""Forecast the next slice of a model that grows, step by step.
 
 Every other level passes through at its own coordinates, so a forecast is a weighted sum of the
-slices there are, with the weights k' C^-1 of the level that grows (13, 16, 19). The factor C^-1
-follows the slices row by row. Where steps are equal the weights are too.
+known slices, with the weights k' C^-1 of the level that grows (13, 16, 19). A factor of C^-1 is
+extended row by row as slices arrive. Where steps are equal, so are the weights.
 
-Settings that fill gaps well may forecast badly, so there may be several: each cell is then forecast
-by their mean, weighted by how well each of them did in this very cell of late.
+Settings that fill gaps well may forecast badly, so several settings can be used. Each cell is then
+forecast by their mean, weighted by how well each of them did in this very cell of late.
 """
 
 from __future__ import annotations
@@ -27,25 +27,34 @@ from dkrls_cli.threads import one_blas_thread
 from dkrls_cli.tuning.slices import CONSTANT
 
 _MEMORY = 100
-"""Steps after which what a setting missed counts for little."""
+"""Steps after which an error counts 1/e: settings are compared by their last 100 errors or so."""
 
 _PAST = 200
-"""Slices that are looked back upon at the start."""
+"""Latest slices that settings are compared on at the start: twice the memory."""
 
 _SHARPNESS = 2
 """Settings are weighted by their mean square error to the power of minus this."""
 
 _SETTINGS = tuple(product(FAMILIES, (20.0, 200.0, 2000.0), (1e-6, 1e-4, 1e-2, 1.0)))
-"""Families, length scales in steps, and ridges: from the last value to a mean, and to a curve."""
+"""Families, length scales in steps, and ridges.
+
+They range from the last value (matern12, tiny ridge) over curves to a mean (ridge 1).
+"""
 
 _LEAST_RIDGE = 1e-9
-"""A ridge that is less, beside the variance of its kernel, leaves weights no digits."""
+"""Ridge, as a share of the kernel's variance, below which weights lose all digits."""
+
+_NEW_ROWS, _ROOM = 8, 16
+"""A factor is extended by at most one row in eight, and has room for 16 more rows or twice."""
+
+_LARGE = 256
+"""Size from which scipy's triangular inverse saves more than importing scipy takes (0.1 s)."""
 
 
 def settings_around(level: Level, coordinates: Array) -> tuple[Level, ...]:
-    """The setting of a level, and others for all kinds of streams.
+    """Return a level's own setting, followed by others that suit streams of all kinds.
 
-    They hold no circle: what comes next lies ahead.
+    The others have no period: on a circle too, the next slice lies ahead.
     """
     step = spacing(coordinates)
     others = [
@@ -56,14 +65,17 @@ def settings_around(level: Level, coordinates: Array) -> tuple[Level, ...]:
 
 
 def has_weights(level: Level) -> bool:
-    """Whether answers of a level can be had from weights, and not from its spectrum only."""
+    """Return whether the ridge of a level is large enough to forecast by weights.
+
+    If it is not, C is nearly singular and answers must come from the spectrum.
+    """
     return level.ridge >= _LEAST_RIDGE * level.kernel.variance
 
 
 class Factor:
-    """J with J'J = C^-1 of a level: the inverse of the Cholesky factor of C, row by row.
+    """The inverse J of the Cholesky factor of a level's C, so that J'J = C^-1.
 
-    A coordinate at the end adds a row. A coordinate that goes at the front changes all of them.
+    A new coordinate at the end adds a row. Removing one from the front changes all rows.
     """
 
     def __init__(self, level: Level) -> None:
@@ -72,47 +84,59 @@ class Factor:
         self._asked: tuple[float, Array, Array] | None = None
 
     def weights(self, nodes: Array, query: float) -> Array:
-        """What every slice counts in the answer at a new coordinate: k' C^-1."""
+        """Return the weights k' C^-1 of the slices at `nodes` in the answer at `query`."""
         self._follow(nodes)
-        across, weights = self._solved(nodes, query)
+        across, weights = self._solve(nodes, query)
         self._asked = query, across, weights
         return weights
 
     def _follow(self, nodes: Array) -> None:
-        """Add rows, or begin anew if that is less work."""
+        """Extend the factor to these nodes, or compute it anew if that is less work."""
         known = self._nodes.size
-        few = 0 <= nodes.size - known <= 1 + nodes.size // 8
+        few = 0 <= nodes.size - known <= 1 + nodes.size // _NEW_ROWS
         if few and np.array_equal(nodes[:known], self._nodes):
             for place in range(known, nodes.size):
                 self._add(nodes, place)
         else:
             covariance = gram(self._kernel, nodes, nodes) + self._ridge * np.eye(nodes.size)
-            self._rows = np.linalg.inv(np.linalg.cholesky(covariance))
+            lower = np.asarray(np.linalg.cholesky(covariance), np.float64)
+            self._rows = _invert_lower(lower)
             self._asked = None
         self._nodes = nodes
 
-    def _solved(self, nodes: Array, query: float) -> tuple[Array, Array]:
-        """J k and J'J k of a coordinate."""
+    def _solve(self, nodes: Array, query: float) -> tuple[Array, Array]:
+        """Return J k and J'J k for the kernel vector k of a coordinate."""
         rows = self._rows[: nodes.size, : nodes.size]
         across = rows @ gram(self._kernel, nodes, np.array([query]))[:, 0]
         return across, across @ rows
 
     def _add(self, nodes: Array, place: int) -> None:
-        """The row of one more coordinate; what was asked for there need not be solved again."""
+        """Add the row of one more coordinate, from the last query if that was the coordinate."""
         if place == len(self._rows):
-            self._rows = np.pad(self._rows, (0, max(16, place)))
+            self._rows = np.pad(self._rows, (0, max(_ROOM, place)))
         node, own = float(nodes[place]), self._kernel.variance + self._ridge
         asked, across, weights = self._asked or (math.nan, nodes, nodes)
         if asked != node or across.size != place:
-            across, weights = self._solved(nodes[:place], node)
+            across, weights = self._solve(nodes[:place], node)
         left = math.sqrt(max(float(own - across @ across), self._ridge))
         self._rows[place, :place] = -weights / left
         self._rows[place, place] = 1.0 / left
 
 
+def _invert_lower(lower: Array) -> Array:
+    """Return the inverse of a lower triangular matrix."""
+    if len(lower) < _LARGE:
+        return np.asarray(np.linalg.inv(lower), np.float64)
+    from scipy.linalg.lapack import dtrtri
+
+    with one_blas_thread():  # from here on it holds for the BLAS of scipy too
+        upper, _ = dtrtri(lower.T)  # the transpose is in the order of Fortran already
+    return np.asarray(upper.T, np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """The slice expected next, and what every setting expects of it (settings, ...)."""
+    """The slice that is expected next, and what each setting expects (settings, ...)."""
 
     values: Array
     each: Array
@@ -121,7 +145,14 @@ class Forecast:
 class Forecaster:
     """Forecasts slices of a growing cascade with one setting of its last level, or with several.
 
-    `with_another` leaves room for one more forecast, which the caller makes.
+    Parameters
+    ----------
+    growing
+        The cascade. Its latest slices tell how well each setting would have done.
+    settings
+        Settings of the last level.
+    with_another
+        Whether every call of :meth:`forecast` is given one more forecast to weigh in.
     """
 
     def __init__(
@@ -129,14 +160,17 @@ class Forecaster:
     ) -> None:
         self._factors = [Factor(level) for level in settings]
         self._offsets = self._rows = np.empty(0)
-        self._missed = _past(growing, settings) if settings[1:] else np.zeros((1, 1))
+        self._missed = _past_errors(growing, settings) if settings[1:] else np.zeros((1, 1))
         if with_another:
             self._missed = np.vstack([self._missed, self._missed.min(axis=0)])
 
     def forecast(
         self, growing: Growing, coordinate: float, another: Array | None = None
     ) -> Forecast:
-        """What is expected at a new coordinate, with the axes of the data."""
+        """Return the forecast at a new coordinate, with the axes of the data.
+
+        `another` is the forecast of the caller, if `with_another` was set.
+        """
         rows = self._weights(growing.coordinates, coordinate)
         cascade, axis = growing.cascade, growing.axis
         framed = cascade.frames[axis]
@@ -154,7 +188,7 @@ class Forecaster:
         return Forecast(np.expand_dims(values, axis), each)
 
     def learn(self, forecast: Forecast, values: Array) -> None:
-        """Remember how every setting did; cells that are missing tell nothing."""
+        """Remember the error of every setting in each cell; missing cells (NaN) change nothing."""
         if len(self._missed) == 1:
             return
         squares = forecast.each.reshape(len(self._missed), -1) - values.ravel()
@@ -166,7 +200,10 @@ class Forecaster:
         self._missed += squares
 
     def _weights(self, nodes: Array, coordinate: float) -> Array:
-        """Rows of weights, one per setting; the last ones where nothing but the place has moved."""
+        """Return rows of weights, one per setting; the last rows if nodes and query have shifted.
+
+        Weights depend on distances only, so a shift of all coordinates does not change them.
+        """
         offsets = nodes - coordinate
         slack = 8 * float(np.finfo(np.float64).eps) * max(abs(coordinate), abs(float(nodes[0])))
         if offsets.shape != self._offsets.shape or np.abs(offsets - self._offsets).max() > slack:
@@ -176,7 +213,7 @@ class Forecaster:
         return self._rows
 
     def _shares(self, shape: tuple[int, ...]) -> Array:
-        """What every setting counts in every cell."""
+        """Return the weight of every setting in every cell; weights of a cell sum to 1."""
         if len(self._missed) == 1:
             return np.ones(1)
         none = float(np.finfo(np.float64).tiny)
@@ -186,26 +223,35 @@ class Forecaster:
         return np.asarray(shares.reshape(-1, *shape))
 
 
-def _past(growing: Growing, settings: Sequence[Level]) -> Array:
-    """What every setting would have missed on the last slices, each forecast from those before.
+def _past_errors(growing: Growing, settings: Sequence[Level]) -> Array:
+    """Return the sums of squared errors of every setting on the latest slices (settings, cells).
 
-    With C = L L' that is L_ii times row i of L^-1 Y: one factorisation for all slices. The first
-    half has too little before it to tell.
+    Each slice is forecast from those before it, and the latest count most. The first half is not
+    counted: it has too little before it.
     """
     order = np.argsort(growing.coordinates, kind="stable")[-_PAST:]
     slices = np.moveaxis(growing.slices(order), growing.axis, 0).reshape(order.size, -1)
     centred, nodes = slices - growing.cascade.mean, growing.coordinates[order]
     half = order.size // 2
     fading = (1.0 - 1.0 / _MEMORY) ** np.arange(order.size - half - 1, -1, -1)
-    with one_blas_thread():
-        return np.stack([fading @ _ahead(level, nodes, centred)[half:] ** 2 for level in settings])
+    return np.stack(
+        [fading @ _one_step_errors(level, nodes, centred)[half:] ** 2 for level in settings]
+    )
 
 
-def _ahead(level: Level, nodes: Array, values: Array) -> Array:
-    """Errors of slices forecast from all before (m, ...); infinite where that cannot be solved."""
+def _one_step_errors(level: Level, nodes: Array, values: Array) -> Array:
+    """Return the errors of slices (m, ...) that are each forecast from all before it.
+
+    With C = L L' the error of slice i is L_ii times row i of L^-1 Y: one factorisation for all
+    slices. Errors are infinite if C is not positive definite in float64.
+    """
+    from scipy.linalg import solve_triangular
+
     covariance = gram(level.kernel, nodes, nodes) + level.ridge * np.eye(nodes.size)
-    try:
-        lower = np.linalg.cholesky(covariance)
-    except np.linalg.LinAlgError:
-        return np.full(values.shape, np.inf)
-    return np.asarray(np.linalg.solve(lower, values) * lower.diagonal()[:, None])
+    with one_blas_thread():
+        try:
+            lower = np.linalg.cholesky(covariance)
+        except np.linalg.LinAlgError:
+            return np.full(values.shape, np.inf)
+        solved = solve_triangular(lower, values, lower=True, check_finite=False)
+    return np.asarray(solved * lower.diagonal()[:, None])

@@ -1,207 +1,224 @@
-"""Kernels and joint ridge of a grid with missing cells, chosen by cells held out like the gaps.
+"""Choose kernels and joint ridge of a grid with missing cells, by hiding cells like the gaps.
 
-Leaving slices out in closed form (:mod:`dkrls_cli.tuning.slices`) needs a complete grid, and on one
-that was filled beforehand it finds the filling. So observed cells are hidden as the gaps are
-(:mod:`dkrls_cli.tuning.masks`), and kernel families, sigmas and ridge improve one after the other,
-each by what the model then answers there, until none does.
+Leaving slices out in closed form (:mod:`dkrls_cli.tuning.slices`) needs a complete grid, and on a
+grid that was filled beforehand it would learn from the filling. So observed cells are hidden the
+way the gaps lie (:mod:`dkrls_cli.tuning.masks`). Kernel families, sigmas and ridge are then
+improved in turn (:mod:`dkrls_cli.tuning.moves`), as long as the hidden cells are predicted better.
 
-Kernels hold a constant as in :mod:`dkrls_cli.tuning.slices`: their product then has a part for
+Kernels include a constant as in :mod:`dkrls_cli.tuning.slices`. Their product then has a part for
 every dimension alone (a climatology, a mean over time), which reaches into the widest gap.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Mask
-from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
-from dkrls_cli.cascade.spectrum import Spectrum, decompose
-from dkrls_cli.circle import spacing
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.gaps.bars import GapBars, calibrated, distance
-from dkrls_cli.gaps.solve import complete_in
-from dkrls_cli.tuning.masks import Window, windows_of
-from dkrls_cli.tuning.slices import CONSTANT
+from dkrls_cli.gaps.solve import complete_with_spectra
+from dkrls_cli.tuning.joint import JointSetting
+from dkrls_cli.tuning.masks import HiddenWindow, hide_cells
+from dkrls_cli.tuning.moves import LevelConstraint, Move, list_moves, list_starts, sigma_bounds
+from dkrls_cli.tuning.spectra import SpectrumCache
 
-_SMOOTHEST, _ITERATIONS, _MANY = 400, 200, 10
+_DIRECTIONS, _ITERATIONS = 400, 200
+"""Directions of the preconditioner, fewer than in a fit, and iterations until a solve is given up.
+
+A setting that takes more iterations on a window is not for use on the whole grid.
+"""
+
 _TRIALS = 80
+"""Settings that one descent may try."""
+
 _FACTORS = (3.0, 1.7, 1.3)
-_BETTER, _AS_GOOD, _HOPEFUL = 0.998, 1.03, 1.5
+"""Factors on sigma in three rounds of moves; the ridge moves by their squares."""
+
+_BETTER = 0.998
+"""An error below this share of the best is an improvement."""
+
+_HOPEFUL = 1.5
+"""A start is improved if its error is at most this many times that of the best start."""
+
+_MANY = 10
+"""Iterations of a solve beyond which a larger ridge is tried."""
+
+_CALMING, _AS_GOOD = 3.0, 1.03
+"""Factor on the ridge that saves iterations, and factor on the error that this may cost."""
+
 _EXACT, _TOLERANCES = 0.01, (1e-9, 1e-5)
-"""Where solves end: at a share of the relative error of the best, within bounds."""
+"""Tolerance of solves in the search: this share of the best relative error, within bounds."""
+
+_FINAL, _FINAL_TOLERANCES = 1e-3, (1e-9, 1e-6)
+"""The same for the solve on the whole grid."""
+
+_FIRST_ERROR = 0.1
+"""Relative error that is assumed as long as none is known."""
 
 _LOOKS = 8
-"""How far ahead is looked: a solve goes on if at its pace it would be there after so many."""
-
-_RIDGES, _NOISELESS = (1e-13, 10.0), 1e-9
-_WIDTH = {"gaussian": 1.0, "matern52": 1.3, "matern32": 1.7, "matern12": 4.0}
-"""Sigmas of the families, in that of the Gaussian, at which they reach about as far."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is given of one level; None is to be chosen, but for the period: no circle.
-
-    A kernel that is given whole may hold more than family, sigma and period.
-    """
-
-    family: str | None = None
-    sigma: float | None = None
-    period: float | None = None
-    kernel: Kernel | None = None
-
-    @property
-    def constant(self) -> float:
-        """That of a kernel to be chosen; one that is given is just that."""
-        return CONSTANT if self.family is None or self.sigma is None else 0.0
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Kernels of all levels and their joint ridge."""
-
-    kernels: tuple[Kernel, ...]
-    ridge: float
+"""Looks ahead: a solve goes on if at its present pace the error would be low enough by then."""
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
-    """The setting taken, and what was seen of it on cells held out.
+class GapChoice:
+    """The setting chosen for a grid with missing cells, and its errors on hidden cells.
 
     Attributes
     ----------
     setting
         Kernels and joint ridge.
     error
-        Root mean square error on the cells held out.
+        Root mean square error on the hidden cells.
     spread
         Standard deviation of the observed cells.
     tried
         Number of settings tried.
     windows
-        What was held out, and what the setting answers there.
+        The parts of the grid with hidden cells, filled under the setting.
+    spectra
+        The full spectrum of each kernel on the coordinates of the whole grid.
     """
 
-    setting: Setting
+    setting: JointSetting
     error: float
     spread: float
     tried: int
-    windows: tuple[Window, ...]
+    windows: tuple[HiddenWindow, ...]
+    spectra: tuple[Spectrum, ...]
 
     @property
     def tolerance(self) -> float:
-        """How well a solve must end: far more exact than the model, or as exact as it can be.
+        """Tolerance for the solve on the whole grid: far more exact than the model.
 
-        The latter where nothing was chosen: whoever gives a setting compares.
+        Where nothing was chosen it is as small as can be: users who give a setting compare.
         """
         relative = self.error / self.spread if self.spread > 0 and self.tried > 1 else 0.0
-        return float(np.clip(1e-3 * relative, 1e-9, 1e-6))
+        return float(np.clip(_FINAL * relative, *_FINAL_TOLERANCES))
 
 
-def choose(
+def choose_with_gaps(
     values: Array,
     coordinates: Sequence[Array],
-    wanted: Sequence[Wanted],
+    constraints: Sequence[LevelConstraint],
     *,
     ridge: float | None = None,
     mean: float = 0.0,
     seed: int = 0,
-) -> Chosen:
-    """The setting for a grid with missing cells (NaN); what is given is kept.
+) -> GapChoice:
+    """Choose the setting for a grid with missing cells.
 
-    No slice of the grid may be missing altogether, see :func:`dkrls_cli.gaps.pattern.empty_slices`.
+    Parameters
+    ----------
+    values
+        The data, NaN where it is missing. Every slice must have an observed cell, see
+        :func:`dkrls_cli.gaps.pattern.empty_slices`.
+    coordinates, constraints
+        One per axis. Settings that a constraint gives are kept.
+    ridge
+        The joint ridge if it is given; None: to be chosen.
+    mean
+        Value to which the answers fall back far from data.
+    seed
+        Of the random numbers that decide which cells are hidden.
     """
-    windows = windows_of(values, coordinates, np.random.default_rng(seed))
-    search = _Search(windows, mean, float(np.nanstd(values)))
-    bounds = tuple(_bounds(c, level.period) for c, level in zip(coordinates, wanted, strict=True))
-    rounds = [list(_moves(wanted, ridge, bounds, factor)) for factor in _FACTORS]
-    firsts = [_first(search, starts) for starts in _starts(coordinates, wanted, ridge)]
-    best = min(firsts, key=lambda trial: trial.error)
-    close = [trial for trial in firsts if trial.error <= _HOPEFUL * best.error]
-    for trial in close:
-        best = min(best, _descent(search, trial, rounds, best), key=lambda t: t.error)
+    spectra = SpectrumCache()
+    windows = hide_cells(values, coordinates, np.random.default_rng(seed))
+    search = _Search(windows, mean, float(np.nanstd(values)), spectra)
+    bounds = tuple(
+        sigma_bounds(c, level.period) for c, level in zip(coordinates, constraints, strict=True)
+    )
+    rounds = [list(list_moves(constraints, ridge, bounds, factor)) for factor in _FACTORS]
+    starts = [_best_start(search, kind) for kind in list_starts(coordinates, constraints, ridge)]
+    best = min(starts, key=lambda attempt: attempt.error)
+    hopeful = [attempt for attempt in starts if attempt.error <= _HOPEFUL * best.error]
+    for start in hopeful:
+        best = min(best, _descend(search, start, rounds, best), key=lambda a: a.error)
     if ridge is None:
-        best = _calmed(search, best, _Move((), bounds, ridge_factor=3.0))
-    return Chosen(best.setting, _error(best.windows), search.spread, search.tried, best.windows)
+        best = _calm(search, best, Move((), bounds, ridge_factor=_CALMING))
+    final = zip(best.setting.kernels, coordinates, strict=True)
+    return GapChoice(
+        best.setting,
+        _rms_error(best.windows),
+        search.spread,
+        search.tried,
+        best.windows,
+        tuple(spectra.of(kernel, c) for kernel, c in final),
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class _Trial:
-    setting: Setting
+class _Attempt:
+    """A setting that was tried: its error, the most iterations of a solve, and its answers."""
+
+    setting: JointSetting
     error: float
     iterations: int
-    windows: tuple[Window, ...]
+    windows: tuple[HiddenWindow, ...]
 
 
 class _Search:
-    """Tries settings, no factor made twice.
+    """Tries settings on all windows, each setting once.
 
-    Every solve starts from nothing. From the answers of another setting it would keep what the
-    observed cells do not determine, and a setting be praised for what another has found.
+    Every solve starts from zero. If it started from the answers of another setting it would keep
+    them where the observed cells decide little, and be credited with what the other has found.
     """
 
-    def __init__(self, windows: Sequence[Window], mean: float, spread: float) -> None:
+    def __init__(
+        self, windows: Sequence[HiddenWindow], mean: float, spread: float, spectra: SpectrumCache
+    ) -> None:
         self.windows, self.mean, self.spread = tuple(windows), mean, spread
         self.tried = 0
-        self._known: dict[Setting, _Trial] = {}
-        self._spectra: dict[tuple[int, int, Kernel], Spectrum] = {}
+        self._known: dict[JointSetting, _Attempt] = {}
+        self._spectra = spectra
 
-    def trial(self, setting: Setting, best: _Trial | None) -> _Trial:
-        """What a setting is worth beside the best so far."""
+    def attempt(self, setting: JointSetting, best: _Attempt | None) -> _Attempt:
+        """Try a setting, or return what is known of it; `best` is the best so far."""
         if setting not in self._known:
-            self._known[setting] = self.solved(setting, best, _BETTER)
+            self._known[setting] = self.solve(setting, best, _BETTER)
         return self._known[setting]
 
-    def solved(self, setting: Setting, best: _Trial | None, bar: float) -> _Trial:
-        """The error of a setting; the better the best, the more exactly it is found.
+    def solve(self, setting: JointSetting, best: _Attempt | None, bar: float) -> _Attempt:
+        """Try a setting; the smaller the error of the best, the smaller the tolerance.
 
-        It is endless for one that takes too long to solve for: that is not for use, however good
-        it may seem. So it is for one that is given up, when it will clearly not come below the
-        error of the best times the bar.
+        The error is infinite if a solve does not converge, or is given up because it will clearly
+        not come below `bar` times the error of the best.
         """
         self.tried += 1
         known = best is not None and math.isfinite(best.error) and self.spread > 0
-        relative = best.error / self.spread if best and known else 0.1
+        relative = best.error / self.spread if best and known else _FIRST_ERROR
         windows = list(best.windows if best and known else self.windows)
         iterations = 0
         for place, window in enumerate(self.windows):
-            completed = complete_in(
-                [
-                    self._spectrum(place, axis, kernel, window.coordinates[axis])
-                    for axis, kernel in enumerate(setting.kernels)
-                ],
+            pairs = zip(setting.kernels, window.coordinates, strict=True)
+            completed = complete_with_spectra(
+                [self._spectra.of(kernel, c) for kernel, c in pairs],
                 window.seen,
                 setting.ridge,
                 self.mean,
                 tolerance=float(np.clip(_EXACT * relative, *_TOLERANCES)),
                 limit=_ITERATIONS,
-                smoothest=_SMOOTHEST,
-                enough=_Watch(windows, place, bar * best.error) if best and known else None,
+                directions=_DIRECTIONS,
+                give_up=_Hopeless(windows, place, bar * best.error) if best and known else None,
             )
             windows[place] = replace(window, answers=completed.values)
             iterations = max(iterations, completed.iterations)
             if not completed.converged:
-                return _Trial(setting, math.inf, iterations, tuple(windows))
-        return _Trial(setting, _error(windows), iterations, tuple(windows))
-
-    def _spectrum(self, place: int, axis: int, kernel: Kernel, coordinates: Array) -> Spectrum:
-        key = (place, axis, kernel)
-        if key not in self._spectra:
-            self._spectra[key] = decompose(gram(kernel, coordinates, coordinates))
-        return self._spectra[key]
+                return _Attempt(setting, math.inf, iterations, tuple(windows))
+        return _Attempt(setting, _rms_error(windows), iterations, tuple(windows))
 
 
-class _Watch:
-    """Looks at a trial that is under way in one window, whether it may yet come below a bar.
+class _Hopeless:
+    """Tells whether a solve in one window may be given up: the error will not come below a bar.
 
-    In the windows to come it is taken for as good as the best.
+    The windows that are still to be solved are assumed to be as good as those of the best.
     """
 
-    def __init__(self, windows: Sequence[Window], place: int, bar: float) -> None:
+    def __init__(self, windows: Sequence[HiddenWindow], place: int, bar: float) -> None:
         others = [w.residuals for i, w in enumerate(windows) if i != place]
         self._others = float(sum(missed @ missed for missed in others))
         self._count = sum(np.count_nonzero(w.hidden) for w in windows)
@@ -209,33 +226,33 @@ class _Watch:
         self._before = math.inf
 
     def __call__(self, answers: Array) -> bool:
-        """Whether to give up: as fast as the error falls now, it will not be there in time."""
+        """Return whether the error, falling as fast as now, stays above the bar."""
         missed = (answers - self._window.values)[self._window.hidden]
         error = math.sqrt((self._others + float(missed @ missed)) / self._count)
         before, self._before = self._before, error
         return error - _LOOKS * max(0.0, before - error) > self._bar
 
 
-def _error(windows: Sequence[Window]) -> float:
-    """Root mean square of what is missed; 0 where there was nothing to hold out."""
+def _rms_error(windows: Sequence[HiddenWindow]) -> float:
+    """Return the root mean square error on hidden cells; 0 if none are hidden."""
     missed = np.concatenate([window.residuals for window in windows])
     return math.sqrt(float(missed @ missed) / max(1, missed.size))
 
 
-def _first(search: _Search, starts: Sequence[Setting]) -> _Trial:
-    """The best of some settings to start from."""
-    best = search.trial(starts[0], None)
+def _best_start(search: _Search, starts: Sequence[JointSetting]) -> _Attempt:
+    """Return the best of some settings to start from."""
+    best = search.attempt(starts[0], None)
     for start in starts[1:]:
-        best = min(best, search.trial(start, best), key=lambda trial: trial.error)
+        best = min(best, search.attempt(start, best), key=lambda attempt: attempt.error)
     return best
 
 
-def _descent(
-    search: _Search, best: _Trial, rounds: Sequence[Sequence[_Move]], rival: _Trial
-) -> _Trial:
-    """A trial improved one move at a time, the moves of each round smaller.
+def _descend(
+    search: _Search, best: _Attempt, rounds: Sequence[Sequence[Move]], rival: _Attempt
+) -> _Attempt:
+    """Improve an attempt one move at a time, in rounds of smaller and smaller moves.
 
-    It is given up where large moves leave it behind a rival.
+    Stop after the first round if a rival is still better.
     """
     last = search.tried + _TRIALS
     for moves in rounds:
@@ -251,122 +268,39 @@ def _descent(
     return best
 
 
-def _calmed(search: _Search, best: _Trial, larger: _Move) -> _Trial:
-    """A larger ridge that is as good within a few percent, where solves take many steps."""
-    calm = best
-    while calm.iterations > _MANY:
-        setting = larger.applied(calm.setting, 1)
-        trial = search.solved(setting, best, _AS_GOOD)
-        if setting == calm.setting or trial.error > _AS_GOOD * best.error:
-            break
-        calm = trial
-    return calm
-
-
-def _follow(search: _Search, best: _Trial, move: _Move, last: int) -> _Trial:
-    """Go one way, or else the other, for as long as it gets better."""
+def _follow(search: _Search, best: _Attempt, move: Move, last: int) -> _Attempt:
+    """Repeat a move forward, or else backward, for as long as the error falls."""
     for sign in (1, -1):
         came_from = best
         while search.tried < last:
-            trial = search.trial(move.applied(best.setting, sign), best)
-            if not trial.error < _BETTER * best.error:
+            attempt = search.attempt(move.apply(best.setting, sign), best)
+            if not attempt.error < _BETTER * best.error:
                 break
-            best = trial
+            best = attempt
         if best is not came_from:
             break
     return best
 
 
-@dataclass(frozen=True)
-class _Move:
-    """A step of the search: a factor on sigmas or the ridge, another family, a constant or none."""
+def _calm(search: _Search, best: _Attempt, larger: Move) -> _Attempt:
+    """Raise the ridge while solves take many iterations and the error stays within a few percent.
 
-    axes: tuple[int, ...]
-    bounds: tuple[tuple[float, float], ...]
-    factor: float = 1.0
-    ridge_factor: float = 1.0
-    families: bool = False
-    rescaled: bool = False
-    constants: bool = False
-
-    def applied(self, setting: Setting, sign: int) -> Setting:
-        """The setting a step further, or a step back."""
-        kernels = list(setting.kernels)
-        for axis in self.axes:
-            kernels[axis] = self._moved(kernels[axis], self.bounds[axis], sign)
-        ridge = setting.ridge * self.ridge_factor**sign
-        if self.ridge_factor != 1:
-            ridge = float(np.clip(ridge, *_RIDGES))
-        return Setting(tuple(kernels), ridge)
-
-    def _moved(self, kernel: Kernel, bounds: tuple[float, float], sign: int) -> Kernel:
-        if self.constants:
-            return replace(kernel, constant=CONSTANT if sign > 0 else 0.0)
-        if not self.families:
-            return replace(kernel, sigma=float(np.clip(kernel.sigma * self.factor**sign, *bounds)))
-        names = list(FAMILIES)
-        place = min(max(names.index(kernel.family) + sign, 0), len(names) - 1)
-        width = _WIDTH[names[place]] / _WIDTH[kernel.family] if self.rescaled else 1.0
-        return replace(kernel, family=names[place], sigma=kernel.sigma * width)
-
-
-def _moves(
-    wanted: Sequence[Wanted],
-    ridge: float | None,
-    bounds: tuple[tuple[float, float], ...],
-    factor: float,
-) -> Iterator[_Move]:
-    wide = tuple(axis for axis, level in enumerate(wanted) if level.sigma is None)
-    if ridge is None:
-        yield _Move((), bounds, ridge_factor=factor**2)
-    if len(wide) > 1:
-        yield _Move(wide, bounds, factor)
-    free = tuple(axis for axis in wide if wanted[axis].family is None)
-    if len(free) > 1:
-        yield _Move(free, bounds, families=True, rescaled=True)
-    for axis, level in enumerate(wanted):
-        if level.sigma is None:
-            yield _Move((axis,), bounds, factor)
-        if level.family is None:
-            yield _Move((axis,), bounds, families=True, rescaled=level.sigma is None)
-        if level.constant:
-            yield _Move((axis,), bounds, constants=True)
-
-
-def _bounds(coordinates: Array, period: float | None) -> tuple[float, float]:
-    """The shortest and the longest sigma that make a difference."""
-    extent = float(np.ptp(coordinates)) or 1.0
-    longest = 4.0 * (extent if period is None else min(extent, period / math.pi))
-    return 0.3 * spacing(coordinates), longest
-
-
-def _starts(
-    coordinates: Sequence[Array], wanted: Sequence[Wanted], ridge: float | None
-) -> list[list[Setting]]:
-    """Rough, of short to long sigmas, with a large and a small ridge; and smooth without noise."""
-    steps = [spacing(c) for c in coordinates]
-    ridges = (0.1, 1e-3) if ridge is None else (ridge,)
-    rough = [("matern52", reach, size) for reach, size in product((2.0, 6.0, 18.0), ridges)]
-    smooth = [("gaussian", reach, ridge or _NOISELESS) for reach in (6.0, 18.0)]
-
-    def setting(usual: str, reach: float, size: float) -> Setting:
-        kernels = []
-        for step, level in zip(steps, wanted, strict=True):
-            family = level.family or usual
-            sigma = level.sigma or reach * step * _WIDTH[family]
-            own = Kernel(family, sigma, level.period, level.constant)
-            kernels.append(level.kernel or own)
-        return Setting(tuple(kernels), size)
-
-    one, other = ([setting(*start) for start in kind] for kind in (rough, smooth))
-    new = [start for start in other if start not in one]
-    return [list(dict.fromkeys(one)), *([new] if new else [])]
+    A solve that takes many iterations on a window may not converge on the whole grid.
+    """
+    calm = best
+    while calm.iterations > _MANY:
+        setting = larger.apply(calm.setting, 1)
+        attempt = search.solve(setting, best, _AS_GOOD)
+        if setting == calm.setting or attempt.error > _AS_GOOD * best.error:
+            break
+        calm = attempt
+    return calm
 
 
 def gap_bars(
-    coordinates: Sequence[Array], kernels: Sequence[Kernel], observed: Mask, chosen: Chosen
+    coordinates: Sequence[Array], kernels: Sequence[Kernel], observed: Mask, chosen: GapChoice
 ) -> GapBars:
-    """The error bars of a model with these kernels, as wide as the cells held out ask for."""
+    """Return the error bars of a model with these kernels, calibrated on the hidden cells."""
     ridge = chosen.setting.ridge
     reached, missed = [], []
     for window in chosen.windows:

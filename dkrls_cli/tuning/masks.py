@@ -1,9 +1,10 @@
-"""What is missing of a grid, and cells to hold out that are missing in the same way.
+"""Hide observed cells of a grid in the way its missing cells lie.
 
-Held-out cells tell what a model will miss in the gaps only if they lie as the gaps do: a single
-cell among observed ones is easily found, the middle of a cloud is not. So the gaps themselves are
-moved elsewhere on the grid, and what they cover there is hidden. A large grid is seen through a few
-windows of neighbouring cells, in which distances and gaps stay what they are.
+The error on hidden cells tells the error in the gaps only if hidden cells lie as the gaps do: a
+single cell among observed ones is easy to predict, the middle of a cloud is not. So the gaps
+themselves are shifted to other places on the grid, and observed cells under them are hidden. A
+large grid is seen through a few windows of neighbouring cells, which keep distances and gaps as
+they are.
 """
 
 from __future__ import annotations
@@ -18,26 +19,32 @@ from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.gaps.pattern import SCATTERED, pattern, scattered
 
 _WHOLE, _WINDOW, _WINDOWS = 60_000, 20_000, 3
-"""Cells of a grid that is seen whole, of a window, and how many windows."""
+"""Cells up to which a grid is seen whole; beyond, cells of a window and number of windows."""
 
 _HELD_OUT = 0.15
-_MOVES, _TILE = 20, 8
+"""Share of the observed cells to hide: enough to compare settings by, few enough to fit without."""
+
+_SHIFTS = 20
+"""Most shifts of the gaps; each hides what is observed under it, until enough is hidden."""
+
+_TILE = 8
+"""Side in cells of the tiles in which shifted gaps are kept or not: whole gaps of usual size."""
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
-    """A part of the grid with some of its observed cells hidden.
+class HiddenWindow:
+    """A part of the grid, some of its observed cells hidden.
 
     Attributes
     ----------
     coordinates
         One vector per axis.
     values
-        The data of the part, all of it that is observed.
+        The data of the part, hidden cells included, NaN where it is missing.
     hidden
-        Observed cells that are held out.
+        True in observed cells that are hidden.
     answers
-        The part completed without them.
+        The part completed without the hidden cells.
     """
 
     coordinates: tuple[Array, ...]
@@ -47,32 +54,36 @@ class Window:
 
     @property
     def seen(self) -> Array:
-        """The data without what is hidden."""
+        """The data with hidden cells missing (NaN)."""
         return np.where(self.hidden, np.nan, self.values)
 
     @property
     def residuals(self) -> Array:
-        """What the answers miss on the hidden cells."""
+        """Answers minus data in the hidden cells."""
         return np.asarray(self.answers[self.hidden] - self.values[self.hidden])
 
 
-def windows_of(
+def hide_cells(
     values: Array, coordinates: Sequence[Array], rng: np.random.Generator
-) -> list[Window]:
-    """The parts of the grid that are looked at, with cells hidden."""
+) -> list[HiddenWindow]:
+    """Return the grid, or windows of a large one, with some observed cells hidden."""
     observed = np.isfinite(values)
     gaps, shape = scattered(observed), pattern(observed).shape
     found = []
-    for part in _parts(observed):
+    for part in _windows(observed):
         piece = np.array(values[part], np.float64)
-        hidden = _hidden(np.isfinite(piece), gaps[part], shape, rng)
+        hidden = _hide(np.isfinite(piece), gaps[part], shape, rng)
         axes = tuple(np.asarray(c[s]) for c, s in zip(coordinates, part, strict=True))
-        found.append(Window(axes, piece, hidden, piece))
+        found.append(HiddenWindow(axes, piece, hidden, piece))
     return found
 
 
-def _parts(observed: Mask) -> list[Slices]:
-    """All of a small grid; of a large one windows spread over it where much is observed."""
+def _windows(observed: Mask) -> list[Slices]:
+    """Return the whole of a small grid, or windows of a large one where most is observed.
+
+    Windows lie at the ends and in the middle of each axis. Those with at least half as many
+    observed cells as the fullest are good, and three of them are taken, spread evenly.
+    """
     if observed.size <= _WHOLE:
         return [tuple(slice(0, size) for size in observed.shape)]
     sides = _sides(observed.shape, _WINDOW)
@@ -91,7 +102,7 @@ def _parts(observed: Mask) -> list[Slices]:
 
 
 def _sides(shape: Sequence[int], cells: int) -> list[int]:
-    """Sides of a window of so many cells, as equal as the grid allows."""
+    """Return the sides of a window of about so many cells, as equal as the grid allows."""
     sides = [0] * len(shape)
     left = float(cells)
     for done, axis in enumerate(np.argsort(shape)):
@@ -100,38 +111,43 @@ def _sides(shape: Sequence[int], cells: int) -> list[int]:
     return sides
 
 
-def _hidden(observed: Mask, gaps: Mask, shape: Sequence[int], rng: np.random.Generator) -> Mask:
-    """Observed cells to hold out: the gaps that are there, moved elsewhere.
+def _hide(observed: Mask, gaps: Mask, shape: Sequence[int], rng: np.random.Generator) -> Mask:
+    """Return observed cells to hide: those under shifted gaps.
 
-    Where there are too few, pieces of the shape of a gap around cells drawn at random.
+    With too few gaps to shift, hide boxes of the shape of a gap. If neither hides a cell, hide
+    single cells.
     """
     enough = np.count_nonzero(gaps) > SCATTERED * np.count_nonzero(observed)
-    hidden = _moved(observed, gaps, rng) if enough else _pieces(observed, shape, rng)
-    return hidden if hidden.any() else _pieces(observed, [1] * observed.ndim, rng)
+    hidden = _shift_gaps(observed, gaps, rng) if enough else _place_boxes(observed, shape, rng)
+    return hidden if hidden.any() else _place_boxes(observed, [1] * observed.ndim, rng)
 
 
-def _moved(observed: Mask, gaps: Mask, rng: np.random.Generator) -> Mask:
-    """Observed cells under the gaps of another place, in as many tiles of the grid as it takes."""
+def _shift_gaps(observed: Mask, gaps: Mask, rng: np.random.Generator) -> Mask:
+    """Return observed cells under shifted gaps, in as many tiles of the grid as are needed."""
     wanted = _HELD_OUT * int(np.count_nonzero(observed))
     axes = tuple(range(observed.ndim))
     hidden = np.zeros(observed.shape, bool)
-    for _ in range(_MOVES):
+    for _ in range(_SHIFTS):
         under = observed & np.roll(gaps, [int(rng.integers(size)) for size in gaps.shape], axes)
         share = (wanted - int(np.count_nonzero(hidden))) / max(1, int(np.count_nonzero(under)))
-        hidden |= under & (_tiles(observed.shape, rng) < share)
+        hidden |= under & (_draw_tiles(observed.shape, rng) < share)
         if share < 1:
             break
     return hidden
 
 
-def _tiles(shape: Sequence[int], rng: np.random.Generator) -> Array:
-    """A random number for every tile of the grid, on all its cells."""
+def _draw_tiles(shape: Sequence[int], rng: np.random.Generator) -> Array:
+    """Return a random number from 0 to 1 for every tile, on all cells of the tile."""
     drawn = rng.random([-(-size // _TILE) for size in shape])
     return drawn[np.ix_(*[np.arange(size) // _TILE for size in shape])]
 
 
-def _pieces(observed: Mask, shape: Sequence[int], rng: np.random.Generator) -> Mask:
-    """Observed cells in pieces of a shape around cells drawn at random."""
+def _place_boxes(observed: Mask, shape: Sequence[int], rng: np.random.Generator) -> Mask:
+    """Return observed cells in boxes of a shape around cells drawn at random.
+
+    A side is at most a third of its axis, or else as long as the axis. Return no cell at all if
+    every observed cell would be hidden.
+    """
     hidden = np.zeros(observed.shape, bool)
     places = np.argwhere(observed)
     wanted = max(1, int(_HELD_OUT * len(places)))
@@ -140,14 +156,15 @@ def _pieces(observed: Mask, shape: Sequence[int], rng: np.random.Generator) -> M
         for side, size in zip(shape, observed.shape, strict=True)
     ]
     for centre in places[rng.permutation(len(places))]:
-        hidden[_around(centre, sides)] = True
+        hidden[_box(centre, sides)] = True
         if np.count_nonzero(hidden & observed) >= wanted:
             break
     hidden &= observed
     return hidden if np.count_nonzero(hidden) < len(places) else np.zeros(observed.shape, bool)
 
 
-def _around(centre: Indices, sides: Sequence[int]) -> Slices:
+def _box(centre: Indices, sides: Sequence[int]) -> Slices:
+    """Return the box with these sides around a cell, cut off at the edges of the grid."""
     return tuple(
         slice(max(0, int(place) - side // 2), int(place) - side // 2 + side)
         for place, side in zip(centre, sides, strict=True)

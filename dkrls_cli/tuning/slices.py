@@ -1,33 +1,35 @@
-"""Kernel, sigma and ridge of a level, chosen by leaving slices out in closed form.
+"""Choose kernel, sigma and ridge of one level by leaving slices out, in closed form.
 
-With C = K + lambda I the residual of a slice that is left out is (C^-1 Y)_j / (C^-1)_jj, so a
-whole leave-one-out costs no more than a solve; that of a block B is (C^-1)_BB^-1 (C^-1 Y)_B. The
-data enters through the R factor of its unfolding, at most m x m however large the grid; the
-residuals of one level do not depend on the settings of the others, so levels are chosen one by one.
+With C = K + lambda I, the residual of slice j when it is left out is (C^-1 Y)_j / (C^-1)_jj, so
+leaving out every slice in turn costs no more than one solve. The residual of a block B that is left
+out is (C^-1)_BB^-1 (C^-1 Y)_B. The data enters through the R factor of its unfolding, which is at
+most m x m however large the grid. The residuals of one level do not depend on the settings of the
+others, so levels are chosen one by one.
 
-Which one is taken
-------------------
-Not the one of least error: with few slices that is luck. Every setting gets the weight
+Which candidate is taken
+------------------------
+Not the one of least error: with few slices that is luck. Every candidate gets the weight
 (mean square error)^(-n/2), as in a likelihood of n slices, times the share of the range of sigma
-that it stands for, and the answers of all settings half-way between the slices are averaged with
-these weights. The setting that answers most like the
-average is taken: the middle of what the data leaves open. The ends count a tenth, because leaving
-them out tests extrapolation.
+that it stands for. The predictions of all candidates half-way between the slices are averaged with
+these weights, and the candidate that predicts most like the average is taken. The outermost slices
+count a tenth, because leaving them out tests extrapolation.
 
-Answers are asked for between the coordinates of several levels at once, and what one level
-smooths, the next need not: so the shortest level is chosen first, and every other one on data that
-the levels before it have answered half-way between their coordinates.
+Order of the levels
+-------------------
+Users ask for answers between the coordinates of several levels at once, and noise that one level
+has smoothed need not be smoothed again by the next. So the shortest level is chosen first, and
+every other level on data that the levels before it have predicted half-way between their
+coordinates (:func:`predict_midpoints`).
 
-Chosen kernels hold a constant of their own variance, so that answers far from the data fall back
-to the mean along the dimension and not to that of the grid.
+Chosen kernels include a constant of variance 1, so that answers far from the data fall back to the
+mean along the dimension and not to the mean of the grid.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -38,24 +40,50 @@ from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
 from dkrls_cli.cascade.tensors import along
 from dkrls_cli.circle import spacing
 from dkrls_cli.threads import one_blas_thread
+from dkrls_cli.tuning.spectra import SpectrumCache
 
 RIDGES = np.concatenate([[1e-14, 3e-14, 1e-13, 3e-13], 10.0 ** np.arange(-12, 2)])
+"""Ridges that are tried; closer at the small end, where clean data tells them apart."""
+
 CONSTANT = 1.0
+"""Variance of the constant in chosen kernels, in units of the variance of the family."""
+
 _FIBRES = 2048
-_WHOLE, _WINDOW, _WINDOWS = 160, 64, 3
+"""Fibres that stand for a grid: several times the samples of a segment, so its R factor is full."""
+
+_WHOLE, _SEGMENT, _SEGMENTS = 160, 64, 3
+"""Samples up to which a level is seen whole; beyond, samples of a segment and segments seen."""
+
 _END_WEIGHT = 0.1
+"""Weight of the outermost slices or blocks beside 1: leaving them out tests extrapolation."""
+
 _COARSE = 9
+"""Sigmas of the first, coarse search, evenly spaced in logarithms."""
+
+_HALVINGS = (5, 2)
+"""How often the step of sigma is halved around the best, for the best family and the second."""
+
 _SWINGS = (1.0, 10.0)
+"""Variances of a cycle that are tried, in units of the variance of the family."""
+
 _REAL_RIDGE = 1e-4
-_COUNTS, _MAY_BE_TAKEN = 0.01, 0.3  # weights, as shares of the largest
+"""Ridge from which a level is taken to have noise of its own."""
+
+_COUNTS, _MAY_BE_TAKEN = 0.01, 0.3
+"""Weights, as shares of the largest, from which a candidate is averaged, and may be taken."""
+
 _COLUMNS = 32
+"""Directions of the data, by energy, in which predictions of candidates are compared."""
+
+_MIDPOINTS = 24
+"""Places between the coordinates of one level that stand for it while others are chosen."""
+
 _TINY = float(np.finfo(np.float64).tiny)
-_BETWEEN = 24
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One setting of a level and the root of its mean square error on slices left out."""
+class Candidate:
+    """A setting of one level, and the root of its mean square error on left-out slices."""
 
     kernel: Kernel
     ridge: float
@@ -63,50 +91,66 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The setting taken, and all that were tried."""
+class LevelChoice:
+    """The setting chosen for one level.
 
-    taken: Trial
-    tried: tuple[Trial, ...]
+    Attributes
+    ----------
+    taken
+        The candidate that was chosen.
+    tried
+        All candidates.
+    spectra
+        Full spectra, on all coordinates of the level, of the kernels of `taken` and of
+        `under_joint_ridge`. Empty if the level was seen in segments only, or if its coordinates
+        do not rise.
+    """
+
+    taken: Candidate
+    tried: tuple[Candidate, ...]
+    spectra: Mapping[Kernel, Spectrum] = field(default_factory=dict, compare=False, repr=False)
 
     @property
-    def under_joint_ridge(self) -> Trial:
-        """The setting for a level without a ridge of its own: that of least error with a real one.
+    def under_joint_ridge(self) -> Candidate:
+        """The candidate for a level without a ridge of its own: least error with a real ridge.
 
-        A joint ridge must find noise in the spectrum of the kernels, and kernels that were chosen
-        beside a tiny ridge leave it no room.
+        A joint ridge must find the noise in the spectra of the kernels, and kernels chosen
+        together with a tiny ridge leave no room for it.
         """
-        real = [trial for trial in self.tried if trial.ridge >= _REAL_RIDGE]
-        return min(real or self.tried, key=lambda trial: trial.error)
+        real = [candidate for candidate in self.tried if candidate.ridge >= _REAL_RIDGE]
+        return min(real or self.tried, key=lambda candidate: candidate.error)
 
     @property
     def warnings(self) -> list[str]:
-        """What lies at the end of its range, where a better value may be beyond."""
-        sigmas = [trial.kernel.sigma for trial in self.tried]
-        said = []
+        """Sentences about settings at the end of their range, where better ones may lie beyond."""
+        sigmas = [candidate.kernel.sigma for candidate in self.tried]
+        found = []
         if len(set(sigmas)) > 1 and self.taken.kernel.sigma == min(sigmas):
-            said.append(f"sigma {self.taken.kernel.sigma:.3g} is the shortest tried")
+            found.append(f"sigma {self.taken.kernel.sigma:.3g} is the shortest tried")
         if self.taken.ridge == RIDGES[-1]:
-            said.append(f"ridge {self.taken.ridge:g} is the largest tried")
-        return said
+            found.append(f"ridge {self.taken.ridge:g} is the largest tried")
+        return found
 
     @property
-    def curve(self) -> list[Trial]:
-        """The least error of every kernel tried, families in turn and sigma rising."""
-        best: dict[Kernel, Trial] = {}
-        for trial in self.tried:
-            known = best.get(trial.kernel)
-            if known is None or trial.error < known.error:
-                best[trial.kernel] = trial
+    def curve(self) -> list[Candidate]:
+        """The best candidate of each kernel, ordered by cycle, family and sigma."""
+        best: dict[Kernel, Candidate] = {}
+        for candidate in self.tried:
+            known = best.get(candidate.kernel)
+            if known is None or candidate.error < known.error:
+                best[candidate.kernel] = candidate
         order = list(FAMILIES)
         return sorted(
             best.values(),
-            key=lambda t: (t.kernel.cycle or 0.0, order.index(t.kernel.family), t.kernel.sigma),
+            key=lambda c: (c.kernel.cycle or 0.0, order.index(c.kernel.family), c.kernel.sigma),
         )
 
 
-def slices(values: Tensor, axis: int, mean: float, most: int = _FIBRES) -> Array:
-    """The data along one axis (m, at most so many): every fibre, or fibres spread over the grid."""
+def sample_fibres(values: Tensor, axis: int, mean: float, most: int = _FIBRES) -> Array:
+    """Return fibres along one axis, less the mean, as columns (m, fibres).
+
+    All fibres if there are at most `most`, else about as many, spread evenly over the grid.
+    """
     before, after = math.prod(values.shape[:axis]), math.prod(values.shape[axis + 1 :])
     fibres = values.reshape(before, values.shape[axis], after)
     taken = np.arange(before * after)
@@ -116,27 +160,37 @@ def slices(values: Tensor, axis: int, mean: float, most: int = _FIBRES) -> Array
     return np.asarray(fibres[taken // after, :, taken % after], np.float64).T - mean
 
 
-def between(
-    values: Tensor, axis: int, mean: float, coordinates: Array, kernel: Kernel, ridge: float
+def predict_midpoints(
+    values: Tensor,
+    axis: int,
+    mean: float,
+    coordinates: Array,
+    kernel: Kernel,
+    ridge: float,
+    *,
+    spectrum: Spectrum | None = None,
 ) -> Array:
-    """The data less its mean, answered half-way between neighbours along one axis.
+    """Return the data less its mean, predicted half-way between neighbours along one axis.
 
-    At 24 places at most, spread evenly.
+    At most 24 midpoints are predicted, spread evenly. `spectrum` is the full spectrum of the
+    kernel on the coordinates, if it is known.
     """
     order = np.sort(coordinates)
     places = np.arange(order.size - 1)
-    if places.size > _BETWEEN:
-        places = np.linspace(0, places[-1], _BETWEEN).astype(np.intp)
+    if places.size > _MIDPOINTS:
+        places = np.linspace(0, places[-1], _MIDPOINTS).astype(np.intp)
     with one_blas_thread():
-        spectrum = decompose(gram(kernel, coordinates, coordinates)).solvable(ridge)
+        whole = spectrum or decompose(gram(kernel, coordinates, coordinates))
+        solvable = whole.solvable(ridge)
         asked = gram(kernel, (order[places] + order[places + 1]) / 2, coordinates)
-        rows = (asked @ spectrum.vectors) / (spectrum.values + ridge) @ spectrum.vectors.T
+        # k' V first: its entries fall with w, so no digits go where w + ridge is tiny.
+        rows = (asked @ solvable.vectors) / (solvable.values + ridge) @ solvable.vectors.T
     answers = along(values, axis, rows)
     answers -= mean * rows.sum(axis=1).reshape(-1, *[1] * (values.ndim - axis - 1))
     return answers
 
 
-def choose(
+def choose_level(
     coordinates: Array,
     data: Array,
     *,
@@ -146,36 +200,68 @@ def choose(
     period: float | None = None,
     cycles: Sequence[float] = (),
     folds: int | None = None,
-) -> Choice:
-    """The setting of a level with these coordinates (m,) and data (m, fibres).
+) -> LevelChoice:
+    """Choose the setting of a level by leaving slices out.
 
-    What is given is kept, the rest is chosen around it. A level of more than 160 samples is seen
-    through three windows of 64 neighbours, at its ends and in its middle. Of the `cycles` that
-    the data may repeat with, those are tried that a window holds twice. With `folds`, so many
-    blocks of neighbours are left out of every window instead of single slices.
+    A level of more than 160 samples is seen through three segments of 64 neighbours, at its ends
+    and in its middle.
+
+    Parameters
+    ----------
+    coordinates
+        Coordinates of the level (m,), in any order.
+    data
+        Fibres along the level, as columns (m, fibres).
+    family, sigma, ridge
+        Settings that are given; None: to be chosen.
+    period
+        Length of the circle that the coordinates lie on, or None for a line.
+    cycles
+        Lengths with which the data may repeat. Those that fit twice into every segment are tried.
+    folds
+        Leave out this many blocks of neighbours, one at a time, instead of single slices.
+
+    Examples
+    --------
+    >>> x = np.linspace(0.0, 12.0, 40)
+    >>> choice = choose_level(x, np.sin(np.outer(x, [1.0, 1.1, 1.2])))
+    >>> choice.taken.kernel.family, choice.taken.error < 1e-6
+    ('gaussian', True)
     """
+    spectra = SpectrumCache()
     with one_blas_thread():
         closed = period is not None and coordinates.size <= _WHOLE
-        windows = [_Window(c, ys, closed, folds) for c, ys in _windows(coordinates, data)]
-        held = min(float(np.ptp(window.coordinates)) for window in windows)
-        seen = [length for length in cycles if 2 * length <= held]
-        search = _Search(windows, coordinates.size, ridge, period, seen)
+        segments = [
+            _Segment(c, runs, closed, folds, spectra) for c, runs in _segments(coordinates, data)
+        ]
+        shortest = min(float(np.ptp(segment.coordinates)) for segment in segments)
+        fitting = [length for length in cycles if 2 * length <= shortest]
+        search = _Search(segments, coordinates.size, ridge, period, fitting)
         families = list(FAMILIES) if family is None else [family]
-        trials = search.trials(families, sigma, _sigma_range(coordinates, period))
-        return Choice(_nearest_to_average(windows, trials), tuple(trials))
+        tried = search.candidates(families, sigma, _sigma_range(coordinates, period))
+        choice = LevelChoice(_nearest_to_average(segments, tried), tuple(tried))
+    kernels = {choice.taken.kernel, choice.under_joint_ridge.kernel}
+    known = {kernel: spectra.known(kernel, coordinates) for kernel in kernels}
+    return replace(choice, spectra={k: found for k, found in known.items() if found is not None})
 
 
-class _Window:
-    """Samples that lie side by side, and the R factor of their data.
+class _Segment:
+    """Neighbouring samples in rising order, and the R factor of their data.
 
-    Runs of samples with the same steps between them have the same Gram matrix, and are one window.
-    One that is closed is a whole circle and has no ends.
+    Runs of samples with the same steps between them have the same Gram matrix, and make one
+    segment. A closed segment is a whole circle and has no ends.
     """
 
     def __init__(
-        self, coordinates: Array, runs: Sequence[Array], closed: bool, folds: int | None
+        self,
+        coordinates: Array,
+        runs: Sequence[Array],
+        closed: bool,
+        folds: int | None,
+        spectra: SpectrumCache,
     ) -> None:
-        self.coordinates, self.data = coordinates, _compressed(np.concatenate(runs, axis=1))
+        self.coordinates, self.data = coordinates, _compress(np.concatenate(runs, axis=1))
+        self._spectra = spectra
         count = coordinates.size
         self.slices = count * len(runs)
         blocks = min(folds or count, count)
@@ -185,14 +271,10 @@ class _Window:
             ends = [0, -1] if self.blocks is None else np.r_[self.blocks[0], self.blocks[-1]]
             self.weights[ends] = _END_WEIGHT
         self.weights /= self.weights.sum()
-        self.spectrum = cache(self._spectrum)
-
-    def _spectrum(self, kernel: Kernel) -> Spectrum:
-        return decompose(gram(kernel, self.coordinates, self.coordinates))
 
     def errors(self, kernel: Kernel, ridges: Array) -> Array:
-        """Mean square error of what is left out, for every ridge."""
-        spectrum = self.spectrum(kernel)
+        """Return the mean square error of left-out slices or blocks, one number per ridge."""
+        spectrum = self._spectra.of(kernel, self.coordinates)
         v, w = spectrum.vectors, spectrum.values
         lifted = w + ridges[:, None]  # (ridges, m)
         inverse = np.where(lifted > ROUND_OFF * w[0], 1.0 / np.maximum(lifted, _TINY), 0.0)
@@ -205,82 +287,87 @@ class _Window:
         squares = np.einsum("rij,rij,i->r", missed, missed, self.weights)
         return np.asarray(squares / self.data.shape[1])
 
-    def half_way(self, trial: Trial) -> Array:
-        """Answers half-way between the slices (m - 1, columns), of the columns of most energy."""
-        spectrum = self.spectrum(trial.kernel).solvable(trial.ridge)
-        solved = spectrum.solve(trial.ridge, self.data[:, :_COLUMNS])
+    def midpoints(self, candidate: Candidate) -> Array:
+        """Return predictions half-way between the slices in the directions of most energy.
+
+        They are flattened, and scaled so that segments of any rank count alike.
+        """
+        spectrum = self._spectra.of(candidate.kernel, self.coordinates).solvable(candidate.ridge)
+        solved = spectrum.solve(candidate.ridge, self.data[:, :_COLUMNS])
         middles = (self.coordinates[:-1] + self.coordinates[1:]) / 2
-        rows = gram(trial.kernel, middles, self.coordinates) @ spectrum.vectors
-        return np.asarray(rows @ solved)
+        rows = gram(candidate.kernel, middles, self.coordinates) @ spectrum.vectors
+        return np.ravel(rows @ solved) / math.sqrt(self.data.shape[1])
 
 
 @dataclass(frozen=True)
 class _Search:
-    """The settings that are tried: a coarse grid, then finer around the best."""
+    """The settings that are tried: a coarse grid, then a finer one around the best."""
 
-    windows: Sequence[_Window]
+    segments: Sequence[_Segment]
     size: int
     ridge: float | None
     period: float | None
     cycles: Sequence[float]
 
-    def trials(
+    def candidates(
         self, families: Sequence[str], sigma: float | None, span: tuple[float, float]
-    ) -> list[Trial]:
-        """All trials, of one sigma or of those in a range."""
+    ) -> list[Candidate]:
+        """Return all candidates, with one given sigma or with sigmas within a range."""
         widths = np.geomspace(*span, _COARSE) if sigma is None else np.array([sigma])
-        trials: list[Trial] = []
+        found: list[Candidate] = []
         for cycle, swing in [(None, 1.0), *product(self.cycles, _SWINGS)]:
             own = [
-                trial
+                candidate
                 for family, width in product(families, widths)
-                for trial in self._tried(self._kernel(family, float(width), cycle, swing))
+                for candidate in self._assess(self._kernel(family, float(width), cycle, swing))
             ]
             if sigma is None:
-                own += self._finer(own, (span[1] / span[0]) ** (1 / (_COARSE - 1)))
-            trials += own
-        return trials
+                own += self._refine(own, (span[1] / span[0]) ** (1 / (_COARSE - 1)))
+            found += own
+        return found
 
     def _kernel(self, family: str, sigma: float, cycle: float | None, swing: float) -> Kernel:
         return Kernel(family, sigma, self.period, CONSTANT, cycle, swing)
 
-    def _tried(self, kernel: Kernel) -> list[Trial]:
+    def _assess(self, kernel: Kernel) -> list[Candidate]:
+        """Return the candidates of one kernel, one for each ridge."""
         ridges = self._ridges(kernel)
-        squares = [window.errors(kernel, ridges) for window in self.windows]
-        seen = [window.slices for window in self.windows]
+        squares = [segment.errors(kernel, ridges) for segment in self.segments]
+        seen = [segment.slices for segment in self.segments]
         errors = np.sqrt(np.average(squares, axis=0, weights=seen)).tolist()
-        return [Trial(kernel, r, e) for r, e in zip(ridges.tolist(), errors, strict=True)]
+        return [Candidate(kernel, r, e) for r, e in zip(ridges.tolist(), errors, strict=True)]
 
     def _ridges(self, kernel: Kernel) -> Array:
-        """None so small that directions drop out of the solve: noise in them would not count.
+        """Return the ridges to try: large enough that no direction drops out of the solve.
 
-        An eigenvalue is at most m times the variance of the kernel.
+        Noise in directions that drop out would not count. An eigenvalue is at most m times the
+        variance of the kernel.
         """
         if self.ridge is not None:
             return np.array([self.ridge])
         return RIDGES[ROUND_OFF * self.size * kernel.variance < RIDGES]
 
-    def _finer(self, trials: Sequence[Trial], step: float) -> list[Trial]:
-        """Steps of sigma halved and halved again around the best of the two best families."""
-        found: list[Trial] = []
-        for family, halvings in zip(_best_families(trials), (5, 2), strict=False):
+    def _refine(self, coarse: Sequence[Candidate], step: float) -> list[Candidate]:
+        """Halve the step of sigma again and again around the best of the two best families."""
+        found: list[Candidate] = []
+        for family, halvings in zip(_best_families(coarse), _HALVINGS, strict=False):
             for halving in range(halvings):
-                best = _best([*trials, *found], family).kernel
+                best = _best([*coarse, *found], family).kernel
                 factor = step**0.5 ** (halving + 1)
                 for width in (best.sigma / factor, best.sigma * factor):
                     kernel = self._kernel(family, width, best.cycle, best.swing)
-                    found += self._tried(kernel)
+                    found += self._assess(kernel)
         return found
 
 
-def _windows(coordinates: Array, data: Array) -> Iterator[tuple[Array, list[Array]]]:
-    """Coordinates in order, and the data of all runs of samples that have their steps."""
+def _segments(coordinates: Array, data: Array) -> Iterator[tuple[Array, list[Array]]]:
+    """Yield the rising coordinates of each segment, and the data of all runs with its steps."""
     order = np.argsort(coordinates)
     if coordinates.size <= _WHOLE:
         yield coordinates[order], [data[order]]
         return
-    starts = np.linspace(0, coordinates.size - _WINDOW, _WINDOWS).astype(int)
-    runs = [order[start : start + _WINDOW] for start in starts]
+    starts = np.linspace(0, coordinates.size - _SEGMENT, _SEGMENTS).astype(int)
+    runs = [order[start : start + _SEGMENT] for start in starts]
     while runs:
         steps = np.diff(coordinates[runs[0]])
         alike = [np.allclose(np.diff(coordinates[run]), steps, rtol=1e-9, atol=0) for run in runs]
@@ -288,10 +375,11 @@ def _windows(coordinates: Array, data: Array) -> Iterator[tuple[Array, list[Arra
         runs = [run for run, same in zip(runs, alike, strict=True) if not same]
 
 
-def _compressed(data: Array) -> Array:
-    """Slices (m, fibres) with the same inner products in as few columns as they span.
+def _compress(data: Array) -> Array:
+    """Return slices (m, rank) with the inner products of slices (m, fibres).
 
-    That is R' of the QR of Y', rotated, scaled so that a mean over columns is one over fibres.
+    That is R' of the QR of Y', rotated, and scaled so that the mean over its columns is the mean
+    over fibres. Columns fall in energy.
     """
     m, count = data.shape
     triangle = data if count <= m else np.asarray(np.linalg.qr(data.T, mode="r")).T
@@ -301,38 +389,40 @@ def _compressed(data: Array) -> Array:
 
 
 def _sigma_range(coordinates: Array, period: float | None) -> tuple[float, float]:
+    """Return the shortest and longest sigma to try: under half a step, and three extents."""
     longest = float(np.ptp(coordinates)) or 1.0
     return 0.4 * spacing(coordinates), 3 * (longest if period is None else period / math.pi)
 
 
-def _best_families(trials: Sequence[Trial]) -> list[str]:
-    """The two families that have come closest."""
-    names = dict.fromkeys(trial.kernel.family for trial in trials)
-    return sorted(names, key=lambda name: _best(trials, name).error)[:2]
+def _best_families(candidates: Sequence[Candidate]) -> list[str]:
+    """Return the names of the two families of least error, the best first."""
+    names = dict.fromkeys(candidate.kernel.family for candidate in candidates)
+    return sorted(names, key=lambda name: _best(candidates, name).error)[:2]
 
 
-def _best(trials: Sequence[Trial], name: str) -> Trial:
-    own = (trial for trial in trials if trial.kernel.family == name)
-    return min(own, key=lambda trial: trial.error)
+def _best(candidates: Sequence[Candidate], family: str) -> Candidate:
+    """Return the candidate of least error of one family."""
+    own = (candidate for candidate in candidates if candidate.kernel.family == family)
+    return min(own, key=lambda candidate: candidate.error)
 
 
-def _nearest_to_average(windows: Sequence[_Window], trials: Sequence[Trial]) -> Trial:
-    """The trial that answers most like the average of all, weighted by how well they did."""
-    errors = np.array([trial.error for trial in trials])
+def _nearest_to_average(segments: Sequence[_Segment], candidates: Sequence[Candidate]) -> Candidate:
+    """Return the candidate that predicts most like the weighted average of all."""
+    errors = np.array([candidate.error for candidate in candidates])
     ratios = np.maximum(errors, _TINY) / max(float(errors.min()), _TINY)
-    share = _shares({trial.kernel for trial in trials})
-    weights = ratios ** -float(sum(window.slices for window in windows))
-    weights *= [share[trial.kernel] for trial in trials]
+    share = _shares({candidate.kernel for candidate in candidates})
+    weights = ratios ** -float(sum(segment.slices for segment in segments))
+    weights *= [share[candidate.kernel] for candidate in candidates]
     weights /= weights.max()
     counted = np.flatnonzero(weights >= _COUNTS).tolist()
-    answers = {i: np.concatenate([w.half_way(trials[i]) for w in windows]) for i in counted}
+    answers = {i: np.concatenate([s.midpoints(candidates[i]) for s in segments]) for i in counted}
     average = np.tensordot(weights[counted], list(answers.values()), 1) / weights[counted].sum()
     close = [i for i in counted if weights[i] >= _MAY_BE_TAKEN]
-    return trials[min(close, key=lambda i: float(np.linalg.norm(answers[i] - average)))]
+    return candidates[min(close, key=lambda i: float(np.linalg.norm(answers[i] - average)))]
 
 
 def _shares(kernels: Iterable[Kernel]) -> dict[Kernel, float]:
-    """How much of the range of sigma, in logarithms, each kernel stands for in its own kind."""
+    """Return the share of the range of log sigma that each kernel stands for among its kind."""
     kinds: dict[Kernel, list[Kernel]] = {}
     for kernel in kernels:
         kinds.setdefault(replace(kernel, sigma=1.0), []).append(kernel)

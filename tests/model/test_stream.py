@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dkrls_cli import Kernel, Level, Model, fit
-from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.feed import Feed, NewSlice
 from dkrls_cli.grid.axes import axis_of, text_axis
 from dkrls_cli.model.stream import Plan, Stream
-from dkrls_cli.tuning.forecasts import Factor, Forecaster, _ahead, settings_around
+from dkrls_cli.tuning.forecasts import Forecaster, settings_around
 
 X = np.linspace(0, 1, 7)
 LEVELS = [
@@ -42,26 +39,6 @@ def fitted(values: np.ndarray, t: np.ndarray, **how: Any) -> Model:
     return fit(values, {"x": X, "t": t}, **{"levels": LEVELS, "mean": 2.9, **how})
 
 
-# --- the factor ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ridge", [1e-2, 1e-6])
-@pytest.mark.parametrize("family", ["matern12", "matern52", "gaussian"])
-@given(steps=st.lists(st.floats(0.2, 3.0), min_size=6, max_size=40), window=st.integers(3, 50))
-def test_weights_are_those_of_a_solve(
-    steps: list[float], window: int, family: str, ridge: float
-) -> None:
-    level = Level("t", Kernel(family, 2.0, constant=0.5), ridge)
-    factor, coordinates = Factor(level), np.cumsum(steps)
-    for place in range(2, coordinates.size):
-        nodes = coordinates[max(0, place - window) : place]
-        found = factor.weights(nodes, coordinates[place])
-        covariance = gram(level.kernel, nodes, nodes) + ridge * np.eye(nodes.size)
-        across = gram(level.kernel, nodes, coordinates[place : place + 1])[:, 0]
-        solved = np.linalg.solve(covariance, across)
-        assert np.linalg.norm(found - solved) <= 1e-8 * np.linalg.norm(solved)
-
-
 def test_a_singular_level_asks_the_model_itself() -> None:
     t = np.arange(40.0)
     values = np.sin(t / 9) * np.ones((7, 1))
@@ -72,16 +49,6 @@ def test_a_singular_level_asks_the_model_itself() -> None:
         new = stream.model.axes[1].at(t[place])
         assert np.array_equal(stream.step(new, values[:, [place]]).values, before)
     assert stream.rmse < 1e-3
-
-
-def test_the_past_is_forecast_slice_by_slice() -> None:
-    t = times(uneven=True, count=12)
-    values = field(t).T - 3
-    found = _ahead(LEVELS[1], t, values)
-    for place in range(1, 12):
-        model = fit(values[:place], {"t": t[:place], "x": X}, LEVELS[::-1], mean=0.0)
-        expected = values[place] - model.cascade.predict([t[place : place + 1], None])[0]
-        assert found[place] == pytest.approx(expected, abs=1e-9)
 
 
 # --- streams ------------------------------------------------------------------------------------

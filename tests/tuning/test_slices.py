@@ -1,4 +1,4 @@
-"""Choices by leaving slices out, against refits without the slice."""
+"""Settings of a level chosen by leaving slices out, against refits without the slice."""
 
 import math
 
@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 from dkrls_cli import fit
 from dkrls_cli.bench import paper_3d, paper_3d_split
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
+from dkrls_cli.cascade.spectrum import decompose
 from dkrls_cli.model.splits import random_split
-from dkrls_cli.tuning.joint import choose_joint
-from dkrls_cli.tuning.slices import CONSTANT, RIDGES, between, choose, slices
+from dkrls_cli.tuning import slices as module
+from dkrls_cli.tuning.slices import (
+    CONSTANT,
+    RIDGES,
+    Candidate,
+    LevelChoice,
+    choose_level,
+    predict_midpoints,
+    sample_fibres,
+)
 
 RNG = np.random.default_rng(11)
 X = np.sort(RNG.uniform(0, 10, 14))
@@ -45,19 +54,21 @@ def refitted_error(x, data, kernel, ridge, blocks, closed):
 def test_the_error_is_that_of_refits_without_each_slice_or_block(family, period, fibres, folds):
     data = ROUGH[:, :fibres]
     kernel = Kernel(family, 1.5, period, CONSTANT)
-    trial = choose(X, data, family=family, sigma=1.5, ridge=1e-3, period=period, folds=folds).taken
+    candidate = choose_level(
+        X, data, family=family, sigma=1.5, ridge=1e-3, period=period, folds=folds
+    ).taken
     blocks = np.array_split(np.arange(X.size), folds or X.size)
     expected = refitted_error(X, data, kernel, 1e-3, blocks, closed=period is not None)
-    assert trial.error == pytest.approx(expected, rel=1e-8)
-    assert trial.kernel == kernel
-    assert trial.ridge == 1e-3
+    assert candidate.error == pytest.approx(expected, rel=1e-8)
+    assert candidate.kernel == kernel
+    assert candidate.ridge == 1e-3
 
 
 def test_parts_of_a_long_circle_have_ends():
     x = np.arange(200.0)
     data = np.sin(np.multiply.outer(x / 9, np.linspace(1, 2, 5)))
     kernel = Kernel("matern32", 9.0, 200.0, CONSTANT)
-    found = choose(x, data, family="matern32", sigma=9.0, ridge=1e-3, period=200.0).taken
+    found = choose_level(x, data, family="matern32", sigma=9.0, ridge=1e-3, period=200.0).taken
     runs = [np.arange(start, start + 64) for start in (0, 68, 136)]
     errors = [
         refitted_error(x[r], data[r], kernel, 1e-3, np.arange(64)[:, None], False) for r in runs
@@ -66,36 +77,36 @@ def test_parts_of_a_long_circle_have_ends():
 
 
 def test_more_blocks_than_slices_are_slices():
-    assert choose(X, ROUGH, folds=99).taken == choose(X, ROUGH).taken
+    assert choose_level(X, ROUGH, folds=99).taken == choose_level(X, ROUGH).taken
 
 
 def test_what_is_given_is_kept_and_the_rest_chosen_around_it():
-    assert choose(X, ROUGH, family="matern12").taken.kernel.family == "matern12"
-    assert choose(X, ROUGH, sigma=2.0).taken.kernel.sigma == 2.0
-    assert choose(X, ROUGH, ridge=0.5).taken.ridge == 0.5
-    open_choice = choose(X, ROUGH)
-    assert len({trial.kernel.family for trial in open_choice.tried}) == len(FAMILIES)
+    assert choose_level(X, ROUGH, family="matern12").taken.kernel.family == "matern12"
+    assert choose_level(X, ROUGH, sigma=2.0).taken.kernel.sigma == 2.0
+    assert choose_level(X, ROUGH, ridge=0.5).taken.ridge == 0.5
+    open_choice = choose_level(X, ROUGH)
+    assert len({candidate.kernel.family for candidate in open_choice.tried}) == len(FAMILIES)
 
 
 def test_the_setting_nearest_to_the_weighted_average_of_all_is_taken():
-    choice = choose(X, ROUGH)
-    trials = choice.tried
+    choice = choose_level(X, ROUGH)
+    candidates = choice.tried
     middles = (X[1:] + X[:-1]) / 2
-    shares = np.empty(len(trials))
+    shares = np.empty(len(candidates))
     for family in FAMILIES:
-        sigmas = np.unique([t.kernel.sigma for t in trials if t.kernel.family == family])
+        sigmas = np.unique([t.kernel.sigma for t in candidates if t.kernel.family == family])
         widths = dict(zip(sigmas, np.gradient(np.log(sigmas)), strict=True))
-        for i, trial in enumerate(trials):
-            if trial.kernel.family == family:
-                shares[i] = widths[trial.kernel.sigma]
-    errors = np.array([trial.error for trial in trials])
+        for i, candidate in enumerate(candidates):
+            if candidate.kernel.family == family:
+                shares[i] = widths[candidate.kernel.sigma]
+    errors = np.array([candidate.error for candidate in candidates])
     weights = shares * (errors / errors.min()) ** -float(X.size)
     some = np.flatnonzero(weights > 1e-3 * weights.max())
-    found = {i: answers(X, ROUGH, trials[i].kernel, trials[i].ridge, middles) for i in some}
+    found = {i: answers(X, ROUGH, candidates[i].kernel, candidates[i].ridge, middles) for i in some}
     average = sum(weights[i] * found[i] for i in some) / weights[some].sum()
     close = [i for i in some if weights[i] >= 0.3 * weights.max()]
     distance = {i: np.linalg.norm(found[i] - average) for i in close}
-    taken = trials.index(choice.taken)
+    taken = candidates.index(choice.taken)
     assert len(close) > 3
     assert distance[taken] <= 1.05 * min(distance.values())
 
@@ -134,38 +145,41 @@ def test_a_yearly_cycle_is_found_and_used():
 
 def test_no_cycle_is_made_of_noise_nor_tried_where_it_does_not_come_round():
     assert fit(seasonal(0.0)).levels[-1].kernel.cycle is None
-    tried = choose(np.arange(30.0), ROUGH[np.arange(30) % 14], cycles=[20.0]).tried
-    assert {trial.kernel.cycle for trial in tried} == {None}
+    tried = choose_level(np.arange(30.0), ROUGH[np.arange(30) % 14], cycles=[20.0]).tried
+    assert {candidate.kernel.cycle for candidate in tried} == {None}
 
 
 def test_kernels_are_told_apart_by_the_data():
     x = np.arange(60.0)
     smooth = np.sin(np.multiply.outer(x / 9, np.linspace(1, 2, 20)))
     walk = RNG.standard_normal((60, 20)).cumsum(axis=0)
-    assert choose(x, smooth).taken.kernel.family == "gaussian"
-    assert choose(x, walk).taken.kernel.family in ("matern12", "matern32")
-    noise = choose(x, RNG.standard_normal((60, 200))).taken
+    assert choose_level(x, smooth).taken.kernel.family == "gaussian"
+    assert choose_level(x, walk).taken.kernel.family in ("matern12", "matern32")
+    noise = choose_level(x, RNG.standard_normal((60, 200))).taken
     assert noise.error == pytest.approx(1.0, rel=0.1)
 
 
-def test_windows_with_equal_steps_are_seen_as_one():
+def test_segments_with_equal_steps_are_seen_as_one():
     x = np.arange(400.0)
     data = np.sin(np.multiply.outer(x / 7, np.linspace(1, 2, 9)))
     data += 0.1 * np.random.default_rng(2).standard_normal(data.shape)
     shaken = x + 1e-6 * np.sin(x)
     fixed = {"family": "matern32", "sigma": 9.0, "ridge": 1e-2}
-    together, apart = choose(x, data, **fixed).taken, choose(shaken, data, **fixed).taken
+    together, apart = (
+        choose_level(x, data, **fixed).taken,
+        choose_level(shaken, data, **fixed).taken,
+    )
     assert together.error == pytest.approx(apart.error, rel=1e-4)
 
 
-def test_long_levels_are_seen_through_windows_and_settings_agree():
+def test_long_levels_are_seen_through_segments_and_settings_agree():
     x = np.arange(400.0)
     data = np.sin(np.multiply.outer(x / 7, np.linspace(1, 2, 30))) + 0.1 * RNG.standard_normal(
         (400, 30)
     )
-    windowed, whole = choose(x, data).taken, choose(x[:150], data[:150]).taken
+    windowed, whole = choose_level(x, data).taken, choose_level(x[:150], data[:150]).taken
     assert windowed.error == pytest.approx(whole.error, rel=0.1)
-    assert windowed == choose(x, data).taken
+    assert windowed == choose_level(x, data).taken
 
 
 @given(
@@ -176,45 +190,47 @@ def test_long_levels_are_seen_through_windows_and_settings_agree():
 def test_nothing_finite_makes_a_choice_fail(x, level, noise):
     x = np.array(x)
     data = level + noise * np.cos(np.arange(x.size))[:, None]
-    taken = choose(x, data).taken
+    taken = choose_level(x, data).taken
     assert math.isfinite(taken.kernel.sigma)
     assert taken.kernel.sigma > 0
     assert taken.ridge in RIDGES
 
 
-def test_a_range_that_may_be_too_short_is_said():
+def test_settings_at_the_end_of_their_range_are_warned_of():
     alternating = np.where(np.arange(30) % 2, 1.0, -1.0)[:, None] * np.ones(5)
-    warnings = choose(np.arange(30.0), alternating + 0.01 * RNG.standard_normal((30, 5))).warnings
+    warnings = choose_level(
+        np.arange(30.0), alternating + 0.01 * RNG.standard_normal((30, 5))
+    ).warnings
     assert warnings
-    assert not choose(X, ROUGH).warnings
+    assert not choose_level(X, ROUGH).warnings
 
 
 def test_a_sample_of_fibres_stands_for_a_large_grid():
     values = RNG.standard_normal((6, 7, 5))
     np.testing.assert_allclose(
-        np.sort(slices(values, 1, 0.5).ravel()), np.sort(values.ravel() - 0.5)
+        np.sort(sample_fibres(values, 1, 0.5).ravel()), np.sort(values.ravel() - 0.5)
     )
     many = RNG.standard_normal((100, 8, 90))
-    some = slices(many, 1, 0.0)
+    some = sample_fibres(many, 1, 0.0)
     assert some.shape[0] == 8
     assert 1500 < some.shape[1] <= 2048
     assert some.std() == pytest.approx(1.0, rel=0.05)
 
 
-def test_between_answers_half_way_along_one_axis():
+def test_midpoints_are_predicted_along_one_axis():
     values = 3.0 + RNG.standard_normal((4, 14, 5))
     kernel = Kernel("matern52", 2.0, None, 1.0)
-    found = between(values, 1, 3.0, X, kernel, 1e-2)
+    found = predict_midpoints(values, 1, 3.0, X, kernel, 1e-2)
     middles = (X[1:] + X[:-1]) / 2
     for i in range(4):
         expected = answers(X, values[i] - 3.0, kernel, 1e-2, middles)
         np.testing.assert_allclose(found[i], expected, atol=1e-10)
     shuffled = RNG.permutation(14)
     np.testing.assert_allclose(
-        between(values[:, shuffled], 1, 3.0, X[shuffled], kernel, 1e-2), found, atol=1e-10
+        predict_midpoints(values[:, shuffled], 1, 3.0, X[shuffled], kernel, 1e-2), found, atol=1e-10
     )
     many = np.arange(100.0)
-    assert between(np.outer(many, [1, 2]), 0, 0.0, many, kernel, 1e-2).shape == (24, 2)
+    assert predict_midpoints(np.outer(many, [1, 2]), 0, 0.0, many, kernel, 1e-2).shape == (24, 2)
 
 
 def test_the_second_level_is_chosen_on_what_the_first_answers_between():
@@ -224,34 +240,10 @@ def test_the_second_level_is_chosen_on_what_the_first_answers_between():
     told = {}
     model = fit(values, {"x": X, "y": y}, watch=told.__setitem__)
     first = told["x"].taken
-    assert first == choose(X, values - values.mean()).taken
-    seen = between(values, 0, values.mean(), X, first.kernel, first.ridge)
-    assert told["y"].taken == choose(y, seen.T).taken
+    assert first == choose_level(X, values - values.mean()).taken
+    seen = predict_midpoints(values, 0, values.mean(), X, first.kernel, first.ridge)
+    assert told["y"].taken == choose_level(y, seen.T).taken
     assert [level.kernel for level in model.levels] == [told[d].taken.kernel for d in "xy"]
-
-
-def joint_score(values, system, ridge):
-    left = ridge * np.linalg.inv(system + ridge * np.eye(values.size))
-    return np.mean((left @ values.ravel()) ** 2) / (np.trace(left) / values.size) ** 2
-
-
-def test_the_joint_ridge_makes_generalised_cross_validation_least():
-    x, y = np.arange(9.0), np.arange(8.0)
-    kernels = [Kernel("gaussian", 2.0), Kernel("matern32", 3.0)]
-    noisy = np.sin(np.add.outer(x / 3, y / 4)) + 0.1 * RNG.standard_normal((9, 8))
-    same, chosen = choose_joint(noisy, [x, y], kernels, open_sigmas=[False, False])
-    assert list(same) == kernels
-
-    def score(kernels, ridge):
-        grams = (gram(k, c, c) for k, c in zip(kernels, (x, y), strict=True))
-        return joint_score(noisy, np.kron(*grams), ridge)
-
-    least = min(score(kernels, ridge) for ridge in np.geomspace(1e-6, 1e2, 200))
-    assert score(kernels, chosen) <= 1.01 * least
-    moved, ridge = choose_joint(noisy, [x, y], kernels, open_sigmas=[True, True])
-    assert score(moved, ridge) < score(kernels, chosen)
-    _, kept = choose_joint(noisy, [x, y], kernels, open_sigmas=[True, True], ridge=0.5)
-    assert kept == 0.5
 
 
 @pytest.mark.parametrize("noise", ["level", "joint"])
@@ -267,7 +259,7 @@ def test_noise_is_averaged_out(noise):
 
 @pytest.mark.parametrize("keep_edges", [False, True])
 @pytest.mark.parametrize("dimensions", [2, 3])
-def test_the_papers_grids_need_no_hand_on_the_knobs(dimensions, keep_edges):
+def test_the_papers_grids_need_no_given_settings(dimensions, keep_edges):
     ends, sizes = (4 * np.pi, 8 * np.pi, 12 * np.pi), (145, 150, 100)
     errors = []
     for seed in range(5):
@@ -280,3 +272,313 @@ def test_the_papers_grids_need_no_hand_on_the_knobs(dimensions, keep_edges):
         model = fit(field(train), dict(zip("xyz", train, strict=False)))
         errors.append(np.abs(model.cascade.predict(held) - field(held)).max())
     assert np.median(errors) < 5e-7
+
+
+# --- segments of long levels --------------------------------------------------------------------
+
+
+def uneven_level(ranks=(1, 3, 40), seed=0):
+    """Return three stretches of 70 samples with steps of 1, 2 and 3, of these ranks, 40 fibres."""
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([np.arange(70.0), 70 + 2 * np.arange(70.0), 210 + 3 * np.arange(70.0)])
+    parts = [
+        rng.standard_normal((70, r)).cumsum(axis=0) @ rng.standard_normal((r, 40)) for r in ranks
+    ]
+    return x, np.concatenate(parts)
+
+
+def test_segments_may_have_different_steps_and_rank():
+    x, data = uneven_level()
+    taken = choose_level(x, data).taken
+    runs = [np.arange(start, start + 64) for start in (0, 73, 146)]
+    blocks = np.arange(64)[:, None]
+    errors = [refitted_error(x[r], data[r], taken.kernel, taken.ridge, blocks, False) for r in runs]
+    assert taken.error == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-6)
+    model = fit(data, {"x": x, "y": np.arange(40.0)}, ["y", "x"])
+    assert np.isfinite(model.predict(x=x[:-1] + 0.5)).all()
+
+
+def test_the_rank_of_a_segment_does_not_change_what_it_counts():
+    """Fibres repeated many times have the same rank; noise of no size raises it to the full."""
+    rng = np.random.default_rng(5)
+    x, data = uneven_level(ranks=(2, 2, 2))
+    full = data + 1e-12 * rng.standard_normal(data.shape)
+    full[:70] = data[:70]
+    fixed = {"family": "matern32"}
+    low, high = choose_level(x, data, **fixed).taken, choose_level(x, full, **fixed).taken
+    assert (low.kernel, low.ridge) == (high.kernel, high.ridge)
+
+
+def test_segments_count_by_the_runs_they_stand_for():
+    x = np.concatenate([np.arange(140.0), 140 + 2.5 * np.arange(70.0)])
+    data = np.random.default_rng(3).standard_normal((210, 5)).cumsum(axis=0)
+    fixed = {"family": "matern32", "sigma": 4.0, "ridge": 1e-2}
+    found = choose_level(x, data, **fixed).taken
+    blocks = np.arange(64)[:, None]
+    kernel = Kernel("matern32", 4.0, None, CONSTANT)
+    runs = [np.arange(start, start + 64) for start in (0, 73, 146)]
+    errors = [refitted_error(x[r], data[r], kernel, 1e-2, blocks, False) for r in runs]
+    assert found.error == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-8)
+
+
+@pytest.mark.parametrize("size", [160, 161])
+def test_a_level_of_up_to_160_samples_is_seen_whole(size):
+    x = np.arange(float(size))
+    data = np.sin(np.multiply.outer(x / 9, np.linspace(1, 2, 4)))
+    fixed = {"family": "matern32", "sigma": 9.0, "ridge": 1e-3, "period": float(size), "folds": 8}
+    found = choose_level(x, data, **fixed).taken
+    kernel = Kernel("matern32", 9.0, float(size), CONSTANT)
+    starts, count = ([0], 160) if size == 160 else ([0, 48, 97], 64)
+    blocks = np.array_split(np.arange(count), 8)
+    errors = [
+        refitted_error(x[r], data[r], kernel, 1e-3, blocks, closed=size == 160)
+        for r in (np.arange(start, start + count) for start in starts)
+    ]
+    assert found.error == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-6)
+
+
+@pytest.mark.parametrize(("folds", "ends"), [(3, False), (4, True)])
+def test_ends_count_less_from_four_blocks_on(folds, ends):
+    kernel = Kernel("matern32", 2.0, None, CONSTANT)
+    fixed = {"family": "matern32", "sigma": 2.0, "ridge": 1e-2}
+    blocks = np.array_split(np.arange(X.size), folds)
+    expected = refitted_error(X, ROUGH, kernel, 1e-2, blocks, closed=not ends)
+    assert choose_level(X, ROUGH, folds=folds, **fixed).taken.error == pytest.approx(expected)
+    few, data = X[:folds], ROUGH[:folds]
+    expected = refitted_error(few, data, kernel, 1e-2, np.arange(folds)[:, None], closed=not ends)
+    assert choose_level(few, data, **fixed).taken.error == pytest.approx(expected)
+
+
+def test_compressed_slices_have_the_same_inner_products():
+    rng = np.random.default_rng(6)
+    for data, rank in ((rng.standard_normal((9, 30)), 9), (ROUGH[:, :4], 4), (np.zeros((5, 7)), 1)):
+        small = module._compress(data)
+        assert small.shape == (len(data), rank)
+        np.testing.assert_allclose(
+            small @ small.T / rank, data @ data.T / data.shape[1], atol=1e-12
+        )
+        energy = np.sum(small**2, axis=0)
+        assert (np.diff(energy) <= 0).all()
+    low = rng.standard_normal((12, 2)) @ rng.standard_normal((2, 50))
+    assert module._compress(low).shape == (12, 2)
+
+
+# --- what is tried ------------------------------------------------------------------------------
+
+
+def test_sigmas_are_tried_from_less_than_a_step_to_several_extents():
+    x = np.arange(0.0, 60.0, 2.0)
+    data = ROUGH[np.arange(30) % 14]
+    for period, longest in ((None, 3 * 58.0), (60.0, 3 * 60 / math.pi)):
+        coarse = [c.kernel for c in choose_level(x, data, period=period).tried]
+        sigmas = list(dict.fromkeys(k.sigma for k in coarse if k.family == "gaussian"))[:9]
+        np.testing.assert_allclose(sigmas, np.geomspace(0.8, longest, 9))
+
+
+def test_the_search_is_refined_around_the_best_of_the_two_best_families():
+    choice = choose_level(X, ROUGH)
+    sigmas = {}
+    for candidate in choice.tried:
+        sigmas.setdefault(candidate.kernel.family, set()).add(candidate.kernel.sigma)
+    errors = {f: min(c.error for c in choice.tried if c.kernel.family == f) for f in FAMILIES}
+    best, second, *others = sorted(FAMILIES, key=errors.get)
+    counts = [len(sigmas[family]) for family in (best, second, *others)]
+    assert counts == [9 + 10, 9 + 4, 9, 9]
+    step = (3 * np.ptp(X) / (0.4 * np.median(np.diff(X)))) ** (1 / 8)
+    for family, halvings in ((best, 5), (second, 2)):
+        top = min((c for c in choice.tried if c.kernel.family == family), key=lambda c: c.error)
+        ratios = np.sort(np.abs(np.log(np.array(list(sigmas[family])) / top.kernel.sigma)))
+        assert ratios[1] == pytest.approx(np.log(step) / 2**halvings)
+
+
+def test_ridges_so_small_that_directions_drop_out_are_not_tried():
+    """Directions drop out below 4 eps times m times the variance, here 2 and with a cycle 3."""
+    x = np.arange(50.0)
+    data = np.cos(np.multiply.outer(x / 3, [1.0, 1.1]))
+    tried = choose_level(x, data, sigma=5.0, cycles=[20.0]).tried
+    least = {}
+    for candidate in tried:
+        key = candidate.kernel.cycle, candidate.kernel.swing
+        least[key] = min(candidate.ridge, least.get(key, 1.0))
+    assert least == {(None, 1.0): 1e-13, (20.0, 1.0): 3e-13, (20.0, 10.0): 1e-12}
+    assert {c.ridge for c in tried if c.kernel.cycle is None} == set(RIDGES[2:].tolist())
+
+
+def test_a_ridge_of_zero_can_be_given():
+    x = np.arange(30.0)
+    data = np.sin(x / 9)[:, None]
+    taken = choose_level(x, data, family="gaussian", sigma=30.0, ridge=0.0).taken
+    assert taken.error < 1e-3
+
+
+def test_cycles_are_tried_where_they_fit_twice():
+    x = np.arange(41.0)
+    tried = choose_level(x, ROUGH[np.arange(41) % 14], sigma=3.0, cycles=[20.0, 20.1]).tried
+    cycles = {(c.kernel.cycle, c.kernel.swing) for c in tried}
+    assert cycles == {(None, 1.0), (20.0, 1.0), (20.0, 10.0)}
+
+
+# --- which one is taken -------------------------------------------------------------------------
+
+
+class Answers:
+    """A segment of two slices whose candidates answer what they are told to."""
+
+    slices = 2
+
+    def __init__(self, answers):
+        self.answers = answers
+
+    def midpoints(self, candidate):
+        return np.array([self.answers[candidate.kernel.family]])
+
+
+def nearest(**told):
+    """Return the family taken; each has an error and an answer, and so the weight 1 / error^2."""
+    candidates = [Candidate(Kernel(family), 1e-3, told[family][0]) for family in told]
+    answers = {family: answer for family, (_, answer) in told.items()}
+    return module._nearest_to_average([Answers(answers)], candidates).kernel.family
+
+
+def test_the_middle_of_what_the_data_leaves_open_is_taken():
+    taken = nearest(gaussian=(1.0, 0.0), matern52=(1.1, 5.0), matern32=(1.0, 10.0))
+    assert taken == "matern52"
+    assert nearest(gaussian=(1.0, 0.0), matern52=(1.0, 1.0)) == "gaussian"  # the first of equals
+    assert nearest(gaussian=(0.0, 0.0), matern52=(1e-9, 5.0), matern32=(0.0, 10.0)) == "gaussian"
+
+
+def test_a_candidate_of_little_weight_is_not_taken():
+    others = {"gaussian": (1.0, 0.0), "matern32": (1.0, 10.0)}
+    assert nearest(matern52=(0.299**-0.5, 5.0), **others) != "matern52"
+    assert nearest(matern52=(0.301**-0.5, 5.0), **others) == "matern52"
+
+
+def test_a_candidate_of_less_than_a_hundredth_does_not_count():
+    """Two answers of nearly equal weight; a third far away draws the average to one of them."""
+    two = {"gaussian": (1.0, 0.0), "matern52": (1.001**0.5, 10.0)}
+    assert nearest(**two) == "gaussian"
+    assert nearest(matern32=(0.0101**-0.5, 1e6), **two) == "matern52"
+    assert nearest(matern32=(0.0099**-0.5, 1e6), **two) == "gaussian"
+
+
+def test_weights_grow_with_the_number_of_slices():
+    candidates = [Candidate(Kernel(f), 1e-3, e) for f, e in (("gaussian", 1.0), ("matern12", 1.5))]
+    answers = [Answers({"gaussian": 0.0, "matern12": 1.0})] * 9  # 18 slices: 1.5^-18 is nothing
+    assert module._nearest_to_average(answers, candidates).kernel.family == "gaussian"
+
+
+def test_a_kernel_counts_by_the_range_of_sigma_it_stands_for():
+    kernels = [Kernel("gaussian", sigma) for sigma in (1.0, 2.0, 2.5, 16.0)]
+    lone = Kernel("matern12", 3.0)
+    shares = module._shares([*kernels, lone])
+    expected = np.gradient(np.log([1.0, 2.0, 2.5, 16.0]))
+    np.testing.assert_allclose([shares[kernel] for kernel in kernels], expected)
+    assert shares[lone] == 1.0
+
+
+def test_predictions_are_compared_in_the_directions_of_most_energy():
+    data = np.random.default_rng(7).standard_normal((50, 60))
+    segment = module._Segment(np.arange(50.0), [data], False, None, module.SpectrumCache())
+    candidate = Candidate(Kernel("matern32", 3.0), 1e-2, 1.0)
+    found = segment.midpoints(candidate)
+    assert found.size == 49 * 32
+    middles = np.arange(49) + 0.5
+    whole = answers(np.arange(50.0), segment.data, candidate.kernel, 1e-2, middles)
+    np.testing.assert_allclose(found, whole[:, :32].ravel() / math.sqrt(50), atol=1e-10)
+
+
+def choice_of(*settings):
+    """Return a choice of the first of some candidates, given as sigma, ridge and error."""
+    tried = tuple(Candidate(Kernel("gaussian", s), r, e) for s, r, e in settings)
+    return LevelChoice(tried[0], tried)
+
+
+def test_a_level_under_a_joint_ridge_takes_the_least_error_with_a_real_ridge():
+    choice = choice_of((1.0, 1e-9, 0.1), (2.0, 9e-5, 0.2), (3.0, 1e-4, 0.4), (4.0, 0.1, 0.5))
+    assert choice.under_joint_ridge.kernel.sigma == 3.0
+    assert choice_of((1.0, 1e-9, 0.3), (2.0, 1e-8, 0.2)).under_joint_ridge.kernel.sigma == 2.0
+
+
+def test_warnings_name_what_is_at_the_end_of_its_range():
+    shortest = choice_of((1.0, 1e-3, 0.1), (2.0, 1e-3, 0.2)).warnings
+    assert shortest == ["sigma 1 is the shortest tried"]
+    assert choice_of((2.0, 1e-3, 0.1), (1.0, 1e-3, 0.2)).warnings == []
+    assert choice_of((1.0, 10.0, 0.1)).warnings == ["ridge 10 is the largest tried"]
+    assert choice_of((1.0, 1.0, 0.1), (1.0, 10.0, 0.2)).warnings == []
+
+
+def test_the_curve_has_the_best_ridge_of_each_kernel_in_order():
+    found = [
+        Candidate(Kernel("matern12", 1.0), 0.1, 3.0),
+        Candidate(Kernel("gaussian", 2.0), 0.1, 2.0),
+        Candidate(Kernel("gaussian", 1.0, cycle=5.0), 0.1, 4.0),
+        Candidate(Kernel("gaussian", 1.0), 0.1, 5.0),
+        Candidate(Kernel("gaussian", 2.0), 0.2, 1.0),
+        Candidate(Kernel("gaussian", 2.0), 0.3, 1.5),
+    ]
+    curve = LevelChoice(found[0], tuple(found)).curve
+    assert curve == [found[3], found[4], found[0], found[2]]
+
+
+# --- what is handed on --------------------------------------------------------------------------
+
+
+def test_the_spectra_of_a_choice_are_those_of_its_kernels():
+    choice = choose_level(X, ROUGH)
+    kernels = {choice.taken.kernel, choice.under_joint_ridge.kernel}
+    assert set(choice.spectra) == kernels
+    for kernel, spectrum in choice.spectra.items():
+        whole = decompose(gram(kernel, X, X))
+        np.testing.assert_array_equal(spectrum.vectors, whole.vectors)
+        np.testing.assert_array_equal(spectrum.values, whole.values)
+
+
+def test_no_spectrum_is_handed_on_where_the_level_was_not_seen_as_it_is():
+    fixed = {"family": "matern32", "sigma": 3.0, "ridge": 1e-2}
+    assert choose_level(X[::-1].copy(), ROUGH[::-1], **fixed).spectra == {}
+    x, data = uneven_level()
+    assert choose_level(x, data, **fixed).spectra == {}
+
+
+def test_no_gram_matrix_is_decomposed_twice(monkeypatch):
+    made = []
+
+    def counted(matrix):
+        made.append(matrix.tobytes())
+        return decompose(matrix)
+
+    monkeypatch.setattr("dkrls_cli.tuning.spectra.decompose", counted)
+    monkeypatch.setattr(module, "decompose", counted)
+    taken = (choice := choose_level(X, ROUGH, family="matern32")).taken
+    assert len(made) == len(set(made)) == 9 + 10
+    spectrum = choice.spectra[taken.kernel]
+    given = predict_midpoints(ROUGH, 0, 0.0, X, taken.kernel, taken.ridge, spectrum=spectrum)
+    assert len(made) == 19
+    np.testing.assert_array_equal(
+        given, predict_midpoints(ROUGH, 0, 0.0, X, taken.kernel, taken.ridge)
+    )
+    assert len(made) == 20
+
+
+@pytest.mark.parametrize("size", [25, 26, 200])
+def test_at_most_24_midpoints_are_spread_evenly(size):
+    x = np.arange(float(size))
+    found = predict_midpoints(np.outer(x, [1.0]), 0, 0.0, x, Kernel("matern52", 3.0), 1e-9)[:, 0]
+    assert found.size == 24
+    assert found[[0, -1]] == pytest.approx([0.5, size - 1.5], rel=0.1)
+    steps = np.diff(found)[1:-1]  # beyond the ends there is no data to go by
+    assert steps.max() < steps.min() + 1.5
+
+
+@pytest.mark.parametrize("most", [70, 69, 20])
+def test_fibres_are_all_taken_or_spread_evenly(most):
+    values = np.arange(7 * 3 * 10.0).reshape(7, 3, 10)
+    every = np.moveaxis(values, 1, 0).reshape(3, -1) - 1.0
+    found = sample_fibres(values, 1, 1.0, most)
+    places = [np.flatnonzero((every == fibre[:, None]).all(axis=0)).item() for fibre in found.T]
+    if most == 70:
+        assert places == list(range(70))
+    else:
+        assert len(places) == len(set(places)) <= most
+        assert len(places) > 0.6 * most
+        assert np.diff([-1, *places, 70]).max() <= 3.0 * 70 / most

@@ -1,0 +1,166 @@
+"""The settings that a search on a grid with missing cells starts from, and its steps.
+
+A step multiplies sigmas or the ridge by a factor, goes on to the next kernel family, or adds or
+removes the constant of a kernel. Settings that the user has given never change.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from dkrls_cli.arrays import Array
+from dkrls_cli.cascade.kernels import FAMILIES, Kernel
+from dkrls_cli.circle import spacing
+from dkrls_cli.tuning.joint import JointSetting
+from dkrls_cli.tuning.slices import CONSTANT
+
+Bounds = tuple[tuple[float, float], ...]
+"""Shortest and longest sigma of each level."""
+
+_RIDGES = (1e-13, 10.0)
+"""Least and largest ridge: below, solves do not converge; above, a model is but its mean."""
+
+_REACHES, _START_RIDGES = (2.0, 6.0, 18.0), (0.1, 1e-3)
+"""Sigmas in steps of the data, and ridges, of the rough settings to start from."""
+
+_SMOOTH_REACHES, _NOISELESS = (6.0, 18.0), 1e-9
+"""Sigmas in steps of the data, and the ridge, of the smooth settings to start from."""
+
+_WIDTH = {"gaussian": 1.0, "matern52": 1.3, "matern32": 1.7, "matern12": 4.0}
+"""Sigma at which each family reaches about as far as a Gaussian of sigma 1."""
+
+
+@dataclass(frozen=True)
+class LevelConstraint:
+    """What the user has given of one level; None: to be chosen.
+
+    Attributes
+    ----------
+    family, sigma
+        Of the kernel.
+    period
+        Length of the circle that the coordinates lie on. None means a line.
+    kernel
+        A kernel that is given whole. It may have parts besides family, sigma and period.
+    """
+
+    family: str | None = None
+    sigma: float | None = None
+    period: float | None = None
+    kernel: Kernel | None = None
+
+    @property
+    def constant(self) -> float:
+        """Variance of the constant to start with; a kernel that is given has none added."""
+        return CONSTANT if self.family is None or self.sigma is None else 0.0
+
+
+@dataclass(frozen=True)
+class Move:
+    """A step of the search.
+
+    Attributes
+    ----------
+    axes
+        Levels whose kernels change.
+    bounds
+        Shortest and longest sigma of every level.
+    factor, ridge_factor
+        Factors on the sigmas and on the ridge.
+    families
+        Go to the next family instead of changing sigma.
+    rescaled
+        Change sigma with the family such that the kernel reaches about as far.
+    constants
+        Add or remove the constant instead of changing sigma.
+    """
+
+    axes: tuple[int, ...]
+    bounds: Bounds
+    factor: float = 1.0
+    ridge_factor: float = 1.0
+    families: bool = False
+    rescaled: bool = False
+    constants: bool = False
+
+    def apply(self, setting: JointSetting, sign: int) -> JointSetting:
+        """Return the setting one step forward (1) or back (-1), within bounds."""
+        kernels = list(setting.kernels)
+        for axis in self.axes:
+            kernels[axis] = self._change(kernels[axis], self.bounds[axis], sign)
+        ridge = setting.ridge * self.ridge_factor**sign
+        if self.ridge_factor != 1:
+            ridge = float(np.clip(ridge, *_RIDGES))
+        return JointSetting(tuple(kernels), ridge)
+
+    def _change(self, kernel: Kernel, bounds: tuple[float, float], sign: int) -> Kernel:
+        if self.constants:
+            return replace(kernel, constant=CONSTANT if sign > 0 else 0.0)
+        if not self.families:
+            return replace(kernel, sigma=float(np.clip(kernel.sigma * self.factor**sign, *bounds)))
+        names = list(FAMILIES)
+        place = min(max(names.index(kernel.family) + sign, 0), len(names) - 1)
+        width = _WIDTH[names[place]] / _WIDTH[kernel.family] if self.rescaled else 1.0
+        return replace(kernel, family=names[place], sigma=kernel.sigma * width)
+
+
+def list_moves(
+    constraints: Sequence[LevelConstraint], ridge: float | None, bounds: Bounds, factor: float
+) -> Iterator[Move]:
+    """Yield the moves of one round: those of all levels together first, then one by one."""
+    wide = tuple(axis for axis, level in enumerate(constraints) if level.sigma is None)
+    if ridge is None:
+        yield Move((), bounds, ridge_factor=factor**2)
+    if len(wide) > 1:
+        yield Move(wide, bounds, factor)
+    free = tuple(axis for axis in wide if constraints[axis].family is None)
+    if len(free) > 1:
+        yield Move(free, bounds, families=True, rescaled=True)
+    for axis, level in enumerate(constraints):
+        if level.sigma is None:
+            yield Move((axis,), bounds, factor)
+        if level.family is None:
+            yield Move((axis,), bounds, families=True, rescaled=level.sigma is None)
+        if level.constant:
+            yield Move((axis,), bounds, constants=True)
+
+
+def sigma_bounds(coordinates: Array, period: float | None) -> tuple[float, float]:
+    """Return the shortest and the longest sigma that still make a difference.
+
+    That is 0.3 steps, and 4 times the extent of the coordinates or the diameter of their circle.
+    """
+    extent = float(np.ptp(coordinates)) or 1.0
+    longest = 4.0 * (extent if period is None else min(extent, period / math.pi))
+    return 0.3 * spacing(coordinates), longest
+
+
+def list_starts(
+    coordinates: Sequence[Array], constraints: Sequence[LevelConstraint], ridge: float | None
+) -> list[list[JointSetting]]:
+    """Return settings to start from: a list of rough ones, and one of smooth ones without noise.
+
+    The rough ones have short to long sigmas, each with a large and a small ridge.
+    """
+    steps = [spacing(c) for c in coordinates]
+    ridges = _START_RIDGES if ridge is None else (ridge,)
+    rough = [("matern52", reach, size) for reach, size in product(_REACHES, ridges)]
+    smooth = [("gaussian", reach, ridge or _NOISELESS) for reach in _SMOOTH_REACHES]
+
+    def setting(usual: str, reach: float, size: float) -> JointSetting:
+        kernels = []
+        for step, level in zip(steps, constraints, strict=True):
+            family = level.family or usual
+            sigma = level.sigma or reach * step * _WIDTH[family]
+            own = Kernel(family, sigma, level.period, level.constant)
+            kernels.append(level.kernel or own)
+        return JointSetting(tuple(kernels), size)
+
+    one, other = ([setting(*start) for start in kind] for kind in (rough, smooth))
+    new = [start for start in other if start not in one]
+    return [list(dict.fromkeys(one)), *([new] if new else [])]

@@ -1,0 +1,172 @@
+"""Settings to start a search from, and its steps."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dkrls_cli.cascade.kernels import FAMILIES, Kernel
+from dkrls_cli.tuning.joint import JointSetting
+from dkrls_cli.tuning.moves import (
+    LevelConstraint,
+    Move,
+    list_moves,
+    list_starts,
+    sigma_bounds,
+)
+
+BOUNDS = ((0.5, 40.0), (0.1, 9.0))
+SETTING = JointSetting((Kernel("matern52", 3.0, None, 1.0), Kernel("matern32", 2.0, 12.0)), 1e-3)
+WIDTHS = {"gaussian": 1.0, "matern52": 1.3, "matern32": 1.7, "matern12": 4.0}
+
+
+# --- moves --------------------------------------------------------------------------------------
+
+
+def test_a_move_multiplies_sigmas_within_bounds():
+    move = Move((0, 1), BOUNDS, 3.0)
+    assert [k.sigma for k in move.apply(SETTING, 1).kernels] == [9.0, 6.0]
+    back = move.apply(SETTING, -1)
+    assert [k.sigma for k in back.kernels] == pytest.approx([1.0, 2 / 3])
+    assert back.ridge == 1e-3
+    far = Move((0, 1), BOUNDS, 100.0)
+    assert [k.sigma for k in far.apply(SETTING, 1).kernels] == [40.0, 9.0]
+    assert [k.sigma for k in far.apply(SETTING, -1).kernels] == [0.5, 0.1]
+
+
+def test_a_move_changes_its_own_levels_only():
+    moved = Move((1,), BOUNDS, 3.0).apply(SETTING, 1)
+    assert moved.kernels[0] is SETTING.kernels[0]
+    assert moved.kernels[1] == Kernel("matern32", 6.0, 12.0)
+
+
+@pytest.mark.parametrize(
+    ("ridge", "sign", "moved"),
+    [(1e-3, 1, 9e-3), (1e-3, -1, 1e-3 / 9), (5.0, 1, 10.0), (2e-13, -1, 1e-13)],
+)
+def test_a_move_multiplies_the_ridge_within_bounds(ridge, sign, moved):
+    found = Move((), BOUNDS, ridge_factor=9.0).apply(JointSetting(SETTING.kernels, ridge), sign)
+    assert found.ridge == pytest.approx(moved, rel=1e-9, abs=0)
+    assert found.kernels == SETTING.kernels
+
+
+@pytest.mark.parametrize("ridge", [0.0, 20.0])
+def test_a_ridge_that_is_given_stays_though_it_is_out_of_bounds(ridge):
+    assert Move((0,), BOUNDS, 3.0).apply(JointSetting(SETTING.kernels, ridge), 1).ridge == ridge
+
+
+@pytest.mark.parametrize("rescaled", [False, True])
+def test_a_move_goes_to_the_next_family(rescaled):
+    move = Move((0,), BOUNDS, families=True, rescaled=rescaled)
+    names = list(FAMILIES)
+    for place, name in enumerate(names):
+        setting = JointSetting((Kernel(name, 3.0), SETTING.kernels[1]), 1e-3)
+        for sign in (1, -1):
+            kernel = move.apply(setting, sign).kernels[0]
+            neighbour = names[min(max(place + sign, 0), 3)]
+            assert kernel.family == neighbour
+            width = WIDTHS[neighbour] / WIDTHS[name] if rescaled else 1.0
+            assert kernel.sigma == pytest.approx(3.0 * width)
+
+
+def test_a_move_adds_or_removes_the_constant():
+    move = Move((0, 1), BOUNDS, constants=True)
+    assert [k.constant for k in move.apply(SETTING, 1).kernels] == [1.0, 1.0]
+    assert [k.constant for k in move.apply(SETTING, -1).kernels] == [0.0, 0.0]
+    assert move.apply(SETTING, 1).kernels[1].sigma == 2.0
+
+
+def test_everything_that_is_open_has_a_move():
+    moves = list(list_moves([LevelConstraint()] * 2, None, BOUNDS, 1.7))
+    assert moves == [
+        Move((), BOUNDS, ridge_factor=1.7**2),
+        Move((0, 1), BOUNDS, 1.7),
+        Move((0, 1), BOUNDS, families=True, rescaled=True),
+        Move((0,), BOUNDS, 1.7),
+        Move((0,), BOUNDS, families=True, rescaled=True),
+        Move((0,), BOUNDS, constants=True),
+        Move((1,), BOUNDS, 1.7),
+        Move((1,), BOUNDS, families=True, rescaled=True),
+        Move((1,), BOUNDS, constants=True),
+    ]
+
+
+def test_what_is_given_has_no_move():
+    whole = LevelConstraint("matern32", 2.0)
+    assert list(list_moves([whole, whole], 0.1, BOUNDS, 3.0)) == []
+    family = LevelConstraint("matern32")
+    assert list(list_moves([whole, family], 0.1, BOUNDS, 3.0)) == [
+        Move((1,), BOUNDS, 3.0),
+        Move((1,), BOUNDS, constants=True),
+    ]
+    sigma = LevelConstraint(sigma=2.0)
+    assert list(list_moves([sigma, whole], 0.1, BOUNDS, 3.0)) == [
+        Move((0,), BOUNDS, families=True, rescaled=False),
+        Move((0,), BOUNDS, constants=True),
+    ]
+    two = [LevelConstraint(), family]
+    together = [move for move in list_moves(two, 0.1, BOUNDS, 3.0) if len(move.axes) > 1]
+    assert together == [Move((0, 1), BOUNDS, 3.0)]
+
+
+def test_a_kernel_that_is_given_has_no_constant_added():
+    assert LevelConstraint("gaussian", 1.0).constant == 0.0
+    assert [c.constant for c in (LevelConstraint("gaussian"), LevelConstraint(sigma=1.0))] == [1, 1]
+
+
+# --- bounds and starts --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "period", "bounds"),
+    [
+        (np.arange(0.0, 21.0, 2.0), None, (0.6, 80.0)),
+        (np.arange(0.0, 20.0, 2.0), 20.0, (0.6, 80.0 / math.pi)),
+        (np.arange(0.0, 5.0), 400.0, (0.3, 16.0)),  # a short part of a circle
+        (np.array([7.0]), None, (0.3, 4.0)),
+    ],
+)
+def test_sigmas_are_bounded_by_steps_and_extent(coordinates, period, bounds):
+    assert sigma_bounds(coordinates, period) == pytest.approx(bounds)
+
+
+def test_starts_are_rough_with_noise_and_smooth_without():
+    axes = [np.arange(0.0, 20.0, 2.0), np.arange(9.0)]
+    rough, smooth = list_starts(axes, [LevelConstraint(), LevelConstraint(period=9.0)], None)
+    found = [([k.sigma for k in s.kernels], s.ridge) for s in rough]
+    expected = [
+        (pytest.approx([2.0 * reach * 1.3, reach * 1.3]), ridge)
+        for reach in (2.0, 6.0, 18.0)
+        for ridge in (0.1, 1e-3)
+    ]
+    assert found == expected
+    found = [([k.sigma for k in s.kernels], s.ridge) for s in smooth]
+    assert found == [([12.0, 6.0], 1e-9), ([36.0, 18.0], 1e-9)]
+    assert {k.family for s in rough for k in s.kernels} == {"matern52"}
+    assert {k.family for s in smooth for k in s.kernels} == {"gaussian"}
+    assert [k.period for k in rough[0].kernels] == [None, 9.0]
+    assert [k.constant for k in rough[0].kernels] == [1.0, 1.0]
+
+
+def test_starts_keep_what_is_given():
+    axes = [np.arange(9.0)] * 3
+    own = Kernel("matern12", 5.0, constant=0.3)
+    given = [LevelConstraint("matern12"), LevelConstraint(sigma=2.5), LevelConstraint(kernel=own)]
+    rough, smooth = list_starts(axes, given, 0.05)
+    assert len(rough) == 3
+    for setting in (*rough, *smooth):
+        assert setting.ridge == 0.05
+        assert setting.kernels[0].family == "matern12"
+        assert setting.kernels[1].sigma == 2.5
+        assert setting.kernels[2] is own
+    assert rough[0].kernels[0].sigma == 8.0  # two steps, as wide as a Gaussian of two
+
+
+def test_there_is_one_start_where_all_is_given_and_none_twice():
+    given = [LevelConstraint("gaussian", 2.0)] * 2
+    assert list_starts([np.arange(9.0)] * 2, given, 0.05) == [
+        [JointSetting((Kernel("gaussian", 2.0),) * 2, 0.05)]
+    ]
+    rough, smooth = list_starts([np.arange(9.0)] * 2, given, None)
+    assert [s.ridge for s in rough] == [0.1, 1e-3]
+    assert [s.ridge for s in smooth] == [1e-9, 1e-9]
