@@ -1,4 +1,4 @@
-"""The command line in this process, with what it prints and how it ends."""
+"""Runs the command line, in this process or in one of its own, and checks how it ends."""
 
 from __future__ import annotations
 
@@ -14,14 +14,34 @@ from unittest import mock
 from typer.testing import CliRunner
 
 from dkrls_cli.cli import app
+from dkrls_cli.cli.terminal import progress
 
 ROOT = Path(__file__).parents[1]
+PATIENCE = 300.0  # seconds for a process to end, also on a machine that is busy with other things
+
+HERE = ["--at", "lat=0,1.5", "--at", "lon=7", "--at", "time=2020-01-03"]
+"""Two places in the model of the globe."""
+
+POINTS = 'id,lon,lat,time,note\n7,-10,1.5,2020-01-03,"a, b"\n007,350,1.5,2020-01-03,\n'
+"""Two points in the model of the globe, which are the same place."""
+
+
+_PROGRAM = (
+    "from dkrls_cli.cli.terminal import progress; progress.FIRST_AFTER = 1e6; "
+    "from dkrls_cli.cli import main; main()"
+)
 
 
 def dkrls(*words: Any, code: int = 0, stdin: str | bytes | None = None, **env: str) -> Any:
-    """Run a command; it must end with this code, and without an exception of its own."""
+    """Run a command; it must end with this code, and without an exception of its own.
+
+    Progress is not shown, however long the command takes.
+    """
     given = [str(word) for word in words]
-    with mock.patch.object(sys, "argv", ["dkrls", *given]):
+    with (
+        mock.patch.object(sys, "argv", ["dkrls", *given]),
+        mock.patch.object(progress, "FIRST_AFTER", 1e6),
+    ):
         result = CliRunner().invoke(app, given, input=stdin, env=env or None)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -32,7 +52,7 @@ def dkrls(*words: Any, code: int = 0, stdin: str | bytes | None = None, **env: s
 
 
 def refusal(*words: Any, code: int = 1, **options: Any) -> str:
-    """The one line that says why a command is refused; nothing stands on stdout."""
+    """Return the one line that says why a command is refused; nothing is on stdout."""
     result = dkrls(*words, code=code, **options)
     assert result.stdout == ""
     *notes, last = result.stderr.splitlines()
@@ -42,15 +62,20 @@ def refusal(*words: Any, code: int = 1, **options: Any) -> str:
 
 
 def spawn(*words: Any, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own."""
-    command = [sys.executable, "-m", "dkrls_cli", *map(str, words)]
+    """Run a command in a process of its own; progress is not shown, however long it takes."""
+    command = [sys.executable, "-c", _PROGRAM, *map(str, words)]
     return subprocess.run(
-        command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False, **options
+        command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, check=False, **options
     )
 
 
+def csv_rows(text: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV text."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
 def assert_same_rows(text: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """CSV that was written says the same as rows of JSON, what has no value left empty."""
+    """Check that a CSV text has the same content as rows of JSON; no value is an empty cell."""
     for written, row in zip(csv.DictReader(io.StringIO(text)), rows, strict=True):
         assert list(written) == list(row)
         assert {k: v for k, v in written.items() if v} == {

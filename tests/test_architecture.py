@@ -223,6 +223,16 @@ def test_every_folder_of_tests_mirrors_a_folder_of_the_package():
         assert (PACKAGE / folder / "__init__.py").exists(), folder
 
 
+@pytest.mark.parametrize("path", sorted((PACKAGE / "cli").rglob("*.py")), ids=lambda p: p.stem)
+def test_commands_do_not_reach_into_the_mathematics(path):
+    reached = [
+        f"line {node.lineno}"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr == "cascade"
+    ]
+    assert reached == []
+
+
 # -------------------------------------------------------------- what is imported, and what is not
 
 HEAVY = {"numpy", "scipy", "xarray", "pandas", "netCDF4", "threadpoolctl", "multiprocessing"}

@@ -1,5 +1,6 @@
 """The tree of exceptions, and how far each of them is caught."""
 
+import pickle
 import re
 
 import pytest
@@ -36,3 +37,17 @@ def test_the_tree_in_the_docstring_is_the_tree() -> None:
         assert bool(re.search(says, errors.__doc__ or "")) == issubclass(
             getattr(errors, name), ValueError
         )
+
+
+@pytest.mark.parametrize("kind", [InputError, SettingError, ModelFileError, OutputError])
+def test_an_error_has_its_message_and_may_name_a_setting(kind: type[DkrlsError]) -> None:
+    plain, with_setting = kind("Wrong."), kind("Wrong.", setting="overwrite")
+    assert (str(plain), plain.setting) == ("Wrong.", None)
+    assert (str(with_setting), with_setting.setting) == ("Wrong.", "overwrite")
+    assert isinstance(plain, DkrlsError)
+    assert isinstance(plain, ValueError) == (kind in (InputError, SettingError))
+
+
+def test_an_error_passes_between_processes() -> None:
+    passed = pickle.loads(pickle.dumps(SettingError("Wrong.", setting="overwrite")))
+    assert (type(passed), str(passed), passed.setting) == (SettingError, "Wrong.", "overwrite")

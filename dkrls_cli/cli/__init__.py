@@ -1,6 +1,6 @@
-"""The command line. The only door to typer and rich.
+"""The command line. The only folder that imports typer and rich.
 
-A command is imported when it is called for; the list of commands knows them by a line each.
+A command is imported when it is called; the list of commands knows only the first line of each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dkrls_cli import __version__
 COMMANDS = {
     "fit": "Turn a grid into a model.",
     "predict": "Answer from a model: on a grid, like another file, or at scattered points.",
-    "fill": "Fill the missing cells of a grid; all else stays as it is.",
+    "fill": "Fill the missing cells of a grid; everything else stays as it is.",
     "update": "Add slices along the last level to a model.",
     "stream": "Forecast every slice that comes on stdin, then learn it.",
     "validate": "Measure a model against a grid, or the method against held-out parts of one.",
@@ -25,24 +25,61 @@ COMMANDS = {
     "bench": "Race on this machine: the paper's experiments, your own grids, and the clock.",
 }
 
+PAPER = (
+    "Mohamadipanah, Heydari, Chowdhary, "
+    '"Deep Kernel Recursive Least-Squares Algorithm", arXiv 1704.04522.'
+)
+"""The paper that describes the method."""
+
+LIBRARIES = ("numpy", "scipy", "xarray", "netCDF4", "pandas", "threadpoolctl", "typer", "rich")
+"""Libraries whose versions `dkrls --version -v` prints: those that dkrls depends on."""
+
 
 class Commands(TyperGroup):
-    """Commands that are there by name, and themselves once one is called."""
+    """The group of all commands: each is known by name and imported when it is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is called, imported now."""
+        """Import the command that is called, and return it."""
         if args and args[0] in COMMANDS:
-            self.commands[args[0]] = _imported(args[0])
+            self.commands[args[0]] = _import_command(args[0])
         return super().resolve_command(ctx, args)
 
+    def main(  # type: ignore[override]  # all but the words only by keyword, as Typer calls it
+        self, args: Any = None, *, standalone_mode: bool = True, **extra: Any
+    ) -> Any:
+        """Run the command line; a wrong command line is one line on stderr and exit code 2."""
+        try:
+            code = super().main(args=args, standalone_mode=False, **extra)
+        except Exception as error:
+            if not standalone_mode or not hasattr(error, "format_message"):
+                raise
+            line = _usage_error_line(error)
+            if line:  # without any arguments the help was printed instead
+                typer.echo(f"Error: {line}", err=True)
+            sys.exit(getattr(error, "exit_code", 2))
+        if standalone_mode:
+            sys.exit(code or 0)
+        return code
 
-def _imported(name: str) -> Any:
+
+def _import_command(name: str) -> Any:
+    """Return the command with this name, ready to run."""
     command = getattr(import_module(f"dkrls_cli.cli.{name}"), name)
     if isinstance(command, typer.Typer):
         return typer.main.get_command(command)
     alone = typer.Typer(add_completion=False)
     alone.command(name)(command)
     return typer.main.get_command(alone)
+
+
+def _usage_error_line(error: Any) -> str:
+    """Return what is wrong with a command line as one line, with the choices if there are any."""
+    message = " ".join(error.format_message().split())
+    choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", None)
+    if choices:
+        message = f"{message.partition(' is not one of ')[0]}. Choose from: {', '.join(choices)}."
+    where = getattr(getattr(error, "ctx", None), "command_path", "dkrls")
+    return f"{message.removesuffix('.')}. Try '{where} --help'." if message else ""
 
 
 app = typer.Typer(
@@ -59,32 +96,54 @@ for _name, _line in COMMANDS.items():
     app.command(_name, help=_line)(lambda: None)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"dkrls {__version__}")
-        raise typer.Exit
+def _print_version(context: typer.Context, asked: bool) -> None:
+    """Print the version; with --verbose also the paper and the versions of libraries."""
+    if not asked:
+        return
+    typer.echo(f"dkrls {__version__}")
+    if context.params["verbose"]:
+        typer.echo(f"\nThe method:\n  {PAPER}\n")
+        for name, version in _library_versions().items():
+            typer.echo(f"{name} {version}")
+    raise typer.Exit
+
+
+def _library_versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries, without importing them."""
+    from importlib.metadata import PackageNotFoundError, version
+    from platform import python_version
+
+    versions = {"python": python_version()}
+    for name in LIBRARIES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "not found"
+    return versions
 
 
 @app.callback()
 def root(
+    context: typer.Context,
     version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, help="Print the version.")
+    ] = False,
+    verbose: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print version."),
+        typer.Option(
+            "--verbose",
+            "-v",
+            is_eager=True,  # read before --version, which needs it
+            help="With --version: also the paper, and versions of libraries.",
+        ),
     ] = False,
 ) -> None:
     """Kernel models of gridded data: Deep Kernel Recursive Least-Squares (D-KRLS)."""
+    if verbose:
+        command = context.invoked_subcommand
+        context.fail(f"--verbose stands before {command}. Write dkrls {command} ... --verbose.")
 
 
 def main() -> None:
-    """Run the command line; a wrong command line is one line on stderr and exit code 2."""
-    try:
-        code = app(prog_name="dkrls", standalone_mode=False)
-    except Exception as error:
-        if not hasattr(error, "format_message"):
-            raise
-        message = " ".join(error.format_message().split())
-        where = getattr(getattr(error, "ctx", None), "command_path", "dkrls")
-        if message:  # without any arguments the help was printed, and says it all
-            typer.echo(f"Error: {message} Try '{where} --help'.", err=True)
-        sys.exit(getattr(error, "exit_code", 2))
-    sys.exit(code or 0)
+    """Run the command line of this process."""
+    app(prog_name="dkrls")

@@ -1,4 +1,4 @@
-"""Levels and models as rows to print."""
+"""Levels and models as rows of tables and as facts to print."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ if TYPE_CHECKING:
 def level_rows(
     axes: Sequence[Axis], hierarchy: Sequence[str], levels: Sequence[Level | LevelRequest]
 ) -> list[dict[str, Any]]:
-    """One row per level, level 0 first; `axes` and `levels` in the order of the data."""
+    """Return one row per level, level 0 first; `axes` and `levels` are in the order of the data."""
     by_name = {axis.name: (axis, level) for axis, level in zip(axes, levels, strict=True)}
-    return [_row(i, *by_name[name]) for i, name in enumerate(hierarchy)]
+    return [_level_row(depth, *by_name[name]) for depth, name in enumerate(hierarchy)]
 
 
-def _row(depth: int, axis: Axis, level: Level | LevelRequest) -> dict[str, Any]:
+def _level_row(depth: int, axis: Axis, level: Level | LevelRequest) -> dict[str, Any]:
+    """Return the coordinates and the settings of one level."""
     low, high = axis.take([axis.numbers.argmin(), axis.numbers.argmax()]).texts
     place = {"level": depth, "dimension": axis.name, "size": axis.size, "from": low, "to": high}
-    return {**place, **_settings(level)}
+    return {**place, **_level_settings(level)}
 
 
-def _settings(level: Level | LevelRequest) -> dict[str, Any]:
-    """Settings of a level, or what is wished of it; what is to be chosen is auto."""
+def _level_settings(level: Level | LevelRequest) -> dict[str, Any]:
+    """Return the settings of a level; ``auto`` for one that is still to be chosen."""
     from dkrls_cli.cascade.level import Level
 
     if isinstance(level, Level):
         kernel = level.kernel
         facts = {**kernel_facts(kernel), "constant": kernel.constant}
         return {**facts, "ridge": level.ridge, "period": kernel.period}
-    wished = {"kernel": level.family, "sigma": level.sigma, "ridge": level.ridge}
-    chosen = {key: "auto" if value is None else value for key, value in wished.items()}
-    return {**chosen, "period": level.period}
+    given = {"kernel": level.family, "sigma": level.sigma, "ridge": level.ridge}
+    settings = {key: "auto" if value is None else value for key, value in given.items()}
+    return {**settings, "period": level.period}
 
 
 def kernel_facts(kernel: Kernel) -> dict[str, Any]:
-    """Family, sigma and cycle of a kernel."""
+    """Return family, sigma and cycle of a kernel."""
     return {"kernel": kernel.family, "sigma": kernel.sigma, "cycle": kernel.cycle}
 
 
 def model_rows(model: Model) -> list[dict[str, Any]]:
-    """One row per level of a trained model, with the directions it works with and keeps."""
-    trained, errors = model.cascade, model.errors
-    rows = level_rows(model.axes, model.hierarchy, trained.levels)
+    """Return one row per level of a model: settings, error, directions used and stored."""
+    levels = {level.name: level for level in model.levels}
+    rows = level_rows(model.axes, model.hierarchy, [levels[dim] for dim in model.dims])
+    measured = zip(model.errors, model.ranks, model.stored_shape, strict=True)
+    by_name = dict(zip(model.dims, measured, strict=True))
     for row in rows:
-        place = model.dims.index(row["dimension"])
-        row["cv_error"] = errors[place]
-        row["rank"] = trained.spectra[place].rank
-        row["kept"] = trained.core.shape[place]
+        row["cv_error"], row["rank"], row["kept"] = by_name[row["dimension"]]
     return rows
 
 
 def missing_words(model: Model) -> dict[str, str]:
-    """What was missing of the grid, and how the gaps were solved for."""
+    """Return what was missing in the grid and how the gaps were solved; empty if nothing was."""
     known = model.origin.get("missing")
     if not known:
         return {}
@@ -72,5 +72,5 @@ def missing_words(model: Model) -> dict[str, str]:
 
 
 def shape_text(axes: Sequence[Axis]) -> str:
-    """Names and sizes of the dimensions."""
+    """Return the names and sizes of the dimensions, such as "lat 73 x lon 144"."""
     return " x ".join(f"{axis.name} {axis.size}" for axis in axes)

@@ -16,8 +16,9 @@ from dkrls_cli.cli.fit import (
     refuse_too_large,
     report_fit_notes,
 )
-from dkrls_cli.cli.report import Report, command_line, edge, pairs
+from dkrls_cli.cli.report import Report, command_line, edge
 from dkrls_cli.cli.target import Target, chosen_target
+from dkrls_cli.cli.terminal.tables import pairs
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     from dkrls_cli.model.fill import Filled
 
 
+@opt.expand
 def fill(
     grid: Annotated[
         str, typer.Argument(metavar="GRID", help="NetCDF, Zarr or CSV with missing cells.")
     ],
+    *,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="FILLED", help=".nc, .zarr, .csv or .jsonl."),
@@ -46,7 +49,7 @@ def fill(
         typer.Option(
             metavar="always|first|none|FILE",
             help="What stays missing: cells missing in every slice of the last level (land), those "
-            "missing in the first one, nothing, or where FILE has 0 or nothing.",
+            "missing in the first slice, nothing, or cells where FILE has 0 or no value.",
         ),
     ] = "always",
     std: Annotated[
@@ -55,29 +58,20 @@ def fill(
     allow_extrapolation: Annotated[
         bool,
         typer.Option(
-            "--allow-extrapolation", help="Fill lost slices beyond the observed ones too."
+            "--allow-extrapolation", help="Fill lost slices beyond the observed ones as well."
         ),
     ] = False,
-    var: opt.Var = None,
-    levels: opt.Levels = None,
-    kernel: opt.Kernel = None,
-    sigma: opt.Sigma = None,
-    ridge: opt.Ridge = None,
-    period: opt.Period = None,
-    max_memory: opt.MaxMemory = None,
-    threads: opt.Threads = None,
+    options: opt.LevelOptions,
+    machine: opt.RunOptions,
     config: opt.Config = None,
-    overwrite: opt.Overwrite = False,
-    json: opt.Json = False,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
-    debug: opt.Debug = False,
+    outputs: opt.OutputOptions,
+    report: Report,
 ) -> None:
-    """Fill the missing cells of a grid; all else stays as it is.
+    """Fill the missing cells of a grid; everything else stays as it is.
 
-    A model is fitted through the gaps, as by fit, and answers in them.
+    A model is fitted through the gaps, as by fit, and its answers fill them.
 
-    The file is copied and only missing cells change; in another format, the variable alone.
+    The file is copied and only missing cells change. Another format gets the variable alone.
 
     Examples:
       dkrls fill sst.nc -o filled.nc
@@ -89,16 +83,15 @@ def fill(
     from dkrls_cli.model.fill import fill_grid
     from dkrls_cli.threads import blas_threads
 
-    with edge(debug):
-        report = Report(json, quiet, verbose)
-        target = file_target(output, overwrite)
-        settings = fit_settings(levels, kernel, sigma, ridge, period)
+    with edge(report.debug):
+        target = file_target(output, outputs.overwrite)
+        settings = fit_settings(options)
         limits = gap_limits(max_gap)
-        source = open_whole(grid, var, settings.level_names, report)
-        refuse_too_large(source, max_memory)
+        source = open_whole(grid, options.var, settings.level_names, report)
+        refuse_too_large(source, machine.memory_limit)
         whole = read_values(source, report)
         start = perf_counter()
-        with report.working(f"filling {shape_text(whole.axes)}"), blas_threads(threads):
+        with report.working(f"filling {shape_text(whole.axes)}"), blas_threads(machine.threads):
             filled = fill_grid(
                 whole,
                 settings,
@@ -229,5 +222,4 @@ def report_filled(
         **({"cv error": f"{facts['cv_error']:.4g}"} if model else {}),
         "output": str(target.path),
     }
-    if not report.quiet or report.json:
-        report.result(facts, pairs(words))
+    report.result(facts, pairs(words))

@@ -11,7 +11,8 @@ import typer
 from dkrls_cli import __version__
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import kernel_facts, level_rows, missing_words, model_rows, shape_text
-from dkrls_cli.cli.report import Report, bytes_text, edge, pairs, table
+from dkrls_cli.cli.report import Report, edge
+from dkrls_cli.cli.terminal.tables import bytes_text, pairs, table
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -23,40 +24,30 @@ if TYPE_CHECKING:
     from dkrls_cli.tuning.slices import LevelChoice
 
 
+@opt.expand
 def fit(
     inputs: Annotated[
         list[str],
-        typer.Argument(metavar="INPUT", help="NetCDF, Zarr or CSV; several join; - is stdin."),
+        typer.Argument(
+            metavar="INPUT", help="NetCDF, Zarr or CSV; several are joined; - is stdin."
+        ),
     ],
+    *,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="MODEL.npz", help="Where to write it.")
     ] = None,
-    var: opt.Var = None,
-    levels: opt.Levels = None,
-    kernel: opt.Kernel = None,
-    sigma: opt.Sigma = None,
-    ridge: opt.Ridge = None,
-    period: opt.Period = None,
-    noise: opt.Noise = "auto",
-    missing: opt.Missing = "model",
-    folds: opt.Folds = None,
-    compact: opt.Compact = False,
-    float32: opt.Float32 = False,
-    max_memory: opt.MaxMemory = None,
-    threads: opt.Threads = None,
+    options: opt.FitOptions,
+    machine: opt.RunOptions,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and what it would take.")
+        bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
     ] = False,
     config: opt.Config = None,
-    overwrite: opt.Overwrite = False,
-    json: opt.Json = False,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
-    debug: opt.Debug = False,
+    outputs: opt.OutputOptions,
+    report: Report,
 ) -> None:
     """Turn a grid into a model.
 
-    What is not given is chosen by leaving slices of the data out, dimension by dimension.
+    Settings that are not given are chosen by leaving out slices, dimension by dimension.
 
     Examples:
       dkrls fit sst.nc -o sst.npz
@@ -65,49 +56,36 @@ def fit(
 
       dkrls fit sensors.csv --levels sensor,time --kernel time=matern12 -o sensors.npz
     """
-    with edge(debug):
-        report = Report(json, quiet, verbose)
-        settings = fit_settings(
-            levels, kernel, sigma, ridge, period, noise, missing, folds, compact, float32
-        )
-        target = None if dry_run else check_output(output, overwrite)
-        source = open_inputs(inputs, var, settings.level_names, report)
-        refuse_too_large(source, max_memory)
+    with edge(report.debug):
+        settings = fit_settings(options)
+        target = None if dry_run else check_output(output, outputs.overwrite)
+        source = open_inputs(inputs, options.var, settings.level_names, report)
+        refuse_too_large(source, machine.memory_limit)
         if target is None:
             report_plan(source, settings, report)
             return
         grid = read_values(source, report)
-        model, seconds = run_fit(grid, settings, threads, inputs, report)
-        model.save(target, overwrite=overwrite)
+        model, seconds = run_fit(grid, settings, machine.threads, inputs, report)
+        model.save(target, overwrite=outputs.overwrite)
         report_model(model, grid, target, seconds, report)
 
 
-def fit_settings(
-    levels: str | None = None,
-    kernel: list[str] | None = None,
-    sigma: list[str] | None = None,
-    ridge: list[str] | None = None,
-    period: list[str] | None = None,
-    noise: Any = "auto",
-    missing: Any = "model",
-    folds: int | None = None,
-    compact: bool = False,
-    float32: bool = False,
-) -> Settings:
+def fit_settings(options: opt.LevelOptions) -> Settings:
     """Return the settings that the options of a command give."""
     from dkrls_cli.model.settings import Settings
 
+    whole = opt.FitOptions(**{**vars(opt.FitOptions()), **vars(options)})
     return Settings(
-        opt.names(levels),
-        opt.setting(kernel, "--kernel"),
-        opt.setting(sigma, "--sigma"),
-        opt.setting(ridge, "--ridge"),
-        opt.setting(period, "--period"),
-        noise,
-        missing,
-        compact=compact,
-        dtype="float32" if float32 else "float64",
-        folds=folds,
+        opt.names(whole.levels),
+        opt.setting(whole.kernel, "--kernel"),
+        opt.setting(whole.sigma, "--sigma"),
+        opt.setting(whole.ridge, "--ridge"),
+        opt.setting(whole.period, "--period"),
+        whole.noise,
+        whole.missing,
+        compact=whole.compact,
+        dtype="float32" if whole.float32 else "float64",
+        folds=whole.folds,
     )
 
 
@@ -187,15 +165,13 @@ def choice_printer(report: Report) -> ChoiceCallback | None:
     return print_choice
 
 
-def refuse_too_large(source: Source, max_memory: str | None) -> None:
+def refuse_too_large(source: Source, limit: int | None) -> None:
     """Raise InputError if a fit would need more memory than allowed, before any is used."""
     from dkrls_cli.cascade.fit import footprint
     from dkrls_cli.errors import InputError
 
-    if max_memory is None:
-        return
-    limit, needed = opt.byte_count(max_memory), footprint(source.shape, source.dtype).memory
-    if needed > limit:
+    needed = footprint(source.shape, source.dtype).memory
+    if limit is not None and needed > limit:
         raise InputError(
             f"Fitting {shape_text(source.axes)} needs about {bytes_text(needed)} of memory, more "
             f"than --max-memory {bytes_text(limit)}. Raise it, or fit a part of the grid."
@@ -235,7 +211,7 @@ def report_plan(source: Source, settings: Settings, report: Report) -> None:
         "work": f"about {needs.operations:.2g} operations",
         **({"joint ridge": plan.joint_ridge or "auto"} if plan.joint else {}),
     }
-    report.result({**facts, "levels": rows}, f"{pairs(words)}\n\n{table(rows)}")
+    report.result({**facts, "levels": rows}, pairs(words), table(rows))
 
 
 def report_model(model: Model, grid: Grid, target: Path, seconds: float, report: Report) -> None:
@@ -264,4 +240,4 @@ def report_model(model: Model, grid: Grid, target: Path, seconds: float, report:
     if model.dropped:
         words["dropped"] = f"{model.dropped:.3g} of the energy"
     if not report.quiet or report.json:
-        report.result({**facts, "levels": rows}, f"{pairs(words)}\n\n{table(rows)}")
+        report.result({**facts, "levels": rows}, pairs(words), table(rows))

@@ -1,7 +1,8 @@
-"""``dkrls info``: what a model file holds."""
+"""``dkrls info``: what a model file contains."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,28 +10,28 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import missing_words, model_rows, shape_text
-from dkrls_cli.cli.report import Report, bytes_text, command_line, edge, pairs, table
+from dkrls_cli.cli.report import Report, command_line, edge
 from dkrls_cli.cli.target import Target, grid_target
+from dkrls_cli.cli.terminal.tables import bytes_text, pairs, table
 
 if TYPE_CHECKING:
     from dkrls_cli.model.model import Model
 
 
+@opt.expand
 def info(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    model: opt.ModelFile,
+    *,
     weights: Annotated[
         str | None,
         typer.Option(metavar="OUT.nc", help="Write the paper's weights of each level there."),
     ] = None,
-    overwrite: opt.Overwrite = False,
-    json: opt.Json = False,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
-    debug: opt.Debug = False,
+    outputs: opt.OutputOptions,
+    report: Report,
 ) -> None:
     """Show the levels of a model, its size and where it came from.
 
-    The paper's weights are in no model file, and are worked out when they are asked for.
+    The paper's weights are not stored in a model file; they are computed when asked for.
 
     Examples:
       dkrls info sst.npz
@@ -39,23 +40,22 @@ def info(
     """
     from dkrls_cli.model.model import load_model
 
-    with edge(debug):
-        report = Report(json, quiet, verbose)
-        target = None if weights is None else grid_target(weights, overwrite)
+    with edge(report.debug):
+        target = None if weights is None else grid_target(weights, outputs.overwrite)
         loaded = load_model(model)
         if target is not None:
             write_weights(loaded, target)
             report.note(f"Weights of {weight_count(loaded)} levels written to {weights}.")
-        tell(loaded, model, report)
+        print_model(loaded, model, report)
 
 
 def weight_count(model: Model) -> int:
-    """How many records of weights there are: one per level, one in all under a joint ridge."""
-    return 1 if model.cascade.joint_ridge is not None else len(model.hierarchy)
+    """Return how many arrays of weights there are: one per level, or one with a joint ridge."""
+    return 1 if model.joint_ridge is not None else len(model.hierarchy)
 
 
 def write_weights(model: Model, target: Target) -> None:
-    """The paper's weights, one variable per level."""
+    """Write the paper's weights, one variable per level."""
     from dkrls_cli.files.writing import write_grid
     from dkrls_cli.grid.grid import Style
 
@@ -67,46 +67,50 @@ def write_weights(model: Model, target: Target) -> None:
     write_grid(path, model.axes, variables, style, command_line(), overwrite=overwrite)
 
 
-def tell(model: Model, path: Path, report: Report) -> None:
-    """Print levels, sizes and origin."""
-    import math
+def print_model(model: Model, path: Path, report: Report) -> None:
+    """Print levels, sizes and origin of a model."""
+    rows, facts = model_rows(model), model_facts(model, path)
+    report.result({**facts, "levels": rows}, pairs(model_words(model, facts)), table(rows))
 
-    rows, size = model_rows(model), path.stat().st_size
-    cells, joint_ridge = math.prod(model.cascade.shape), model.cascade.joint_ridge
-    width = 4 if model.style.dtype == "float32" else 8
-    facts: dict[str, Any] = {
+
+def model_facts(model: Model, path: Path) -> dict[str, Any]:
+    """Return what ``--json`` shows of a model, besides its levels."""
+    cells = math.prod(model.shape)
+    return {
         "model": str(path),
         "variable": model.name,
         "units": str(model.attrs.get("units", "")) or None,
         "cells": cells,
-        "file_bytes": size,
-        "data_bytes": cells * width,
-        "joint_ridge": joint_ridge,
-        "dropped": model.cascade.dropped,
-        "storage": model.cascade.core.dtype.name,
+        "file_bytes": path.stat().st_size,
+        "data_bytes": cells * (4 if model.style.dtype == "float32" else 8),
+        "joint_ridge": model.joint_ridge,
+        "dropped": model.dropped,
+        "storage": model.storage,
         "origin": dict(model.origin),
     }
+
+
+def model_words(model: Model, facts: dict[str, Any]) -> dict[str, str]:
+    """Return the same facts in words."""
+    units, ridge = facts["units"], facts["joint_ridge"]
     words = {
-        "variable": " ".join(
-            filter(None, [model.name, f"({facts['units']})" if facts["units"] else ""])
-        ),
+        "variable": f"{model.name} ({units})" if units else model.name,
         "grid": shape_text(model.axes),
-        "file": f"{bytes_text(size)} for {bytes_text(cells * width)} of data",
+        "file": f"{bytes_text(facts['file_bytes'])} for {bytes_text(facts['data_bytes'])} of data",
         "storage": facts["storage"],
-        "ridge": "per level"
-        if facts["joint_ridge"] is None
-        else f"joint, {facts['joint_ridge']:g}",
+        "ridge": "per level" if ridge is None else f"joint, {ridge:g}",
     }
-    if model.cascade.dropped:
-        words["dropped"] = f"{model.cascade.dropped:.3g} of the energy"
+    if model.dropped:
+        words["dropped"] = f"{model.dropped:.3g} of the energy"
     words |= missing_words(model)
     for key, value in model.origin.items():
         if key != "missing" and value != []:
-            words[key.replace("_", " ")] = _flat(value)
-    report.result({**facts, "levels": rows}, f"{pairs(words)}\n\n{table(rows)}")
+            words[key.replace("_", " ")] = _flat_text(value)
+    return words
 
 
-def _flat(value: Any) -> str:
+def _flat_text(value: Any) -> str:
+    """Return a value of the origin, which may hold lists and dictionaries, as one line."""
     if isinstance(value, dict):
-        return ", ".join(f"{k}={_flat(v)}" for k, v in value.items()) or "none"
+        return ", ".join(f"{k}={_flat_text(v)}" for k, v in value.items()) or "none"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

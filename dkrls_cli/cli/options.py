@@ -1,17 +1,70 @@
-"""Options that several commands share, and how their texts are read."""
+"""Options of the commands: each is described once, with its default, and how its text is read.
+
+Options that belong together are the fields of a frozen dataclass. A command takes the dataclass
+as one parameter; :func:`expand` gives Typer the options and the command the dataclass.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from dkrls_cli.cli.report import edge
 from dkrls_cli.errors import SettingError
+
+
+def expand(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with its dataclass parameters expanded into their fields, for Typer.
+
+    Defaults stand in the dataclasses. The command itself receives one instance of each.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    parameters = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name in groups:
+            parameters += _field_parameters(groups[name])
+        else:
+            parameters.append(parameter.replace(annotation=hints[name], kind=_KEYWORD))
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def _field_parameters(group: Any) -> list[inspect.Parameter]:
+    """Return the fields of a dataclass as parameters with their annotations and defaults."""
+    hints = get_type_hints(group, include_extras=True)
+    empty = inspect.Parameter.empty
+    return [
+        inspect.Parameter(
+            field.name,
+            _KEYWORD,
+            default=empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(group)
+    ]
+
+
+# --- single options ------------------------------------------------------------------------------
 
 Var = Annotated[
     str | None, typer.Option(help="Variable to model; needed only where there is a choice.")
@@ -23,88 +76,155 @@ Levels = Annotated[
         help="Hierarchy of dimensions, level 0 first. Default: file order, time last.",
     ),
 ]
-Kernel = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[DIM=]NAME", help="gaussian, matern52, matern32, matern12 or auto. Repeatable."
-    ),
-]
-Sigma = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[DIM=]VALUE", help="Length scale in units of the dimension, or auto. Repeatable."
-    ),
-]
-Ridge = Annotated[
-    list[str] | None,
-    typer.Option(metavar="[DIM=]VALUE", help="Ridge, 0 or above, or auto. Repeatable."),
-]
-Period = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[DIM=]VALUE",
-        help="Length of the circle, none (no cycle either), or auto: as found. Repeatable.",
-    ),
-]
-Noise = Annotated[
-    str,
-    typer.Option(
-        metavar="level|joint|auto",
-        help="A ridge per level, or one for the whole grid, as gaps need.",
-    ),
-]
-Missing = Annotated[
-    str,
-    typer.Option(metavar="model|error", help="Fit through missing cells, or refuse them."),
-]
-Folds = Annotated[
-    int | None,
-    typer.Option(
-        min=2,
-        metavar="K",
-        help="Choose by leaving K blocks out, not single slices: for answers in wide gaps.",
-    ),
-]
-Compact = Annotated[
-    bool, typer.Option("--compact", help="Keep only what the kernels express: a smaller model.")
-]
-Float32 = Annotated[
-    bool, typer.Option("--float32", help="Store in single precision: half the size, error 6e-8.")
-]
-MaxMemory = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE", help="Refuse a fit that is estimated to need more, like 4GB."),
-]
 Threads = Annotated[
-    int | None, typer.Option(min=1, help="Threads for matrix products. Default: OMP_NUM_THREADS.")
+    int | None,
+    typer.Option(min=1, metavar="N", help="Threads for matrix products. Default: OMP_NUM_THREADS."),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")]
-Replace = Annotated[
-    bool, typer.Option("--replace", help="Let slices take the place of those at their coordinate.")
-]
-Window = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Keep the last N slices only.")
-]
-MaxRank = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Keep N slices that span the others; says the cost."),
-]
-Wait = Annotated[
-    float,
-    typer.Option(min=0.0, metavar="S", help="Seconds to wait for another update of the file."),
-]
 Smooth = Annotated[
     bool,
-    typer.Option("--smooth", help="Ask the model at training coordinates too: denoised values."),
+    typer.Option(
+        "--smooth", help="Ask the model at training coordinates as well: denoised values."
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only on stderr.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")]
+NewModelFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="OUT.npz", help="Write here instead of changing MODEL."),
+]
+Retune = Annotated[
+    bool, typer.Option("--retune", help="Choose the settings of the last level again.")
+]
+RowFormat = Literal["csv", "jsonl"]
+AnyFormat = Literal["csv", "jsonl", "nc"]
+
+
+# --- groups of options ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LevelOptions:
+    """Which variable to model, and the settings of its levels; None: to be chosen."""
+
+    var: Var = None
+    levels: Levels = None
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[DIM=]NAME", help="gaussian, matern52, matern32, matern12 or auto. Repeatable."
+        ),
+    ] = None
+    sigma: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[DIM=]VALUE",
+            help="Length scale in units of the dimension, or auto. Repeatable.",
+        ),
+    ] = None
+    ridge: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[DIM=]VALUE", help="Ridge, 0 or above, or auto. Repeatable."),
+    ] = None
+    period: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[DIM=]VALUE",
+            help="Length of the circle; none: no circle and no cycle; auto: as found. Repeatable.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class FitOptions(LevelOptions):
+    """All settings of a fit."""
+
+    noise: Annotated[
+        Literal["level", "joint", "auto"],
+        typer.Option(help="A ridge per level, or one for the whole grid, as gaps need."),
+    ] = "auto"
+    missing: Annotated[
+        Literal["model", "error"],
+        typer.Option(help="Fit through missing cells, or refuse them."),
+    ] = "model"
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            metavar="K",
+            help="Choose by leaving out K blocks, not single slices: for answers in wide gaps.",
+        ),
+    ] = None
+    compact: Annotated[
+        bool,
+        typer.Option("--compact", help="Keep only what the kernels express: a smaller model."),
+    ] = False
+    float32: Annotated[
+        bool,
+        typer.Option("--float32", help="Store in single precision: half the size, error 6e-8."),
+    ] = False
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What a fit may use of the machine."""
+
+    max_memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Refuse a fit that is estimated to need more, like 4GB."),
+    ] = None
+    threads: Threads = None
+
+    @property
+    def memory_limit(self) -> int | None:
+        """Bytes that may be used, or None for no limit."""
+        return None if self.max_memory is None else byte_count(self.max_memory)
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What to do about an output that exists."""
+
+    overwrite: Overwrite = False
+
+
+@dataclass(frozen=True)
+class InPlaceOptions:
+    """How to change a model file that other commands may change as well."""
+
+    wait: Annotated[
+        float,
+        typer.Option(min=0.0, metavar="S", help="Seconds to wait for another update of the file."),
+    ] = 60.0
+    overwrite: Overwrite = False
+
+
+@dataclass(frozen=True)
+class SliceOptions:
+    """Which slices of a growing model are kept, and whether it is tuned again."""
+
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Let a new slice replace one at its coordinate.")
+    ] = False
+    window: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Keep only the last N slices.")
+    ] = None
+    max_rank: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Keep N slices that span the others; reports the cost."
+        ),
+    ] = None
+    retune: Retune = False
+
+
+# --- options from a file -------------------------------------------------------------------------
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Defaults from a TOML file: keys are long option names, a table is one value per dimension."""
+    """Take the defaults of options from a TOML file, and return its path.
+
+    Keys are long option names. A table has one value per dimension.
+    """
     if path is not None:
         with edge(False):
             context.default_map = {**(context.default_map or {}), **_defaults(context, path)}
@@ -112,6 +232,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
 
 
 def _defaults(context: typer.Context, path: Path) -> dict[str, Any]:
+    """Return the defaults in a TOML file, by the names of the parameters of a command."""
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -126,12 +247,15 @@ def _defaults(context: typer.Context, path: Path) -> dict[str, Any]:
     }
     unknown = [key for key in settings if key not in known]
     if unknown:
-        raise SettingError(f"'{path}' has a key '{unknown[0]}' that is no option of this command.")
-    return {known[k].name or k: _from_toml(k, v, known[k]) for k, v in settings.items()}
+        raise SettingError(
+            f"'{path}' has a key '{unknown[0]}' that is not an option of this command. "
+            f"Choose from: {', '.join(known)}."
+        )
+    return {known[k].name or k: _option_value(k, v, known[k]) for k, v in settings.items()}
 
 
-def _from_toml(key: str, value: Any, parameter: Any) -> Any:
-    """A value as the command line would have it."""
+def _option_value(key: str, value: Any, parameter: Any) -> Any:
+    """Return a value of a TOML file as the command line would give it to a parameter."""
     repeatable = getattr(parameter, "multiple", False)
     if isinstance(value, Mapping):
         if not repeatable:
@@ -149,17 +273,23 @@ Config = Annotated[
         metavar="FILE",
         is_eager=True,
         callback=read_config,
-        help="TOML file with defaults for these options; what is given here replaces them.",
+        help="TOML file with defaults for these options; options given here override it.",
     ),
 ]
 
 
+# --- texts of options ----------------------------------------------------------------------------
+
+
 def setting(values: Sequence[str] | None, option: str) -> Any:
-    """``VALUE`` for all dimensions, or ``DIM=VALUE`` one by one; ``auto`` without any."""
+    """Return one value for all dimensions, or a value for each dimension that was named.
+
+    ``VALUE`` is for all dimensions, ``DIM=VALUE`` for one; without any value it is ``auto``.
+    """
     if not values:
         return "auto"
-    pairs = [value.partition("=") for value in values]
-    bare = [first for first, equals, _ in pairs if not equals]
+    split = [value.partition("=") for value in values]
+    bare = [first for first, equals, _ in split if not equals]
     if bare and len(values) > 1:
         raise SettingError(
             f"{option} {bare[0]} is for all dimensions and cannot stand beside another {option}. "
@@ -167,29 +297,26 @@ def setting(values: Sequence[str] | None, option: str) -> Any:
         )
     if bare:
         return bare[0]
-    named = {dim.strip(): value.strip() for dim, _, value in pairs}
+    named = {dim.strip(): value.strip() for dim, _, value in split}
     if len(named) < len(values):
         raise SettingError(f"{option} was given twice for the same dimension.")
     return named
 
 
 def names(text: str | None) -> list[str] | None:
-    """A list of names with commas between them."""
+    """Return the names in a text, which commas separate; None without a text."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-_SIZES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-
-
 def byte_count(text: str) -> int:
-    """A size such as 500MB, 4GB, 4GiB or 1e9."""
+    """Return the bytes of a size such as 500MB, 4GB, 4GiB or 1e9."""
     match = re.fullmatch(r"\s*([\d.]+(?:e\d+)?)\s*([KMGT]?)(i?)B?\s*", text, re.IGNORECASE)
     try:
         if not match or float(match[1]) <= 0:
             raise ValueError
-        power = "KMGT".find(match[2].upper()) + 1
-        return int(float(match[1]) * (1024**power if match[3] else _SIZES[match[2].upper()]))
-    except ValueError:
+        power = ["", "K", "M", "G", "T"].index(match[2].upper())
+        return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
+    except (ValueError, OverflowError):
         raise SettingError(
-            f"'{text}' is not a size. Expected a number and a unit, like 4GB."
+            f"'{text}' is not a size. Expected a number above 0 and a unit, like 4GB."
         ) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from io import StringIO
 from json import dumps
 from pathlib import Path
@@ -24,12 +25,28 @@ if TYPE_CHECKING:
     from dkrls_cli.grid.axes import Axis
     from dkrls_cli.model.model import Model
 
-_ROWS = ("csv", "jsonl", "json")
-_BLOCK_CELLS = 2**15
+_ROW_FORMATS = ("csv", "jsonl", "json")
+_BLOCK_CELLS = 2**15  # cells written at a time: a few MB of text, whatever the size of the grid
 
 
+@dataclass(frozen=True)
+class AnswerOptions:
+    """What to answer, and where an answer is allowed."""
+
+    std: Annotated[bool, typer.Option("--std", help="Add the standard error of every answer.")] = (
+        False
+    )
+    smooth: opt.Smooth = False
+    allow_extrapolation: Annotated[
+        bool,
+        typer.Option("--allow-extrapolation", help="Answer outside the training range as well."),
+    ] = False
+
+
+@opt.expand
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    model: opt.ModelFile,
+    *,
     at: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,21 +66,12 @@ def predict(
         typer.Option("--output", "-o", metavar="OUT", help=".nc, .zarr, .csv, .jsonl, or -."),
     ] = None,
     form: Annotated[
-        str | None, typer.Option("--format", metavar="csv|jsonl|nc", help="Default: by the ending.")
+        opt.AnyFormat | None, typer.Option("--format", help="Default: what OUT ends in, or csv.")
     ] = None,
-    std: Annotated[
-        bool, typer.Option("--std", help="Add the standard error of every answer.")
-    ] = False,
-    smooth: opt.Smooth = False,
-    allow_extrapolation: Annotated[
-        bool, typer.Option("--allow-extrapolation", help="Answer outside the training range too.")
-    ] = False,
+    answers: AnswerOptions,
     threads: opt.Threads = None,
-    overwrite: opt.Overwrite = False,
-    json: opt.Json = False,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
-    debug: opt.Debug = False,
+    outputs: opt.OutputOptions,
+    report: Report,
 ) -> None:
     """Answer from a model: on a grid, like another file, or at scattered points.
 
@@ -81,34 +89,34 @@ def predict(
     from dkrls_cli.model.model import load_model
     from dkrls_cli.threads import blas_threads
 
-    with edge(debug):
-        report = Report(json, quiet, verbose)
-        target = chosen_target(output, form, json, overwrite)
+    with edge(report.debug):
+        target = chosen_target(output, form, report.json, outputs.overwrite)
         refuse_together(at=at, like=like, points=points)
         target.refuse_unwritable()
         loaded = load_model(model)
         with blas_threads(threads):
             if points is not None:
-                cells = at_points(loaded, points, target, std, smooth, allow_extrapolation)
+                cells = answer_points(loaded, points, target, answers)
             else:
                 axes = asked_axes(loaded, at, like)
-                refuse_outside(axes, loaded, allow_extrapolation)
-                cells = on_grid(loaded, axes, target, std, smooth, report)
+                if not answers.allow_extrapolation:
+                    loaded.refuse_outside(axes)
+                cells = answer_grid(loaded, axes, target, answers, report)
         if target.path is not None:
             report.detail(f"{cells} cells written to {output}")
-            if json:
-                report.result({"output": output, "variable": loaded.name, "cells": cells}, "")
+            if report.json:
+                report.result({"output": output, "variable": loaded.name, "cells": cells})
 
 
 def refuse_together(**given: object) -> None:
-    """Ways to say where, of which one is enough."""
+    """Raise SettingError if more than one option says where to answer; --at may refine --like."""
     named = [f"--{name}" for name, value in given.items() if value]
     if len(named) > 1 and named != ["--at", "--like"]:
         raise SettingError(f"{' and '.join(named)} do not go together. Give one of them.")
 
 
 def asked_axes(model: Model, at: Sequence[str] | None, like: str | None) -> list[Axis]:
-    """Where to answer: the coordinates of a file, over them those of --at."""
+    """Return where to answer: the coordinates of a file, replaced by those of --at."""
     asked: dict[str, Any] = {}
     if like is not None:
         from dkrls_cli.files.reading import read_coordinates
@@ -117,89 +125,64 @@ def asked_axes(model: Model, at: Sequence[str] | None, like: str | None) -> list
     return model.axes_at({**asked, **parse_at(at, model.axes)})
 
 
-def refuse_outside(axes: Sequence[Axis], model: Model, allowed: bool) -> None:
-    """Refuse coordinates outside the training range of a dimension that is no circle."""
-    import numpy as np
-
-    from dkrls_cli.circle import outside
-
-    if allowed:
-        return
-    for axis, own, level in zip(axes, model.axes, model.cascade.levels, strict=True):
-        beyond = outside(axis.numbers, own.numbers, level.kernel.period)
-        if beyond.any():
-            ends = own.take([own.numbers.argmin(), own.numbers.argmax()]).texts
-            first = axis.take(np.flatnonzero(beyond)[:1]).texts[0]
-            raise SettingError(
-                f"{int(beyond.sum())} of {axis.size} coordinates of '{axis.name}' are outside the "
-                f"training range {ends[0]} to {ends[1]}, the first {first}. "
-                "--allow-extrapolation answers there all the same."
-            )
-
-
-def on_grid(
-    model: Model, axes: Sequence[Axis], target: Target, std: bool, smooth: bool, report: Report
+def answer_grid(
+    model: Model, axes: Sequence[Axis], target: Target, answers: AnswerOptions, report: Report
 ) -> int:
-    """Answers on a product grid; the number of cells."""
-    queries = model.queries(axes)
-    if target.form not in _ROWS:
+    """Write the answers on a product grid, and return the number of cells."""
+    smooth = answers.smooth
+    if target.form not in _ROW_FORMATS:
         with report.working("predicting"):
-            values = model.cascade.predict(queries, smooth=smooth)
-            spread = model.variance(queries, smooth=smooth) if std else None
-        write_answers(model, axes, values, spread, target)
+            values = model.values_on(axes, smooth=smooth)
+            std = model.std_on(axes, smooth=smooth) if answers.std else None
+        write_answers(model, axes, values, std, target)
         return values.size
     texts, cells = [axis.texts for axis in axes], 0
     with rows_output(target, model.name) as writer:
-        for part, values, errors in model.blocks_on(axes, _BLOCK_CELLS, std=std, smooth=smooth):
+        for part, values, std in model.blocks_on(
+            axes, _BLOCK_CELLS, std=answers.std, smooth=smooth
+        ):
             here = [words[p] for words, p in zip(texts, part, strict=True)]
-            writer.write_cells(model.dims, here, columns(model, values, errors))
+            writer.write_cells(model.dims, here, columns(model, values, std))
             cells += values.size
     return cells
 
 
-def at_points(
-    model: Model,
-    points: str,
-    target: Target,
-    std: bool,
-    smooth: bool,
-    allow_extrapolation: bool,
-) -> int:
-    """Answers at scattered points, as they come; the number of points."""
-    from dataclasses import replace
-
+def answer_points(model: Model, points: str, target: Target, answers: AnswerOptions) -> int:
+    """Write the answers at scattered points as they come, and return the number of points."""
     from dkrls_cli.files.points import point_blocks
 
-    if target.form not in _ROWS:
+    if target.form not in _ROW_FORMATS:
         raise SettingError("Scattered points are written as csv or jsonl, not as a grid.")
     count = 0
     with rows_output(target, model.name) as writer:
         for block in point_blocks(points, model.axes):
-            axes = [
-                replace(axis, numbers=numbers, written=None)
-                for axis, numbers in zip(model.axes, block.coordinates, strict=True)
-            ]
-            refuse_outside(axes, model, allow_extrapolation)
             where = block.coordinates
-            answers = model.values_at(where, smooth=smooth)
-            errors = model.std_at(where, smooth=smooth) if std else None
-            writer.write_points(block, columns(model, answers, errors))
+            if not answers.allow_extrapolation:
+                model.refuse_outside(
+                    [
+                        replace(axis, numbers=numbers, written=None)
+                        for axis, numbers in zip(model.axes, where, strict=True)
+                    ]
+                )
+            values = model.values_at(where, smooth=answers.smooth)
+            std = model.std_at(where, smooth=answers.smooth) if answers.std else None
+            writer.write_points(block, columns(model, values, std))
             writer.stream.flush()
-            count += answers.size
+            count += values.size
     return count
 
 
-def columns(model: Model, values: Array, errors: Array | None) -> dict[str, Any]:
-    """Answers, and their standard errors if they were asked for, in the stored type."""
+def columns(model: Model, values: Array, std: Array | None) -> dict[str, Any]:
+    """Return the answers, and their standard errors if there are any, in the stored type."""
     found = {model.name: values}
-    if errors is not None:
-        found[model.std_variable()[0]] = errors
+    if std is not None:
+        found[model.std_variable()[0]] = std
     return {name: array.astype(model.style.dtype, copy=False) for name, array in found.items()}
 
 
 @contextmanager
 def rows_output(target: Target, name: str) -> Iterator[RowWriter]:
-    """A writer of rows to stdout, or to a file that appears when it is whole."""
+    """Yield a writer of rows to stdout, or to a file that appears when it is complete."""
     from dkrls_cli.files.output import atomic_write
     from dkrls_cli.files.rows import RowWriter
 
@@ -219,18 +202,18 @@ def rows_output(target: Target, name: str) -> Iterator[RowWriter]:
 
 
 def write_answers(
-    model: Model, axes: Sequence[Axis], values: Array, spread: Array | None, target: Target
+    model: Model, axes: Sequence[Axis], values: Array, std: Array | None, target: Target
 ) -> None:
-    """A grid of answers to a file, or to stdout by way of one."""
+    """Write a grid of answers to a file, or to stdout through a temporary file."""
     from tempfile import TemporaryDirectory
 
     from dkrls_cli.files.writing import write_grid, write_netcdf_to_stdout
 
     variables: dict[str, tuple[Array, Mapping[str, Any]]] = {model.name: (values, model.attrs)}
-    if spread is not None:
+    if std is not None:
         name, attrs = model.std_variable()
         linked = {**model.attrs, "ancillary_variables": name}
-        variables = {model.name: (values, linked), name: (spread**0.5, attrs)}
+        variables = {model.name: (values, linked), name: (std, attrs)}
     command = command_line()
     if target.path is not None:
         write_grid(target.path, axes, variables, model.style, command, overwrite=target.overwrite)

@@ -1,99 +1,115 @@
-"""What commands say: results on stdout, the rest on stderr, and errors as one line."""
+"""What commands print: results on stdout, everything else on stderr, an error as one line."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-import shutil
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dkrls_cli.errors import DkrlsError, SettingError
 
-_FIRST_WORD_AFTER = 2.0
-_NEXT_WORD_AFTER = 10.0
-_BAR = 20
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from dkrls_cli.cli.terminal.tables import Layout
+
+HINTS = {
+    "allow_extrapolation": "--allow-extrapolation answers there all the same.",
+}
+"""What to add to an error that names the setting which would allow what was refused."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """How much to say, and in which form."""
+    """How much a command prints, and in which form: options that every command has.
 
-    json: bool = False
-    quiet: bool = False
-    verbose: bool = False
+    Results are summaries. They are printed as text, as one JSON object with `json`, and not at all
+    with `quiet` alone. Data that a command was asked for (predictions, forecasts) is not printed
+    by a report: it is written to stdout whatever these options are.
+    """
+
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", "-q", help="Print nothing but errors, and data you asked for."),
+    ] = False
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print more details on stderr.")
+    ] = False
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show a traceback when something fails.")
+    ] = False
 
     def note(self, text: str) -> None:
-        """Something the user may want to know."""
-        if not self.quiet:
-            typer.echo(text, err=True)
+        """Print a note or a warning on stderr."""
+        if not self.quiet and sys.stderr is not None:
+            print(text, file=sys.stderr)  # a progress bar that is drawn there stays below
 
-    def detail(self, text: str) -> None:
-        """Something for those who asked for more."""
-        if self.verbose and not self.quiet:
-            typer.echo(text, err=True)
+    def detail(self, text: object) -> None:
+        """Print a detail on stderr, with --verbose only."""
+        if self.verbose:
+            self.note(str(text))
 
-    def result(self, data: Mapping[str, Any], text: str) -> None:
-        """The result of a command: an object, or the same in words."""
-        typer.echo(json.dumps(_plain(data)) if self.json else text)
+    def result(self, data: Mapping[str, Any], *parts: str | Layout) -> None:
+        """Print the result of a command: `data` as a JSON object, or the same as texts and tables.
 
-    def part(self, text: str) -> None:
-        """A part of a long result as soon as it is known; an object comes whole at the end."""
-        if not self.json:
-            typer.echo(text)
-
-    @contextmanager
-    def working(self, what: str) -> Iterator[Callable[[float], None]]:
-        """Say that work goes on, once it has taken two seconds and now and then after.
-
-        Who knows how much is done may tell, as a share of 1.
+        Parts are separated by an empty line; an empty text is left out.
         """
-        share: list[float] = []
+        if self.json:
+            typer.echo(json.dumps(_json_value(data)))
+        elif not self.quiet:
+            _print_parts([part for part in parts if part != ""])
+
+    def part(self, *parts: str | Layout) -> None:
+        """Print a part of a long result as soon as it is known, and an empty line after it.
+
+        With --json nothing is printed: the object that is the result comes at the end.
+        """
+        if not (self.json or self.quiet):
+            _print_parts([part for part in parts if part != ""])
+            typer.echo()
+
+    def working(self, what: str) -> AbstractContextManager[Callable[[float], None]]:
+        """Return a context that shows that work goes on, once it has taken two seconds.
+
+        The context yields a callback that takes the fraction done, 0 to 1.
+        """
         if self.quiet:
-            yield share.append
-            return
-        started, done = monotonic(), threading.Event()
-        terminal = sys.stderr.isatty()
+            return nullcontext(_ignore_fraction)
+        from dkrls_cli.cli.terminal.progress import show_progress
 
-        def tell() -> None:
-            pause = _FIRST_WORD_AFTER
-            while not done.wait(pause):
-                pause = 0.5 if terminal else _NEXT_WORD_AFTER
-                done_so_far = _share_text(share[-1], terminal) if share else ""
-                line = f"{what}{done_so_far} ({monotonic() - started:.0f} s)"
-                sys.stderr.write(f"\r{line}\x1b[K" if terminal else f"{line}\n")
-                sys.stderr.flush()
-            if terminal:
-                sys.stderr.write("\r\x1b[K")
-
-        teller = threading.Thread(target=tell, daemon=True)
-        teller.start()
-        try:
-            yield share.append
-        finally:
-            done.set()
-            teller.join()
+        return show_progress(what)
 
 
-def _share_text(share: float, bar: bool) -> str:
-    """How much is done, with a bar where there is a terminal."""
-    full = round(_BAR * share)
-    drawn = f" [{'#' * full}{'.' * (_BAR - full)}]" if bar else ","
-    return f"{drawn} {share:.0%}"
+def _print_parts(parts: Sequence[str | Layout]) -> None:
+    """Print texts and tables on stdout: drawn on a terminal, plain in a pipe."""
+    from dkrls_cli.cli.terminal.tables import can_draw, draw
+
+    if can_draw(sys.stdout):
+        draw(parts)
+    else:
+        typer.echo("\n\n".join(map(str, parts)))
+
+
+def _ignore_fraction(fraction: float) -> None:
+    """Do nothing with the fraction done: progress is not shown."""
 
 
 @contextmanager
 def edge(debug: bool) -> Iterator[None]:
-    """The one place where errors become a line on stderr and an exit code."""
-    if sys.stdout is None:  # closed by who started the command
+    """Turn errors into one line on stderr and an exit code; with `debug` let them through.
+
+    This is the only place where that is done. Exit codes: 2 for wrong settings, 1 for everything
+    else that fails, 130 after an interrupt. A reader that closes the pipe is no error.
+    """
+    if sys.stdout is None:  # closed by the program that started the command
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         yield
@@ -108,14 +124,14 @@ def edge(debug: bool) -> Iterator[None]:
     except Exception as error:
         if debug:
             raise
-        typer.echo(f"Error: {_line(error)}", err=True)
+        typer.echo(f"Error: {error_line(error)}", err=True)
         raise typer.Exit(2 if isinstance(error, SettingError) else 1) from None
 
 
-def _line(error: Exception) -> str:
+def error_line(error: Exception) -> str:
+    """Return an error as one line, with the option that would help where there is one."""
     if isinstance(error, DkrlsError):
-        option = f"--{error.setting.replace('_', '-')} does that." if error.setting else ""
-        return " ".join(f"{error} {option}".split())
+        return " ".join(f"{error} {_hint(error)}".split())
     if isinstance(error, MemoryError):
         return f"Not enough memory ({error}). Use a part of the grid, or --float32."
     if isinstance(error, OSError):
@@ -123,67 +139,19 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}. This should not happen; --debug shows where."
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows of equal keys as aligned columns; where too wide turned, else one below the other."""
-    heads = list(rows[0])
-    cells = [[_text(row[head]) for head in heads] for row in rows]
-    room = width()
-    numeric = [all(_is_number(row[head]) for row in rows) for head in heads]
-    across = _aligned([heads, *cells], numeric)
-    turned = _aligned(list(zip(heads, *cells, strict=True)), [False] * (len(rows) + 1))
-    for text in (across, turned):
-        if max(map(len, text.splitlines())) <= room:
-            return text
-    return "\n\n".join(pairs(dict(zip(heads, row, strict=True))) for row in cells)
+def _hint(error: DkrlsError) -> str:
+    """Return the sentence that names the option for the setting that an error is about."""
+    if error.setting is None:
+        return ""
+    return HINTS.get(error.setting, f"Option: --{error.setting.replace('_', '-')}.")
 
 
-def width() -> int:
-    """Columns there are for a table: those of the terminal, else 100."""
-    return max(40, shutil.get_terminal_size((100, 0)).columns)
-
-
-def _aligned(lines: Sequence[Sequence[str]], to_the_right: Sequence[bool]) -> str:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(line, widths, to_the_right, strict=True)
-        ).rstrip()
-        for line in lines
-    )
-
-
-def pairs(data: Mapping[str, Any]) -> str:
-    """One key and value per line."""
-    width = max(len(key) for key in data)
-    return "\n".join(f"{key.ljust(width)}  {_text(value)}" for key, value in data.items())
-
-
-def bytes_text(size: float) -> str:
-    """A number of bytes for people."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} TB"
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _text(value: Any) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN: what has no value is null."""
+def _json_value(value: Any) -> Any:
+    """Return a value as JSON can hold it: NaN and infinity become null."""
     if isinstance(value, Mapping):
-        return {key: _plain(v) for key, v in value.items()}
+        return {key: _json_value(v) for key, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [_json_value(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

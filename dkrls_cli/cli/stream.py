@@ -1,4 +1,4 @@
-"""``dkrls stream``: slices on stdin, forecasts on stdout, and a model that learns."""
+"""``dkrls stream``: read slices from stdin, write forecasts to stdout, and learn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,51 +17,60 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.report import Report, edge
+from dkrls_cli.cli.update import free_target
 from dkrls_cli.errors import OutputError, SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.files.feed import Feed, NewSlice
     from dkrls_cli.files.rows import RowWriter
-    from dkrls_cli.model.stream import Expected, Plan, Stream
+    from dkrls_cli.model.stream import Expected, Stream
 
-_REST = 10.0
-"""Between saves at least so many times as long as one takes."""
-
-_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+_REST = 10.0  # time between saves, in units of the time one save takes: saving costs a tenth
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}  # in each unit of --save-every
 
 
-def stream(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="OUT.npz", help="Instead of changing MODEL."),
-    ] = None,
-    std: Annotated[bool, typer.Option("--std", help="Add a column with standard errors.")] = False,
-    replace: opt.Replace = False,
-    window: opt.Window = None,
-    max_rank: opt.MaxRank = None,
+@dataclass(frozen=True)
+class StreamOptions(opt.SliceOptions):
+    """Which slices are kept, and how the next one is forecast."""
+
     retune: Annotated[
         bool,
-        typer.Option("--retune", help="Forecast by what did best of late; choose anew to save."),
-    ] = False,
-    save_every: Annotated[
-        str, typer.Option(metavar="N|Ts", help="Save every N slices, or T seconds (60s, 5min).")
-    ] = "60s",
+        typer.Option(
+            "--retune",
+            help="Average settings by recent skill; re-tune the last level before saving.",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True)
+class ForecastOptions:
+    """How forecasts are written."""
+
+    std: Annotated[bool, typer.Option("--std", help="Add a column with standard errors.")] = False
     form: Annotated[
-        str | None, typer.Option("--format", metavar="csv|jsonl", help="Default: as the input.")
-    ] = None,
-    wait: opt.Wait = 60.0,
-    overwrite: opt.Overwrite = False,
-    json: opt.Json = False,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
-    debug: opt.Debug = False,
+        opt.RowFormat | None, typer.Option("--format", help="Default: that of the input.")
+    ] = None
+
+
+@opt.expand
+def stream(
+    model: opt.ModelFile,
+    *,
+    output: opt.NewModelFile = None,
+    forecasts: ForecastOptions,
+    slices: StreamOptions,
+    save_every: Annotated[
+        str,
+        typer.Option(metavar="N|TIME", help="Save every N slices, or every TIME: 60s, 5min, 1h."),
+    ] = "60s",
+    files: opt.InPlaceOptions,
+    report: Report,
 ) -> None:
     """Forecast every slice that comes on stdin, then learn it.
 
     Rows are long CSV with a header, or JSON lines; the rows of a slice follow one another.
 
-    The model is saved now and then, at the end, and when the command is told to stop.
+    The model is saved at intervals, at the end, and when the command is told to stop.
 
     Examples:
       tail -f log.csv | dkrls stream m.npz --window 8760
@@ -70,29 +79,24 @@ def stream(
 
       dkrls stream m.npz --retune --json -o new.npz < day.jsonl
     """
-    with edge(debug):
-        from dkrls_cli.files.output import check_writable, lock_file
-        from dkrls_cli.model.stream import Plan
+    with edge(report.debug):
+        from dkrls_cli.files.output import lock_file
 
-        report = Report(json, quiet, verbose)
-        target = output or model
-        if form not in (None, "csv", "jsonl"):
-            raise SettingError(f"Unknown format '{form}'. Choose csv or jsonl.")
-        saving = parsed_saving(save_every)
-        if output is not None and output != model:
-            check_writable(output, overwrite=overwrite)
-        with lock_file(target, wait, report.note):
-            plan = Plan(window, max_rank, replace, retune)
-            lived(model, Keeper(target, *saving), plan, form, std, report)
+        intervals = parse_intervals(save_every)
+        target = free_target(model, output, files.overwrite)
+        with lock_file(target, files.wait, report.note):
+            run_stream(model, Saver(target, *intervals), slices, forecasts, report)
 
 
-def parsed_saving(text: str) -> tuple[int | None, float | None]:
-    """How often to save: after so many slices, or so many seconds."""
+def parse_intervals(text: str) -> tuple[int | None, float | None]:
+    """Return how often to save: after so many slices, or after so many seconds; one is None."""
     match = re.fullmatch(r"([0-9]{1,6})\s*(s|min|h)?", text.strip())
     if not match or int(match[1]) == 0:
-        raise SettingError(f"Invalid --save-every {text}. Give slices (100) or a time (60s, 5min).")
+        raise SettingError(
+            f"Invalid --save-every {text}. Give a number of slices (100) or a time (60s, 5min)."
+        )
     number = int(match[1])
-    return (None, number * _UNITS[match[2]]) if match[2] else (number, None)
+    return (None, number * _SECONDS[match[2]]) if match[2] else (number, None)
 
 
 class StoppedError(Exception):
@@ -100,53 +104,74 @@ class StoppedError(Exception):
 
 
 @dataclass
-class Keeper:
-    """Saves a model in time, and stops in time.
+class Saver:
+    """Saves the model of a stream at intervals, and stops when a signal says so.
 
-    A signal that comes while a slice is learnt is heeded after it; only while waiting for input
-    does it interrupt.
+    A signal interrupts only the wait for input. One that comes while a slice is learnt takes
+    effect after that slice.
+
+    Attributes
+    ----------
+    path
+        File to save to.
+    every_slices, every_seconds
+        Interval between saves: a number of slices, or seconds. One of them is None.
+    clock
+        Returns the time in seconds.
+    saved_slices, saved_at, save_took
+        Slices in the last save, its time, and the seconds it took.
+    skipped
+        Number of slices that were not learnt.
+    stopped, waiting
+        Whether a signal has come, and whether the command waits for input.
+    stream
+        The stream to save; None before it starts.
     """
 
     path: Path
     every_slices: int | None
     every_seconds: float | None
+    clock: Callable[[], float] = monotonic
     saved_slices: int = 0
-    saved_at: float = field(default_factory=monotonic)
+    saved_at: float = field(init=False)
     save_took: float = 0.0
     skipped: int = 0
     stopped: bool = False
     waiting: bool = False
     stream: Stream | None = None
 
+    def __post_init__(self) -> None:
+        self.saved_at = self.clock()
+
     def save(self) -> None:
-        """Write the model, if there is something new in it."""
-        begun = monotonic()
+        """Write the model, if it has learnt something since the last save."""
+        begun = self.clock()
         if self.stream is not None and self.stream.slices > self.saved_slices:
             self.stream.final_model().save(self.path, overwrite=True)
             self.saved_slices = self.stream.slices
-        self.saved_at = monotonic()
+        self.saved_at = self.clock()
         self.save_took = self.saved_at - begun
 
-    def save_in_time(self) -> None:
-        """Write the model if it is due."""
+    def save_if_due(self) -> None:
+        """Write the model if the interval between saves is over."""
         assert self.stream is not None
         new = self.stream.slices - self.saved_slices
         by_count = self.every_slices is not None and new >= self.every_slices
-        if by_count or (self._is_late() and new):
+        if by_count or (new and self.is_late()):
             self.save()
 
-    def _is_late(self) -> bool:
-        """Whether the time has come; saves that take long come less often."""
+    def is_late(self) -> bool:
+        """Return whether the seconds between saves are over; slow saves come less often."""
         if self.every_seconds is None:
             return False
-        return monotonic() - self.saved_at >= max(self.every_seconds, _REST * self.save_took)
+        return self.clock() - self.saved_at >= max(self.every_seconds, _REST * self.save_took)
 
     def incoming(self, slices: Iterator[NewSlice]) -> Iterator[NewSlice]:
-        """Slices until there are no more, or until told to stop."""
+        """Yield slices until there are no more, or until the command is told to stop."""
         while not self.stopped:
             self.waiting = True
-            try:
-                new = None if self.stopped else next(slices, None)  # it may be told just before
+            try:  # a signal may have come just before `waiting` was set
+                new = None if self.stopped else next(slices, None)
             finally:
                 self.waiting = False
             if new is None:
@@ -154,10 +179,9 @@ class Keeper:
             yield new
 
     @contextmanager
-    def on_watch(self) -> Iterator[None]:
-        """Heed the signals that end a command, and the clock where there is one."""
-        endings = (signal.SIGTERM, signal.SIGINT)
-        before = {number: signal.signal(number, self._stop) for number in endings}
+    def handle_signals(self) -> Iterator[None]:
+        """Stop on SIGTERM and SIGINT, and save by a timer where the system has one."""
+        before = {n: signal.signal(n, self._stop) for n in (signal.SIGTERM, signal.SIGINT)}
         pause = self.every_seconds if hasattr(signal, "setitimer") else None
         if pause is not None:
             before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._tick)
@@ -178,81 +202,86 @@ class Keeper:
 
     def _tick(self, number: int, frame: Any) -> None:
         if self.waiting:
-            self.save_in_time()
+            self.save_if_due()
 
 
-def lived(
-    path: Path, keeper: Keeper, plan: Plan, form: str | None, std: bool, report: Report
+def run_stream(
+    path: Path,
+    saver: Saver,
+    slices: StreamOptions,
+    forecasts: ForecastOptions,
+    report: Report,
 ) -> None:
-    """Forecast and learn until the input ends, and keep the model whatever happens."""
+    """Forecast and learn until the input ends, and save the model whatever happens."""
     from dkrls_cli.files.csv import open_text, source_name
     from dkrls_cli.files.feed import Feed
     from dkrls_cli.model.model import load_model
-    from dkrls_cli.model.stream import Stream
+    from dkrls_cli.model.stream import Plan, Stream
 
     model = load_model(path)
-    keeper.stream = Stream(model, plan)
+    plan = Plan(slices.window, slices.max_rank, slices.replace, slices.retune)
+    saver.stream = Stream(model, plan)
     start = perf_counter()
-    with keeper.on_watch():
+    with saver.handle_signals():
         try:
             with suppress(StoppedError), open_text("-") as text:
                 feed = Feed(text, list(model.axes), model.grows, model.name, source_name("-"))
-                learn(keeper, feed, None if report.json else Teller(feed, form, std), report)
+                writer = None if report.json else ForecastWriter(feed, forecasts)
+                learn_slices(saver, feed, writer, report)
         finally:
-            keeper.save()
-    tell(keeper, perf_counter() - start, report)
+            saver.save()
+    print_summary(saver, perf_counter() - start, report)
 
 
-def learn(keeper: Keeper, feed: Feed, teller: Teller | None, report: Report) -> None:
-    """Forecast, tell and learn every slice that is new."""
-    stream, warned = keeper.stream, False
+def learn_slices(saver: Saver, feed: Feed, writer: ForecastWriter | None, report: Report) -> None:
+    """Forecast every slice that is new, write the forecast, and learn the slice."""
+    stream, warned = saver.stream, False
     assert stream is not None
-    for new in keeper.incoming(feed.slices()):
+    for new in saver.incoming(feed.slices()):
         if not stream.wants(new.axis):
-            keeper.skipped += 1
+            saver.skipped += 1
             continue
         expected = stream.step(new.axis, new.values)
-        if teller is not None:
-            teller.tell(stream, new, expected)
-        keeper.save_in_time()
+        if writer is not None:
+            writer.write(stream, new, expected)
+        saver.save_if_due()
         if stream.drift and not warned and not stream.plan.retune:
             report.note(f"Warning: {drift_text(stream)}.")
             warned = True
 
 
 def drift_text(stream: Stream) -> str:
-    """What to say when slices go on being far from what was promised."""
+    """Return a warning that recent slices are far from their forecasts."""
     return (
-        f"forecasts of late miss {stream.drift:.2g} times as much as the model promised; "
-        "--retune follows what changes"
+        f"recent forecast errors are {stream.drift:.2g} times the standard error that the model "
+        "predicted; --retune adapts to changes"
     )
 
 
 @dataclass
-class Teller:
-    """Writes forecasts, a row per cell, as soon as a slice has come."""
+class ForecastWriter:
+    """Writes the forecast of a slice to stdout as soon as the slice has come, a row per cell."""
 
     feed: Feed
-    form: str | None
-    std: bool
-    writer: RowWriter | None = None
+    options: ForecastOptions
+    rows: RowWriter | None = None
 
-    def tell(self, stream: Stream, new: NewSlice, expected: Expected) -> None:
-        """The rows of a slice: what came, what was expected, and how far that was off."""
+    def write(self, stream: Stream, new: NewSlice, expected: Expected) -> None:
+        """Write the cells of a slice: value, forecast, error, and the standard error if wanted."""
         from dkrls_cli.files.rows import RowWriter
 
-        if self.writer is None:
-            self.writer = RowWriter(sys.stdout, self.form or self.feed.form)
+        if self.rows is None:  # the format of the input is known from its first slice on
+            self.rows = RowWriter(sys.stdout, self.options.form or self.feed.form)
         model = stream.model
         axes = [new.axis if i == model.grows else axis for i, axis in enumerate(model.axes)]
-        answers = {
+        columns = {
             model.name: new.values,
             "predicted": expected.values,
             "error": expected.values - new.values,
-            **({"std": expected.std} if self.std else {}),
+            **({"std": expected.std} if self.options.std else {}),
         }
         try:
-            self.writer.write_cells(model.dims, [axis.texts for axis in axes], answers)
+            self.rows.write_cells(model.dims, [axis.texts for axis in axes], columns)
             sys.stdout.flush()
         except BrokenPipeError:
             raise
@@ -260,28 +289,28 @@ class Teller:
             raise OutputError(f"Standard output cannot be written ({error.strerror}).") from None
 
 
-def tell(keeper: Keeper, seconds: float, report: Report) -> None:
-    """Say how it went."""
-    stream = keeper.stream
+def print_summary(saver: Saver, seconds: float, report: Report) -> None:
+    """Print how many slices were learnt, and how good the forecasts were."""
+    stream = saver.stream
     assert stream is not None
     facts: dict[str, Any] = {
-        "model": str(keeper.path),
+        "model": str(saver.path),
         "slices": stream.slices,
-        "skipped": keeper.skipped,
+        "skipped": saver.skipped,
         "kept": stream.model.axes[stream.model.grows].size,
         "rmse": stream.rmse,
         "last_value_rmse": stream.last_value_rmse,
         "thinned": stream.model.origin.get("thinned"),
-        "stopped": keeper.stopped,
+        "stopped": saver.stopped,
         "seconds": seconds,
     }
     if report.json:
-        report.result(facts, "")
+        report.result(facts)
         return
     words = f"{stream.slices} slices learnt in {seconds:.3g} s"
     if math.isfinite(stream.rmse):
-        words += f", forecast to {stream.rmse:.4g} (the last value: {stream.last_value_rmse:.4g})"
-    if keeper.skipped:
-        words += f"; {keeper.skipped} known already, or too old for the window, and skipped"
-    where = f"saved to {keeper.path}" if stream.slices else "the model is as it was"
-    report.note(f"{'Stopped: ' if keeper.stopped else ''}{words}; {where}.")
+        words += f", forecast rmse {stream.rmse:.4g} (last value: {stream.last_value_rmse:.4g})"
+    if saver.skipped:
+        words += f"; {saver.skipped} skipped: already known, or too old for the window"
+    where = f"saved to {saver.path}" if stream.slices else "the model is unchanged"
+    report.note(f"{'Stopped: ' if saver.stopped else ''}{words}; {where}.")

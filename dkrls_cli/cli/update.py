@@ -1,4 +1,4 @@
-"""``dkrls update``: new slices join a model."""
+"""``dkrls update``: add new slices to a model file."""
 
 from __future__ import annotations
 
@@ -11,39 +11,28 @@ import typer
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import missing_words, model_rows, shape_text
 from dkrls_cli.cli.fit import read_values
-from dkrls_cli.cli.report import Report, bytes_text, edge, pairs, table
+from dkrls_cli.cli.report import Report, edge
+from dkrls_cli.cli.terminal.tables import bytes_text, pairs, table
 
 if TYPE_CHECKING:
     from dkrls_cli.grid.grid import Grid
     from dkrls_cli.model.model import Model
-    from dkrls_cli.model.stream import Plan
     from dkrls_cli.model.update import Surprise
 
 
+@opt.expand
 def update(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    model: opt.ModelFile,
     inputs: Annotated[
         list[str],
-        typer.Argument(metavar="NEW", help="NetCDF, Zarr or CSV; several join; - is stdin."),
+        typer.Argument(metavar="NEW", help="NetCDF, Zarr or CSV; several are joined; - is stdin."),
     ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="OUT.npz", help="Instead of changing MODEL."),
-    ] = None,
+    *,
+    output: opt.NewModelFile = None,
     var: opt.Var = None,
-    replace: opt.Replace = False,
-    window: opt.Window = None,
-    max_rank: opt.MaxRank = None,
-    retune: Annotated[
-        bool,
-        typer.Option("--retune", help="Choose the settings of the last level anew."),
-    ] = False,
-    wait: opt.Wait = 60.0,
-    overwrite: opt.Overwrite = False,
-    json: opt.Json = False,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
-    debug: opt.Debug = False,
+    slices: opt.SliceOptions,
+    files: opt.InPlaceOptions,
+    report: Report,
 ) -> None:
     """Add slices along the last level to a model.
 
@@ -56,84 +45,91 @@ def update(
 
       tail -n +2 more.csv | cat header.csv - | dkrls update m.npz - -o new.npz
     """
-    with edge(debug):
-        from dkrls_cli.files.output import check_writable, lock_file
-        from dkrls_cli.model.stream import Plan
+    with edge(report.debug):
+        from dkrls_cli.files.output import lock_file
 
-        report = Report(json, quiet, verbose)
-        target = output or model
-        if output is not None and output != model:
-            check_writable(output, overwrite=overwrite)
-        with lock_file(target, wait, report.note):
-            plan = Plan(window, max_rank, replace, retune)
-            changed(model, target, inputs, var, plan, report)
+        target = free_target(model, output, files.overwrite)
+        with lock_file(target, files.wait, report.note):
+            update_file(model, target, inputs, var, slices, report)
 
 
-def changed(
+def free_target(model: Path, output: Path | None, overwrite: bool) -> Path:
+    """Return where a changed model goes; raise OutputError if another file cannot be written."""
+    from dkrls_cli.files.output import check_writable
+
+    if output is None or output == model:
+        return model
+    check_writable(output, overwrite=overwrite)
+    return output
+
+
+def update_file(
     path: Path,
     target: Path,
     inputs: list[str],
     var: str | None,
-    plan: Plan,
+    slices: opt.SliceOptions,
     report: Report,
 ) -> None:
-    """Read the model, let the slices join, write it again, and say what has become of it."""
+    """Read a model, add the new slices, write it to `target`, and print what has changed."""
     from dkrls_cli.model.fit import retune
     from dkrls_cli.model.model import load_model
     from dkrls_cli.model.update import update_model
 
     before = load_model(path)
-    grid = new_slices(before, inputs, var, report)
+    grid = read_slices(before, inputs, var, report)
     start = perf_counter()
     with report.working(f"learning {shape_text(grid.axes)}"):
         done = update_model(
-            before, grid, replace=plan.replace, window=plan.window, max_rank=plan.max_rank
+            before, grid, replace=slices.replace, window=slices.window, max_rank=slices.max_rank
         )
-        surprise, after = done.surprise, done.model
-        if plan.retune:
-            after = retune(after)
+        after, surprise = retune(done.model) if slices.retune else done.model, done.surprise
         after.save(target, overwrite=True)
-    if surprise.drifts and not plan.retune:
+    if surprise.drifts and not slices.retune:
         report.note(f"Warning: {drift_text(surprise)}.")
-    empty = grid.values.shape[grid.dims.index(before.hierarchy[-1])] - added(before, after)
+    print_notes(before, after, done.empty, report)
+    print_change(before, after, surprise, target, perf_counter() - start, report)
+
+
+def read_slices(model: Model, inputs: list[str], var: str | None, report: Report) -> Grid:
+    """Return the new slices in files; of several variables, the one the model was fitted to."""
+    from dkrls_cli.files.reading import open_slices
+
+    source = open_slices(inputs, var, model.hierarchy, model.name)
+    if source.name != model.name and var is None:
+        report.note(f"Note: '{source.name}' is used as the model's '{model.name}'.")
+    return read_values(source, report)
+
+
+def drift_text(surprise: Surprise) -> str:
+    """Return a warning that new slices are far from what the model predicted."""
+    return (
+        f"the new slices differ from the prediction by {surprise.rmse:.3g} (root mean square), "
+        f"{surprise.rmse / surprise.promised:.2g} times the standard error that the model "
+        "predicted; if this continues, use --retune or fit again"
+    )
+
+
+def print_notes(before: Model, after: Model, empty: int, report: Report) -> None:
+    """Print how many slices were left out, and the warnings that are new."""
     if empty:
         report.note(f"Note: slices without any observed cell left out: {empty}.")
     for note in after.origin.get("notes", ()):
         if note not in before.origin.get("notes", ()):
             report.note(f"Warning: {note}.")
-    tell(before, after, surprise, target, perf_counter() - start, report)
 
 
-def new_slices(model: Model, inputs: list[str], var: str | None, report: Report) -> Grid:
-    """The slices in their files; the model's own variable is taken if it is there."""
-    from dkrls_cli.files.reading import open_slices
-
-    source = open_slices(inputs, var, model.hierarchy, model.name)
-    if source.name != model.name and var is None:
-        report.note(f"Note: '{source.name}' is taken for the model's '{model.name}'.")
-    return read_values(source, report)
-
-
-def drift_text(surprise: Surprise) -> str:
-    """What to say when slices are far from what was predicted."""
-    return (
-        f"the new slices differ from what the model predicted by {surprise.rmse:.3g} (root mean "
-        f"square), {surprise.rmse / surprise.promised:.2g} times as much as it promised; if that "
-        "goes on, --retune, or fit again"
-    )
-
-
-def tell(
+def print_change(
     before: Model, after: Model, surprise: Surprise, target: Path, seconds: float, report: Report
 ) -> None:
-    """Print what has become of the model."""
+    """Print which slices the model has now, and how well it predicted the new ones."""
     last, kept = after.hierarchy[-1], after.axes[after.grows]
     facts: dict[str, Any] = {
         "model": str(target),
         "variable": after.name,
         "dimension": last,
         "slices_before": before.axes[before.grows].size,
-        "slices_added": added(before, after),
+        "slices_added": added_slices(before, after),
         "slices": kept.size,
         "from": kept.take([kept.numbers.argmin()]).texts[0],
         "to": kept.take([kept.numbers.argmax()]).texts[0],
@@ -155,27 +151,26 @@ def tell(
         "model": f"{target}, {bytes_text(facts['file_bytes'])}",
         "updated in": f"{seconds:.3g} s",
     }
-    if not report.quiet or report.json:
-        rows = model_rows(after)
-        report.result({**facts, "levels": rows}, f"{pairs(words)}\n\n{table(rows)}")
+    rows = model_rows(after)
+    report.result({**facts, "levels": rows}, pairs(words), table(rows))
 
 
-def added(before: Model, after: Model) -> int:
-    """How many slices came."""
+def added_slices(before: Model, after: Model) -> int:
+    """Return how many slices were added."""
     return int(after.origin["slices_added"]) - int(before.origin.get("slices_added", 0))
 
 
 def surprise_words(surprise: Surprise) -> dict[str, str]:
-    """How the new slices compare with what was predicted of them."""
+    """Return how the new slices compare with their prediction; empty without an observed cell."""
     if not surprise.cells:
         return {}
     return {
-        "predicted before": f"rmse {surprise.rmse:.4g}, promised {surprise.promised:.4g}",
+        "new slices": f"predicted with rmse {surprise.rmse:.4g}, expected {surprise.promised:.4g}",
     }
 
 
 def thinned_words(model: Model) -> dict[str, str]:
-    """What thinning has cost so far."""
+    """Return what leaving slices out has cost so far; empty if none was left out."""
     known = model.origin.get("thinned")
     if not known:
         return {}

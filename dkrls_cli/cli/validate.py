@@ -11,7 +11,8 @@ import typer
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import model_rows, shape_text
 from dkrls_cli.cli.fit import fit_settings, open_inputs, read_values, refuse_too_large
-from dkrls_cli.cli.report import Report, edge, pairs, table
+from dkrls_cli.cli.report import Report, edge
+from dkrls_cli.cli.terminal.tables import pairs, table
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -24,23 +25,29 @@ if TYPE_CHECKING:
 _ABOVE_LIMIT = 3
 
 
+@opt.expand
 def validate(
     inputs: Annotated[
         list[str],
-        typer.Argument(metavar="GRID", help="The truth: NetCDF, Zarr or CSV; several join."),
+        typer.Argument(metavar="GRID", help="The truth: NetCDF, Zarr or CSV; several are joined."),
     ],
+    *,
     model: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Model file to hold against it.")
+        Path | None, typer.Option(metavar="MODEL", help="Model file to compare with it.")
     ] = None,
     holdout: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[DIM=]FRACTION",
-            help="Instead: hold this share of every dimension out, train on the rest. Repeatable.",
+            help="Instead: hold out this share of every dimension, train on the rest. Repeatable.",
         ),
     ] = None,
-    repeats: Annotated[int | None, typer.Option(min=1, help="Random hold-outs.  [5]")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the first of them.  [0]")] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Random hold-outs.  [5]")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Seed of the first hold-out.  [0]")
+    ] = None,
     keep_edges: Annotated[
         bool, typer.Option("--keep-edges", help="Never hold out the ends of a dimension.")
     ] = False,
@@ -48,29 +55,15 @@ def validate(
         list[str] | None,
         typer.Option(metavar="METRIC=VALUE", help="Exit with 3 if a metric is above. Repeatable."),
     ] = None,
-    var: opt.Var = None,
-    levels: opt.Levels = None,
-    kernel: opt.Kernel = None,
-    sigma: opt.Sigma = None,
-    ridge: opt.Ridge = None,
-    period: opt.Period = None,
-    noise: opt.Noise = "auto",
-    missing: opt.Missing = "model",
-    folds: opt.Folds = None,
-    compact: opt.Compact = False,
-    float32: opt.Float32 = False,
+    options: opt.FitOptions,
     smooth: opt.Smooth = False,
-    max_memory: opt.MaxMemory = None,
-    threads: opt.Threads = None,
+    machine: opt.RunOptions,
     config: opt.Config = None,
-    json: opt.Json = False,
-    quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
-    debug: opt.Debug = False,
+    report: Report,
 ) -> None:
     """Measure a model against a grid, or the method against held-out parts of one.
 
-    The settings of a fit go with --holdout; a model has its own.
+    Settings of a fit are for --holdout; a model has its own settings.
 
     Examples:
       dkrls validate later.nc --model sst.npz
@@ -83,23 +76,20 @@ def validate(
     from dkrls_cli.model.validate import REPEATS
     from dkrls_cli.threads import blas_threads
 
-    with edge(debug):
-        report = Report(json, quiet, verbose)
+    with edge(report.debug):
         if (model is None) == (holdout is None):
             raise SettingError("Give either --model MODEL or --holdout FRACTION.")
         limits = read_limits(fail_above)
-        settings = fit_settings(
-            levels, kernel, sigma, ridge, period, noise, missing, folds, compact, float32
-        )
-        with blas_threads(threads):
+        settings = fit_settings(options)
+        with blas_threads(machine.threads):
             if model is not None:
-                others = {"repeats": repeats, "seed": seed, "max-memory": max_memory}
+                others = {"repeats": repeats, "seed": seed, "max-memory": machine.max_memory}
                 refuse_fit_options(settings, {**others, "keep-edges": keep_edges or None})
-                found = measure_model(model, inputs, var, smooth, report)
+                found = measure_model(model, inputs, options.var, smooth, report)
                 facts = model_facts(found)
             else:
-                source = open_inputs(inputs, var, settings.level_names, report)
-                refuse_too_large(source, max_memory)
+                source = open_inputs(inputs, options.var, settings.level_names, report)
+                refuse_too_large(source, machine.memory_limit)
                 count, first = repeats or REPEATS, seed or 0
                 found = measure_holdouts(
                     source, settings, holdout, count, first, keep_edges, smooth, report
@@ -235,7 +225,7 @@ def report_metrics(
         body = table(rows)
     else:
         body = pairs({**metrics, "predict_seconds": found.seconds})
-    text = f"grid  {facts['grid']}\n\n{body}\n\n{table(facts['levels'])}"
-    report.result({**facts, "missed": above}, text)
+    heading, levels = f"grid  {facts['grid']}", table(facts["levels"])
+    report.result({**facts, "missed": above}, heading, body, levels)
     for name in above:
         report.note(f"Missed: {name} is {metrics[name]:.6g}, allowed is {limits[name]:.6g}.")

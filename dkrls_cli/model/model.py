@@ -242,6 +242,18 @@ class Model:
             for axis, own, level in zip(axes, self.axes, self.cascade.levels, strict=True)
         ]
 
+    def refuse_outside(self, axes: Sequence[Axis]) -> None:
+        """Raise SettingError if a coordinate lies beyond the training coordinates."""
+        for axis, own, beyond in zip(axes, self.axes, self.outside(axes), strict=True):
+            if beyond.any():
+                low, high = own.take([own.numbers.argmin(), own.numbers.argmax()]).texts
+                first = axis.take(np.flatnonzero(beyond)[:1]).texts[0]
+                raise SettingError(
+                    f"{int(beyond.sum())} of {axis.size} coordinates of '{axis.name}' are outside "
+                    f"the training range {low} to {high}, the first {first}.",
+                    setting="allow_extrapolation",
+                )
+
     def weights(self, depth: int) -> xr.DataArray:
         """Return the paper's weights after levels 0 to `depth` - 1 (1: Initial Modeling)."""
         if not 1 <= depth <= len(self.hierarchy):

@@ -7,15 +7,18 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
-from shell import ROOT, dkrls, refusal
+from shell import PATIENCE, ROOT, dkrls, refusal
 
 from dkrls_cli import fit, load_model
+from dkrls_cli.cli.report import Report
+from dkrls_cli.cli.update import print_notes
 from dkrls_cli.errors import OutputError
 from dkrls_cli.files.output import lock_file
 from dkrls_cli.files.reading import open_source
@@ -113,7 +116,7 @@ def test_a_wide_table_joins(tmp_path: Path) -> None:
     model = tmp_path / "m.npz"
     dkrls("fit", tmp_path / "old.csv", "-o", model)
     dkrls("update", model, tmp_path / "new.csv")
-    assert load_model(model).cascade.shape == (20, 5)
+    assert load_model(model).shape == (20, 5)
 
 
 def test_a_known_coordinate_needs_a_word(model: Path, tmp_path: Path) -> None:
@@ -185,9 +188,9 @@ def test_a_drift_is_warned_of_unless_settings_are_chosen_anew(model: Path, tmp_p
     out = tmp_path / "out.npz"
     assert "Warning" not in dkrls("update", model, new, "-o", out).stderr
     told = dkrls("update", model, far, "-o", out, "--overwrite")
-    assert "times as much as it promised" in told.stderr
+    assert "times the standard error that the model predicted" in told.stderr
     told = dkrls("update", model, far, "-o", out, "--overwrite", "--retune")
-    assert "promised;" not in told.stderr
+    assert "Warning" not in told.stderr
     before, after = load_model(model).levels, load_model(out).levels
     assert before[0] == after[0]
     assert before[1] != after[1]
@@ -222,7 +225,7 @@ def test_links_and_permissions_stay(model: Path, tmp_path: Path) -> None:
     model.chmod(0o600)
     dkrls("update", link, new)
     assert link.is_symlink()
-    assert load_model(model).cascade.shape == (40, 12)
+    assert load_model(model).shape == (40, 12)
     assert model.stat().st_mode & 0o777 == 0o600
 
 
@@ -249,24 +252,62 @@ def test_a_lock_is_waited_for_and_taken_away(tmp_path: Path) -> None:
 
 def test_updates_at_once_lose_nothing(model: Path, tmp_path: Path) -> None:
     new = [written(field().isel(time=[i]), tmp_path / f"{i}.csv") for i in range(30, 36)]
-    command = [sys.executable, "-m", "dkrls_cli", "update", str(model)]
+    command = [sys.executable, "-m", "dkrls_cli", "update", str(model), "--wait", str(PATIENCE)]
     running = [
         subprocess.Popen([*command, str(path)], cwd=ROOT, stdout=subprocess.DEVNULL) for path in new
     ]
-    assert [process.wait(60) for process in running] == [0] * 6
-    assert load_model(model).cascade.shape == (36, 12)
+    assert [process.wait(PATIENCE) for process in running] == [0] * 6
+    assert load_model(model).shape == (36, 12)
     assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGKILL there")
-def test_a_killed_update_leaves_a_model_and_no_lock(model: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["npz.write", "os.replace = Path.replace"])
+def test_a_killed_update_leaves_the_old_model_and_no_lock(
+    model: Path, tmp_path: Path, moment: str
+) -> None:
+    """Killed before anything is written, and when all is written but not yet renamed."""
     new = written(field().isel(time=slice(30, None)), tmp_path / "new.csv")
-    command = [sys.executable, "-m", "dkrls_cli", "update", str(model), str(new), "--replace"]
-    for pause in (0.25, 0.35, 0.45, 0.55):
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        time.sleep(pause)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert load_model(model).cascade.shape in ((30, 12), (40, 12))
-    dkrls("update", model, new, "--replace", "--wait", "0")
-    assert load_model(model).cascade.shape == (40, 12)
+    before = model.read_bytes()
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from dkrls_cli.files import npz\n"
+        "from dkrls_cli.cli import app\n"
+        "def kill(*given, **how):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"{moment} = kill\n"
+        "app(sys.argv[1:])\n"
+    )
+    command = [sys.executable, "-c", program, "update", str(model), str(new)]
+    ended = subprocess.run(command, cwd=ROOT, check=False, timeout=PATIENCE)
+    assert ended.returncode == -signal.SIGKILL
+    assert model.read_bytes() == before
+    dkrls("update", model, new, "--wait", "0")
+    assert load_model(model).shape == (40, 12)
+
+
+def test_the_model_itself_may_be_named_as_output(model: Path, tmp_path: Path) -> None:
+    new = written(field().isel(time=slice(30, None)), tmp_path / "new.nc")
+    dkrls("update", model, new, "-o", model)
+    assert load_model(model).shape == (40, 12)
+
+
+def test_a_variable_of_another_name_is_noted_unless_it_was_asked_for(
+    model: Path, tmp_path: Path
+) -> None:
+    new = written(field().isel(time=slice(30, None)).rename("other"), tmp_path / "new.nc")
+    out = ["-o", tmp_path / "out.npz", "--overwrite"]
+    told = dkrls("update", model, new, *out).stderr
+    assert told == "Note: 'other' is used as the model's 'flow'.\n"
+    assert dkrls("update", model, new, *out, "--var", "other").stderr == ""
+
+
+def test_only_new_warnings_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    def model(*notes: str) -> Any:
+        return SimpleNamespace(origin={"notes": list(notes)})
+
+    print_notes(model("old"), model("old", "new"), 0, Report())
+    assert capsys.readouterr().err == "Warning: new.\n"
+    print_notes(model(), model(), 2, Report())
+    assert capsys.readouterr().err == "Note: slices without any observed cell left out: 2.\n"

@@ -266,3 +266,17 @@ def test_what_is_wrong_is_said(call, error, message):
         call()
     assert isinstance(caught.value, DkrlsError)
     assert "\n" not in str(caught.value)
+
+
+def test_coordinates_beyond_the_training_range_are_refused_unless_on_a_circle():
+    x, lon = np.array([4.0, 1, 2, 3]), np.arange(0.0, 360, 45)
+    circle = {"x": None, "lon": 360.0}
+    settings = {"kernel": "matern52", "sigma": {"x": 1, "lon": 60}, "ridge": 0.1, "period": circle}
+    model = fit(RNG.standard_normal((4, 8)), {"x": x, "lon": lon}, **settings)
+    model.refuse_outside(model.axes_at({"x": [1.0, 4.0], "lon": [-700.0, 1000.0]}))
+    with pytest.raises(SettingError) as refused:
+        model.refuse_outside(model.axes_at({"x": [2.0, 4.5, 0.5], "lon": [1.0]}))
+    assert str(refused.value) == (
+        "2 of 3 coordinates of 'x' are outside the training range 1.0 to 4.0, the first 4.5."
+    )
+    assert refused.value.setting == "allow_extrapolation"

@@ -1,127 +1,112 @@
-"""How the paper's experiments are run and told."""
+"""How the paper's experiments are run and printed."""
 
 from __future__ import annotations
 
 import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.bench.racing import refuse_no_time, refuse_taken, write_rows
-from dkrls_cli.cli.report import Report, table, width
+from dkrls_cli.cli.bench.racing import (
+    chosen_methods,
+    refuse_no_time,
+    refuse_unwritable,
+    write_rows,
+)
+from dkrls_cli.cli.report import Report
+from dkrls_cli.cli.terminal.tables import Layout, available_width, table
 
 if TYPE_CHECKING:
     from dkrls_cli.bench.paper.dataset import Dataset
     from dkrls_cli.bench.paper.entries import RaceEntry
     from dkrls_cli.bench.paper.experiment import RaceOptions, RaceRow
     from dkrls_cli.bench.paper.search_results import SearchResult
+    from dkrls_cli.cli.bench.options import ExperimentOptions
 
-BARE = ("paper-2d", "cross")
-"""What is run where none is named."""
+ALONE = ("paper-2d", "cross")
+"""Experiments that ``dkrls bench`` runs when no race is named."""
 
 _WHOSE = {"paper": "the paper's", "searched": "searched"}
-_WIDE = 100
+_WIDE = 100  # columns of a terminal from which on a table shows all of its columns
 _RANGES = ("seeds", "best", "worst")
-"""Columns that a narrow terminal has no room for."""
+"""Columns that are left out on a narrower terminal."""
 
 
-@dataclass(frozen=True)
-class Wish:
-    """What the user said: methods, splits, seconds, and where things go."""
-
-    methods: str | None
-    seeds: int
-    time_limit: float
-    full: bool
-    search: bool
-    csv: Path | None
-    plot: Path | None
-    overwrite: bool
-
-
-def run(datasets: Sequence[Dataset], wish: Wish, report: Report) -> None:
-    """Run every method on some datasets and print how they did."""
+def run_experiments(
+    datasets: Sequence[Dataset], options: ExperimentOptions, seconds: float, report: Report
+) -> None:
+    """Run every method on some datasets, `seconds` for each, and print the results."""
+    from dkrls_cli.bench.paper.entries import PAPER_METHODS
     from dkrls_cli.bench.paper.experiment import RaceOptions
 
-    methods = chosen_methods(wish.methods)
-    refuse_no_time(wish.time_limit)
-    terms = RaceOptions(wish.seeds, math.inf if wish.full else wish.time_limit)
-    before = rows_before(wish, report)
-    refuse_undrawable(wish.plot)
+    methods = chosen_methods(options.methods, PAPER_METHODS)
+    refuse_no_time(seconds)
+    terms = RaceOptions(options.seeds, math.inf if options.full else seconds)
+    before = earlier_rows(options, report)
+    refuse_undrawable(options.plot)
     rows: list[RaceRow] = []
     for dataset in datasets:
-        for row in rows_of(dataset, methods, terms, wish, before, report):
+        for row in measured_rows(dataset, methods, terms, options, before, report):
             rows.append(row)
-            if wish.full and wish.csv is not None:  # what is done stays, whatever comes
-                write_rows(all_rows(rows, before), wish.csv, True)
-        report.part(dataset_text(dataset, [r for r in rows if r["dataset"] == dataset.name]))
-    if not wish.full:
-        write_rows(rows, wish.csv, wish.overwrite)
-    draw(rows, wish.plot)
-    tell(rows, [dataset.name for dataset in datasets], report)
+            if options.full and options.csv is not None:  # an interrupted run can be resumed
+                write_rows(merge_rows(rows, before), options.csv, True)
+        report.part(*dataset_parts(dataset, [r for r in rows if r["dataset"] == dataset.name]))
+    if not options.full:
+        write_rows(rows, options.csv, options.overwrite)
+    draw(rows, options.plot)
+    print_verdicts(rows, [dataset.name for dataset in datasets], report)
 
 
-def chosen_methods(text: str | None) -> list[str]:
-    """The methods that race."""
-    from dkrls_cli.bench.methods import select_methods
-    from dkrls_cli.bench.paper.entries import PAPER_METHODS
-
-    return select_methods(None if text is None else opt.names(text) or [], PAPER_METHODS)
-
-
-def rows_before(wish: Wish, report: Report) -> list[RaceRow]:
-    """Rows of a full run that was interrupted; without one the outputs must be free."""
+def earlier_rows(options: ExperimentOptions, report: Report) -> list[RaceRow]:
+    """Return the rows of an interrupted full run; raise OutputError if outputs exist otherwise."""
     from dkrls_cli.bench.paper.resume import parse_rows
 
-    refuse_taken(wish.plot, wish.overwrite)
-    resumed = wish.full and wish.csv is not None and wish.csv.exists() and not wish.overwrite
-    if not resumed:
-        refuse_taken(wish.csv, wish.overwrite)
-        if wish.full and wish.csv is None:
-            report.note("Note: with --csv FILE a run that is interrupted can be gone on with.")
-        return []
-    assert wish.csv is not None  # it exists
-    return parse_rows(wish.csv.read_text(encoding="utf-8"), str(wish.csv))
+    csv, overwrite = options.csv, options.overwrite
+    refuse_unwritable(options.plot, overwrite)
+    if options.full and csv is not None and csv.exists() and not overwrite:
+        return parse_rows(csv.read_text(encoding="utf-8"), str(csv))
+    refuse_unwritable(csv, overwrite)
+    if options.full and csv is None:
+        report.note("Note: with --csv FILE an interrupted run can be resumed.")
+    return []
 
 
-def all_rows(rows: Sequence[RaceRow], before: Sequence[RaceRow]) -> list[RaceRow]:
-    """Rows of this run, and of those before it what this one has not come to yet."""
-    known = {name_of(row) for row in rows}
-    return [*rows, *(row for row in before if name_of(row) not in known)]
+def merge_rows(rows: Sequence[RaceRow], before: Sequence[RaceRow]) -> list[RaceRow]:
+    """Return the rows of this run, and those of an earlier one that it has not reached yet."""
+    known = {row_key(row) for row in rows}
+    return [*rows, *(row for row in before if row_key(row) not in known)]
 
 
-def name_of(row: RaceRow) -> tuple[str, str, str]:
-    """What a row is of."""
+def row_key(row: RaceRow) -> tuple[str, str, str]:
+    """Return what identifies a row: dataset, method and whose settings."""
     return row["dataset"], row["method"], row["settings"]
 
 
-def rows_of(
+def measured_rows(
     dataset: Dataset,
     methods: Sequence[str],
     terms: RaceOptions,
-    wish: Wish,
+    options: ExperimentOptions,
     before: Sequence[RaceRow],
     report: Report,
 ) -> Iterator[RaceRow]:
-    """The rows of a dataset as they come, those known from before not run again."""
+    """Yield the rows of a dataset as they are measured; earlier rows are not measured again."""
     from dkrls_cli.bench.paper.entries import make_entries
     from dkrls_cli.bench.paper.resume import find_row
 
-    found = searched(dataset, methods, report) if wish.search else None
+    found = search_all(dataset, methods, report) if options.search else None
     for entry in make_entries(dataset.name, methods, found):
         known = find_row(before, entry, dataset, terms)
         if known is not None:
-            report.note(f"Note: {dataset.name}, {entry.label} is in '{wish.csv}' already.")
+            report.note(f"Note: {dataset.name}, {entry.label} is already in '{options.csv}'.")
             yield known
         else:
-            yield measured(entry, dataset, terms, report)
+            yield measure_entry(entry, dataset, terms, report)
 
 
-def searched(dataset: Dataset, methods: Sequence[str], report: Report) -> dict[str, SearchResult]:
-    """Settings found here and now."""
+def search_all(dataset: Dataset, methods: Sequence[str], report: Report) -> dict[str, SearchResult]:
+    """Search the settings of methods on this machine, and return them by method."""
     from dkrls_cli.bench.paper.search import SEARCH_RANGES, search_settings
 
     found = {}
@@ -133,8 +118,10 @@ def searched(dataset: Dataset, methods: Sequence[str], report: Report) -> dict[s
     return found
 
 
-def measured(entry: RaceEntry, dataset: Dataset, terms: RaceOptions, report: Report) -> RaceRow:
-    """Run a method, saying how far it is."""
+def measure_entry(
+    entry: RaceEntry, dataset: Dataset, terms: RaceOptions, report: Report
+) -> RaceRow:
+    """Run a method on a dataset with a progress bar, and return its row."""
     from dkrls_cli.bench.paper.experiment import run_method
 
     with report.working(f"{dataset.name}, {entry.label}") as progress:
@@ -143,8 +130,8 @@ def measured(entry: RaceEntry, dataset: Dataset, terms: RaceOptions, report: Rep
     return row
 
 
-def dataset_text(dataset: Dataset, rows: Sequence[RaceRow]) -> str:
-    """The table of a dataset, and below what is to be said of some rows."""
+def dataset_parts(dataset: Dataset, rows: Sequence[RaceRow]) -> tuple[str, Layout, str]:
+    """Return the heading and the table of a dataset, and the notes of its rows."""
     from dkrls_cli.bench.paper.experiment import published_error_column
 
     size = " x ".join(str(n) for n in dataset.make_task(0).values.shape)
@@ -153,65 +140,71 @@ def dataset_text(dataset: Dataset, rows: Sequence[RaceRow]) -> str:
         "normalized_max_error": "error is the largest, over the largest value",
     }[published_error_column(dataset.name)]
     heading = f"{dataset.name}: {size} train, {what}, median of the splits"
-    lines = [line_of(row, published_error_column(dataset.name)) for row in rows]
-    if width() < _WIDE:
+    lines = [table_line(row, published_error_column(dataset.name)) for row in rows]
+    if available_width() < _WIDE:
         lines = [{k: v for k, v in line.items() if k not in _RANGES} for line in lines]
-    return "\n".join([heading, "", table(lines), "", *notes_of(rows), ""])
+    return heading, table(lines), "\n".join(note_lines(rows))
 
 
-def line_of(row: RaceRow, error: str) -> dict[str, Any]:
-    """A row as a table shows it."""
+def table_line(row: RaceRow, error: str) -> dict[str, Any]:
+    """Return the columns of a row that the table shows; `error` is the key of its error."""
     return {
-        "method": label_of(row),
+        "method": row_label(row),
         "learnt": learnt_text(row),
         "seeds": row["seeds"],
-        "fit s": rounded(row["seconds"]),
-        "ask s": rounded(row["predict_seconds"]),
-        "error": rounded(row[error]),
-        "best": rounded(row[f"{error}_min"]),
-        "worst": rounded(row[f"{error}_max"]),
-        "MB": rounded(row["peak_mb"]),
-        "paper s": rounded(row["paper_seconds"], 3),
-        "paper": rounded(row["paper_error"], 3),
+        "fit s": round_short(row["seconds"]),
+        "ask s": round_short(row["predict_seconds"]),
+        "error": round_short(row[error]),
+        "best": round_short(row[f"{error}_min"]),
+        "worst": round_short(row[f"{error}_max"]),
+        "MB": round_short(row["peak_mb"]),
+        "paper s": round_short(row["paper_seconds"], 3),
+        "paper": round_short(row["paper_error"], 3),
     }
 
 
-def label_of(row: RaceRow) -> str:
-    """A method with a star where its settings were searched for."""
+def row_label(row: RaceRow) -> str:
+    """Return the name of a method, with a star if its settings were found by a search."""
     from dkrls_cli.bench.paper.entries import SEARCHED
 
     return f"{row['method']}{'*' if row['settings'] == SEARCHED else ''}"
 
 
 def learnt_text(row: RaceRow) -> str:
-    """How many of the samples were learnt."""
+    """Return the share of the samples that was learnt, in percent."""
     learnt, of = row["samples_learnt"], row["samples"]
     return "all" if learnt == of else f"{100 * learnt / of:.2g} %"
 
 
-def rounded(value: float, digits: int = 2) -> float | int:
-    """A number short enough for a column; whole from a hundred on."""
+def round_short(value: float, digits: int = 2) -> float | int:
+    """Return a number with few digits; from 100 on as a whole number."""
     if math.isnan(value):
         return value
     return round(value) if value >= 100 else float(f"{value:.{digits}g}")
 
 
-def notes_of(rows: Sequence[RaceRow]) -> Iterator[str]:
-    """What is to be said of some rows, the same of several in one paragraph."""
-    told: dict[str, list[str]] = {}
+def note_lines(rows: Sequence[RaceRow]) -> Iterator[str]:
+    """Yield the notes of rows, wrapped to the terminal; rows with the same note share it."""
+    labels_by_note: dict[str, list[str]] = {}
     for row in rows:
         if row["note"]:
-            told.setdefault(row["note"], []).append(label_of(row))
-    for note, labels in told.items():
-        yield from textwrap.wrap(f"{', '.join(labels)}: {note}.", width(), subsequent_indent="  ")
+            labels_by_note.setdefault(row["note"], []).append(row_label(row))
+    for note, labels in labels_by_note.items():
+        yield from _wrap(f"{', '.join(labels)}: {note}.")
     spent = [row["search_seconds"] for row in rows if not math.isnan(row["search_seconds"])]
     if spent:
-        text = f"* settings found by a search on training data, {sum(spent):.0f} s in all."
-        yield from textwrap.wrap(text, width(), subsequent_indent="  ")
+        yield from _wrap(
+            f"* settings found by a search on training data, {sum(spent):.0f} s in all."
+        )
+
+
+def _wrap(text: str) -> list[str]:
+    """Return a text in lines that fit the terminal, all but the first indented."""
+    return textwrap.wrap(text, available_width(), subsequent_indent="  ")
 
 
 def refuse_undrawable(plot: Path | None) -> None:
-    """Refuse a plot that cannot be drawn, before any work."""
+    """Raise an error if a plot cannot be drawn, before any work is done."""
     if plot is not None:
         from dkrls_cli.bench import plots
 
@@ -219,25 +212,28 @@ def refuse_undrawable(plot: Path | None) -> None:
 
 
 def draw(rows: Sequence[RaceRow], plot: Path | None) -> None:
-    """Draw errors against times."""
+    """Draw errors against times, if a file for it was given."""
     if plot is not None:
         from dkrls_cli.bench.plots import draw_race
 
-        draw_race([drawn(row) for row in rows], plot)
+        draw_race([plotted_row(row) for row in rows], plot)
 
 
-def drawn(row: RaceRow) -> RaceRow:
-    """A row with the error that the paper reports, and its figures only beside its own settings."""
+def plotted_row(row: RaceRow) -> RaceRow:
+    """Return a row with the error that the paper reports as `max_error`.
+
+    The paper's own results are kept only where the row has the paper's settings.
+    """
     from dkrls_cli.bench.paper.entries import PAPER, RECURSIVE
     from dkrls_cli.bench.paper.experiment import published_error_column
 
-    told = row["settings"] == PAPER and row["method"] != RECURSIVE
-    without = {} if told else {"paper_seconds": None, "paper_error": None}
+    comparable = row["settings"] == PAPER and row["method"] != RECURSIVE
+    without = {} if comparable else {"paper_seconds": None, "paper_error": None}
     return {**row, "max_error": row[published_error_column(row["dataset"])], **without}
 
 
-def tell(rows: Sequence[RaceRow], datasets: Iterable[str], report: Report) -> None:
-    """Print how D-KRLS stands, and on what the clock ran."""
+def print_verdicts(rows: Sequence[RaceRow], datasets: Iterable[str], report: Report) -> None:
+    """Print how D-KRLS compares with the other methods, and the machine."""
     from dkrls_cli.bench.machine import describe_machine
     from dkrls_cli.bench.paper.experiment import compare_with_paper_methods
     from dkrls_cli.bench.paper.run import THREADS
@@ -246,15 +242,15 @@ def tell(rows: Sequence[RaceRow], datasets: Iterable[str], report: Report) -> No
     verdicts = {name: compare_with_paper_methods(rows, name) for name in datasets}
     lines = [line for name, verdict in verdicts.items() for line in verdict_lines(name, verdict)]
     lines.append(", ".join(f"{name} {value}" for name, value in on.items()))
-    wrapped = [part for line in lines for part in textwrap.wrap(line, width())]
+    wrapped = [part for line in lines for part in textwrap.wrap(line, available_width())]
     report.result({"rows": rows, "summary": verdicts, "machine": on}, "\n".join(wrapped))
 
 
 def verdict_lines(dataset: str, verdict: Sequence[RaceRow]) -> Iterator[str]:
-    """How D-KRLS stands on a dataset, in words."""
+    """Yield a sentence for each comparison of D-KRLS with the others on a dataset."""
     for row in verdict:
         yield (
-            f"{dataset}: {label_of(row)} is {row['times_as_fast']:.3g} times as fast as the fastest"
-            f" and {row['times_as_accurate']:.3g} times as accurate as the best of the paper's"
-            f" others with {_WHOSE[row['against']]} settings."
+            f"{dataset}: {row_label(row)} is {row['times_as_fast']:.3g} times as fast as the "
+            f"fastest and {row['times_as_accurate']:.3g} times as accurate as the best of the "
+            f"paper's others with {_WHOSE[row['against']]} settings."
         )

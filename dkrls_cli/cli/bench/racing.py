@@ -1,9 +1,8 @@
-"""How a race on grids is run and told, whichever it is."""
+"""How a race on grids is run and printed, whichever race it is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import shape_text
 from dkrls_cli.cli.fit import open_inputs, read_values
-from dkrls_cli.cli.report import Report, pairs, table
+from dkrls_cli.cli.report import Report
+from dkrls_cli.cli.terminal.tables import Layout, pairs, table
 from dkrls_cli.errors import InputError, SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.bench.real.race import CaseResult, GridRace, RaceCase
     from dkrls_cli.bench.worker import Worker
+    from dkrls_cli.cli.bench.options import RealOptions
     from dkrls_cli.grid.grid import Grid
 
 Rows = list[dict[str, Any]]
@@ -30,63 +31,59 @@ _WORDS = {
     "least_coverage90": "least coverage of the 90 % band",
     "most_coverage90": "most coverage of the 90 % band",
 }
-"""What summaries hold, for people."""
+"""Facts of a summary by their keys, in words."""
 
 
-@dataclass(frozen=True)
-class Terms:
-    """What the user said of a race: grids, methods, seeds, seconds, and where rows go."""
-
-    inputs: list[str]
-    var: str | None
-    methods: str | None
-    seeds: int
-    limit: float
-    csv: Path | None
-    overwrite: bool
-
-
-def held(race: GridRace[Any], terms: Terms, report: Report) -> None:
-    """Run a race and print how it ended."""
-    methods = chosen_methods(race, terms.methods, report)
-    refuse_no_time(terms.limit)
-    refuse_taken(terms.csv, terms.overwrite)
-    grids = opened_grids(race, terms.inputs, terms.var, report)
-    tell_machine(report)
-    rows = raced(race, grids, methods, terms.seeds, terms.limit, report)
-    write_rows(rows, terms.csv, terms.overwrite)
-    tell_standings(race, rows, report)
+def run_race(
+    race: GridRace[Any], inputs: Sequence[str], options: RealOptions, report: Report
+) -> None:
+    """Run a race, write its rows, and print how it ended."""
+    methods = race_methods(race, options.methods, report)
+    refuse_no_time(options.time_limit)
+    refuse_unwritable(options.csv, options.overwrite)
+    grids = read_grids(race, inputs, options.var, report)
+    print_machine(report)
+    rows = race_rows(race, grids, methods, options, report)
+    write_rows(rows, options.csv, options.overwrite)
+    print_standings(race, rows, report)
 
 
-def chosen_methods(race: GridRace[Any], text: str | None, report: Report) -> list[str]:
-    """The methods that race, in the order of the registry."""
-    from dkrls_cli.bench.methods import DKRLS, select_methods
+def chosen_methods(text: str | None, known: Sequence[str]) -> list[str]:
+    """Return the methods named in a text, or all that are known without one."""
+    from dkrls_cli.bench.methods import select_methods
 
-    methods = select_methods(None if text is None else opt.names(text) or [], race.methods)
+    return select_methods(None if text is None else opt.names(text) or [], known)
+
+
+def race_methods(race: GridRace[Any], text: str | None, report: Report) -> list[str]:
+    """Return the methods that race, in the order of the registry."""
+    from dkrls_cli.bench.methods import DKRLS
+
+    methods = chosen_methods(text, race.methods)
     absent = [name for name in race.references if name not in methods]
     if absent and DKRLS in methods:
-        report.note(f"Note: {', '.join(absent)} will not race, and ratios are without.")
+        report.note(f"Note: {', '.join(absent)} will not race; ratios are without them.")
     return methods
 
 
 def refuse_no_time(limit: float) -> None:
-    """Refuse a limit that is none."""
+    """Raise SettingError if there is no time to run a method in."""
     if not limit > 0:
         raise SettingError(f"Invalid --time-limit {limit:g}. Give seconds above 0.")
 
 
-def refuse_taken(output: Path | None, overwrite: bool) -> None:
-    """Refuse an output that cannot be written, before any work."""
-    from dkrls_cli.files.output import check_writable
+def refuse_unwritable(output: Path | None, overwrite: bool) -> None:
+    """Raise OutputError if an output cannot be written, before any work is done."""
+    from dkrls_cli.files import output as outputs
 
     if output is not None:
-        check_writable(output, overwrite=overwrite)
+        outputs.check_writable(output, overwrite=overwrite)
 
 
-def opened_grids(
+def read_grids(
     race: GridRace[Any], inputs: Sequence[str], var: str | None, report: Report
 ) -> dict[str, Grid]:
-    """Every file as a grid of its own; one that cannot race is refused before any does."""
+    """Return every file as a grid, by its path; raise InputError if one of them cannot race."""
     from dkrls_cli.files.source import expand
 
     paths = [path for given in inputs for path in expand(given)]
@@ -94,39 +91,38 @@ def opened_grids(
     for path, grid in grids.items():
         if not race.gaps:
             grid.refuse_missing()
-        refuse_nothing_held(race, path, grid, report)
+        refuse_without_cases(race, path, grid, report)
     return grids
 
 
-def refuse_nothing_held(race: GridRace[Any], path: str, grid: Grid, report: Report) -> None:
-    """Refuse a grid of which nothing can be held out; say what will not be."""
-    there = [case.kind for case in race.make_cases(grid, [0])]
-    if not there:
+def refuse_without_cases(race: GridRace[Any], path: str, grid: Grid, report: Report) -> None:
+    """Raise InputError if nothing of a grid can be held out; print which kinds are not."""
+    kinds = [case.kind for case in race.make_cases(grid, [0])]
+    if not kinds:
         raise InputError(
             f"Nothing of '{path}' can be {race.taken}: {shape_text(grid.axes)}. "
             f"Expected {race.needs}."
         )
     for kind in race.kinds:
-        if kind not in there:
+        if kind not in kinds:
             report.note(f"Note: '{path}' has no room for '{kind}'.")
 
 
-def tell_machine(report: Report) -> None:
-    """Say on what the clock runs."""
+def print_machine(report: Report) -> None:
+    """Print the machine that the times are measured on, with --verbose."""
     from dkrls_cli.bench.machine import describe_machine
 
     report.detail(", ".join(f"{name} {value}" for name, value in describe_machine().items()))
 
 
-def raced(
+def race_rows(
     race: GridRace[Any],
     grids: Mapping[str, Grid],
     methods: Sequence[str],
-    seeds: int,
-    limit: float,
+    options: RealOptions,
     report: Report,
 ) -> Rows:
-    """All methods on all cases of all grids, told grid by grid."""
+    """Run all methods on all cases of all grids, print each grid when done, and return the rows."""
     from dkrls_cli.bench.real.race import case_name, make_case_rows, warm_up_race
     from dkrls_cli.bench.worker import Worker
 
@@ -134,16 +130,16 @@ def raced(
     with Worker(partial(warm_up_race, race, methods)) as worker:
         for path, grid in grids.items():
             found: dict[str, Rows] = {}
-            for case in race.make_cases(grid, range(seeds)):
-                outcomes = outcomes_of(worker, race, path, case, methods, limit, report)
+            for case in race.make_cases(grid, range(options.seeds)):
+                outcomes = run_case(worker, race, path, case, methods, options.time_limit, report)
                 found[case_name(case)] = make_case_rows(race, path, case, outcomes)
             heading = f"{path}: {grid.name}, {shape_text(grid.axes)}"
-            report.part(grid_text(heading, race.taken, found))
+            report.part(heading, *grid_parts(race.taken, found))
             rows += [row for of_case in found.values() for row in of_case]
     return rows
 
 
-def outcomes_of(
+def run_case(
     worker: Worker,
     race: GridRace[Any],
     path: str,
@@ -152,20 +148,21 @@ def outcomes_of(
     limit: float,
     report: Report,
 ) -> dict[str, CaseResult]:
-    """Every method on one case."""
-    from dkrls_cli.bench.real.race import case_name, run_case
+    """Run every method on one case, and return the outcomes by method."""
+    from dkrls_cli.bench.real.race import case_name
+    from dkrls_cli.bench.real.race import run_case as run_method
 
     outcomes = {}
     for method in methods:
         with report.working(f"{path}, {case_name(case)}, {method}"):
-            outcomes[method] = run_case(worker, race, method, case, limit)
-        told = outcomes[method].note or f"rmse {outcomes[method].rmse:.4g}"
-        report.detail(f"{path}, {case_name(case)}, {method}: {told}")
+            outcomes[method] = run_method(worker, race, method, case, limit)
+        result = outcomes[method].note or f"rmse {outcomes[method].rmse:.4g}"
+        report.detail(f"{path}, {case_name(case)}, {method}: {result}")
     return outcomes
 
 
-def grid_text(heading: str, taken: str, cases: Mapping[str, Rows]) -> str:
-    """The cases of a grid, a line each, and below what is to be said of some."""
+def grid_parts(taken: str, cases: Mapping[str, Rows]) -> tuple[Layout, str]:
+    """Return the table of a grid, a line per case, and the notes of its rows."""
     lines = [{taken: name, **case_line(of_case)} for name, of_case in cases.items()]
     notes = [
         f"{name}: {row['method']} {row['note']}."
@@ -173,11 +170,11 @@ def grid_text(heading: str, taken: str, cases: Mapping[str, Rows]) -> str:
         for row in of_case
         if row["note"]
     ]
-    return "\n".join([heading, "", table(lines), *notes, ""])
+    return table(lines), "\n".join(notes)
 
 
 def case_line(rows: Rows) -> dict[str, float]:
-    """The error of every method in one case, and how ours stands."""
+    """Return the error of every method in one case, and the ratio and coverage of dkrls."""
     from dkrls_cli.bench.methods import DKRLS
 
     line = {row["method"]: row["rmse"] for row in rows}
@@ -188,7 +185,7 @@ def case_line(rows: Rows) -> dict[str, float]:
 
 
 def write_rows(rows: Rows, output: Path | None, overwrite: bool) -> None:
-    """One row per case and method as CSV, whole or not at all."""
+    """Write one row per case and method as CSV; the file is complete or not there at all."""
     from dkrls_cli.files.csv import csv_text
     from dkrls_cli.files.output import atomic_write
 
@@ -197,7 +194,7 @@ def write_rows(rows: Rows, output: Path | None, overwrite: bool) -> None:
             temporary.write_text(csv_text(rows), encoding="utf-8")
 
 
-def tell_standings(race: GridRace[Any], rows: Rows, report: Report) -> None:
+def print_standings(race: GridRace[Any], rows: Rows, report: Report) -> None:
     """Print how the methods stand over all cases."""
     from dkrls_cli.bench.machine import describe_machine
     from dkrls_cli.bench.real.race import summarise_rows
@@ -205,5 +202,5 @@ def tell_standings(race: GridRace[Any], rows: Rows, report: Report) -> None:
     summary = summarise_rows(race, rows)
     words = {"cases": f"{summary['cases']}, with a ratio {summary['compared']}"}
     words |= {text: summary[key] for key, text in _WORDS.items() if key in summary}
-    text = f"{table(summary['methods'])}\n\n{pairs(words)}"
-    report.result({"rows": rows, "summary": summary, "machine": describe_machine()}, text)
+    data = {"rows": rows, "summary": summary, "machine": describe_machine()}
+    report.result(data, table(summary["methods"]), pairs(words))

@@ -1,18 +1,25 @@
-"""How the race on a stream is run and told."""
+"""How the race on a stream is run and printed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.bench.racing import Rows, refuse_no_time, refuse_taken, tell_machine, write_rows
+from dkrls_cli.cli.bench.racing import (
+    Rows,
+    chosen_methods,
+    print_machine,
+    refuse_no_time,
+    refuse_unwritable,
+    write_rows,
+)
 from dkrls_cli.cli.fit import open_inputs, read_values
-from dkrls_cli.cli.report import Report, table
+from dkrls_cli.cli.report import Report
+from dkrls_cli.cli.terminal.tables import table
 
 if TYPE_CHECKING:
     from dkrls_cli.bench.streams.data import StreamData
+    from dkrls_cli.cli.bench.options import StreamRaceOptions
     from dkrls_cli.grid.grid import Grid
 
 _COLUMNS = {
@@ -22,51 +29,30 @@ _COLUMNS = {
     "to_last_value": "to last value",
     "to_last_value_later": "later",
     "to_dkrls": "to dkrls",
-    "to_dkrls_later": "later ",
+    "to_dkrls_later": "later ",  # a second column of this name: keys of a row differ
     "steps_per_second": "steps/s",
 }
-"""What is shown of the rows, and how it is headed."""
+"""Keys of the rows that are printed, and the headings of their columns."""
 
 
-@dataclass(frozen=True)
-class StreamTerms:
-    """What the user said of the race: the stream, the window, methods, and where rows go."""
-
-    given: str
-    var: str | None
-    levels: str | None
-    window: int
-    methods: str | None
-    limit: float
-    csv: Path | None
-    overwrite: bool
-
-
-def streamed(terms: StreamTerms, report: Report) -> None:
-    """Run the race and print how it ended."""
+def run_stream_race(given: str, options: StreamRaceOptions, report: Report) -> None:
+    """Run the race on a stream, write its rows, and print how it ended."""
     from dkrls_cli.bench.streams.data import make_stream
-
-    methods = chosen_methods(terms.methods)
-    refuse_no_time(terms.limit)
-    refuse_taken(terms.csv, terms.overwrite)
-    levels = opt.names(terms.levels)
-    stream = make_stream(grid_in(terms.given, terms.var, levels, report), levels)
-    tell_machine(report)
-    rows = raced(stream, methods, terms, report)
-    write_rows(rows, terms.csv, terms.overwrite)
-    tell_rows(rows, stream, report)
-
-
-def chosen_methods(text: str | None) -> list[str]:
-    """The methods that race, in the order of the registry."""
-    from dkrls_cli.bench.methods import select_methods
     from dkrls_cli.bench.streams.race import STREAM_METHODS
 
-    return select_methods(None if text is None else opt.names(text) or [], STREAM_METHODS)
+    methods = chosen_methods(options.methods, STREAM_METHODS)
+    refuse_no_time(options.time_limit)
+    refuse_unwritable(options.csv, options.overwrite)
+    levels = opt.names(options.levels)
+    stream = make_stream(read_stream(given, options.var, levels, report), levels)
+    print_machine(report)
+    rows = race_rows(stream, methods, given, options, report)
+    write_rows(rows, options.csv, options.overwrite)
+    print_rows(rows, stream, report)
 
 
-def grid_in(path: str, var: str | None, levels: list[str] | None, report: Report) -> Grid:
-    """The stream as a grid: a bare matrix of numbers, or whatever a fit would read."""
+def read_stream(path: str, var: str | None, levels: list[str] | None, report: Report) -> Grid:
+    """Return the stream as a grid: a bare matrix of numbers, or any file that fit reads."""
     from dkrls_cli.bench.streams.matrix import is_matrix, read_matrix
 
     if is_matrix(path):
@@ -75,30 +61,30 @@ def grid_in(path: str, var: str | None, levels: list[str] | None, report: Report
     return read_values(open_inputs([path], var, levels, report), report)
 
 
-def raced(stream: StreamData, methods: list[str], terms: StreamTerms, report: Report) -> Rows:
-    """All methods over the stream, one after the other."""
+def race_rows(
+    stream: StreamData, methods: list[str], given: str, options: StreamRaceOptions, report: Report
+) -> Rows:
+    """Run all methods over the stream, one after the other, and return their rows."""
     from dkrls_cli.bench.streams.race import make_stream_rows, run_stream_method
 
     runs = {}
     for method in methods:
-        with report.working(f"{terms.given}, {method}"):
-            runs[method] = run_stream_method(method, stream, terms.window, terms.limit)
+        with report.working(f"{given}, {method}"):
+            runs[method] = run_stream_method(method, stream, options.window, options.time_limit)
         report.detail(f"{method}: rmse {runs[method].rmse():.4g}, {runs[method].settings}")
     return make_stream_rows(runs, stream.search_steps)
 
 
-def tell_rows(rows: Rows, stream: StreamData, report: Report) -> None:
-    """Print the rows; settings and notes stand below."""
+def print_rows(rows: Rows, stream: StreamData, report: Report) -> None:
+    """Print the rows as a table, and the settings and notes of the methods below it."""
     from dkrls_cli.bench.machine import describe_machine
 
     shown = [{head: row[key] for key, head in _COLUMNS.items()} for row in rows]
-    said = [
+    notes = [
         f"{row['method']}: {'; '.join(filter(None, (row['settings'], row['note'])))}."
         for row in rows
         if row["settings"] or row["note"]
     ]
     heading = f"{stream.steps} steps of {stream.values.shape[1]} series, one step ahead"
-    text = "\n".join([heading, "", table(shown), "", *said])
-    report.result(
-        {"rows": rows, "searched": stream.search_steps, "machine": describe_machine()}, text
-    )
+    data = {"rows": rows, "searched": stream.search_steps, "machine": describe_machine()}
+    report.result(data, heading, table(shown), "\n".join(notes))

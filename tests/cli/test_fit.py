@@ -1,0 +1,130 @@
+"""``dkrls fit``: what is written, printed and refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+from shell import HERE, ROOT, csv_rows, dkrls, refusal
+
+
+def test_gaps_are_reported_and_validated(tmp_path: Path) -> None:
+    source, saved = ROOT / "sample_data" / "ocean_gaps.nc", tmp_path / "m.npz"
+    given = ("--kernel", "matern52", "--sigma", "lat=40", "--sigma", "lon=60", "--sigma", "time=30")
+    given = (*given, "--ridge", "1e-4")
+    told = json.loads(dkrls("fit", source, "-o", saved, *given, "--json").stdout)
+    assert told["missing"]["share"] == pytest.approx(0.3136, abs=1e-4)
+    assert told["joint_ridge"] == 1e-4
+    assert "% at all time" in dkrls("info", saved).stdout
+    against = json.loads(
+        dkrls("validate", ROOT / "sample_data" / "ocean.nc", "--model", saved, "--json").stdout
+    )["metrics"]
+    assert against["rmse"] < 3
+    held = ("validate", source, "--holdout", "time=0.1", "--repeats", "1", *given, "--json")
+    metrics = json.loads(dkrls(*held).stdout)["metrics"]
+    assert metrics["rmse"] < 0.5
+    assert 0 < metrics["coverage90"] <= 1
+    words = ("fit", source, "-o", tmp_path / "n.npz", "--noise", "level")
+    assert "one joint ridge only" in refusal(*words, code=2)
+
+
+def test_folds_choose_for_wide_gaps(globe: Path, tmp_path: Path) -> None:
+    told = [
+        json.loads(dkrls("fit", globe, "-o", tmp_path / f"{i}.npz", "--json", *words).stdout)[
+            "levels"
+        ]
+        for i, words in enumerate([[], ["--folds", "3"]])
+    ]
+    assert told[0] != told[1]
+    held = dkrls("validate", globe, "--holdout", "0.2", "--repeats", "1", "--folds", "3")
+    assert "rmse" in held.stdout
+    assert "--folds" in refusal(
+        "validate", globe, "--model", tmp_path / "0.npz", "--folds", "3", code=2
+    )
+    assert "--folds" in dkrls("fit", globe, "--folds", "1", code=2).stderr
+
+
+def test_verbose_shows_how_every_kernel_did(globe: Path, tmp_path: Path) -> None:
+    said = dkrls("fit", globe, "-o", tmp_path / "m.npz", "-v").stderr
+    for dim in ("lat", "lon", "time"):
+        assert f"{dim}: error on slices left out" in said
+    assert said.count("matern52") > 20
+    assert "###" in said
+
+
+def test_a_model_is_not_overwritten_unless_asked(globe: Path, tmp_path: Path) -> None:
+    (target := tmp_path / "m.npz").write_text("mine")
+    assert "exists already" in refusal("fit", globe, "-o", target)
+    assert target.read_text() == "mine"
+    dkrls("fit", globe, "-o", target, "--overwrite")
+    assert "There is no folder" in refusal("fit", globe, "-o", tmp_path / "x" / "m.npz")
+
+
+def test_dry_run_writes_nothing(globe: Path, tmp_path: Path) -> None:
+    told = dkrls("fit", globe, "--dry-run", "-o", tmp_path / "m.npz").stdout
+    assert "memory" in told
+    assert "time 12 x lat 5 x lon 8" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_memory_is_refused_before_it_is_used(globe: Path, tmp_path: Path) -> None:
+    for words in (
+        ["fit", globe, "-o", tmp_path / "m.npz"],
+        ["validate", globe, "--holdout", "0.2"],
+    ):
+        line = refusal(*words, "--max-memory", "2kB")
+        assert re.search(r"needs about \d+(\.\d+)? kB of memory, more than --max-memory 2 kB", line)
+        assert "'lots' is not a size" in refusal(*words, "--max-memory", "lots", code=2)
+    dkrls("fit", globe, "-o", tmp_path / "m.npz", "--max-memory", "1.5GiB")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--sigma", "depth=3"], "no dimension 'depth' to set sigma of"),
+        (["--sigma", "3", "--sigma", "lat=2"], "cannot stand beside another --sigma"),
+        (["--sigma", "lat=3", "--sigma", "lat=2"], "twice for the same dimension"),
+        (["--sigma", "lat=wide"], "Invalid sigma 'wide'"),
+        (["--ridge", "-1"], "ridge"),
+        (["--kernel", "cubic"], "Unknown kernel 'cubic'"),
+        (["--period", "lon=long"], "Invalid period 'long'"),
+        (["--noise", "none"], "Choose from: level, joint, auto."),
+        (["--levels", "lat,lon"], "are not the dimensions of the data"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(
+    globe: Path, tmp_path: Path, options: list[str], reason: str
+) -> None:
+    assert reason in refusal("fit", globe, *options, "-o", tmp_path / "m.npz", code=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fit_needs_an_output(globe: Path) -> None:
+    assert "Give -o MODEL.npz" in refusal("fit", globe, code=2)
+
+
+@pytest.mark.parametrize(
+    "options", [["--compact"], ["--float32"], ["--noise", "joint"], ["--threads", "1"]]
+)
+def test_every_kind_of_model_answers(globe: Path, tmp_path: Path, options: list[str]) -> None:
+    dkrls("fit", globe, *options, "-o", tmp_path / "m.npz")
+    told = csv_rows(dkrls("predict", tmp_path / "m.npz", *HERE).stdout)
+    assert all(5 < float(row["t"]) < 90 for row in told)
+    assert "grid" in dkrls("info", tmp_path / "m.npz").stdout
+
+
+LONG = "x,y,v\n" + "".join(f"{i},{j / 2},{i * j}\n" for i in range(5) for j in range(4))
+
+
+@pytest.mark.parametrize("way", ["stdin", "gzip on stdin", "file", "tsv"])
+def test_tables_come_in_every_way(tmp_path: Path, way: str) -> None:
+    (tmp_path / "t.csv").write_text(LONG)
+    (tmp_path / "t.tsv").write_text(LONG.replace(",", "\t"))
+    stdin = gzip.compress(LONG.encode()) if way == "gzip on stdin" else LONG.encode()
+    source = {"file": tmp_path / "t.csv", "tsv": tmp_path / "t.tsv"}.get(way, "-")
+    dkrls("fit", source, "-o", tmp_path / "m.npz", stdin=stdin)
+    told = csv_rows(dkrls("predict", tmp_path / "m.npz", "--at", "x=2", "--at", "y=1").stdout)
+    assert told == [{"x": "2", "y": "1.0", "v": "4.0"}]

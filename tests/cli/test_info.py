@@ -1,0 +1,106 @@
+"""``dkrls info``: what a model file contains."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from sample_files import LAT, LON
+from shell import dkrls, refusal
+
+from dkrls_cli import fit
+
+
+def test_weights_of_every_level_are_written(model: Path, tmp_path: Path) -> None:
+    told = dkrls("info", model, "--weights", tmp_path / "w.nc")
+    assert told.stderr == f"Weights of 3 levels written to {tmp_path / 'w.nc'}.\n"
+    weights = xr.load_dataset(tmp_path / "w.nc")
+    assert list(weights.data_vars) == ["weights_1", "weights_2", "weights_3"]
+    assert weights.weights_3.shape == (12, LAT.size, LON.size)
+    assert "exists already" in refusal("info", "absent.npz", "--weights", tmp_path / "w.nc")
+    assert "as a grid" in refusal("info", model, "--weights", tmp_path / "w.csv", code=2)
+    dkrls("info", model, "--weights", tmp_path / "w.nc", "--overwrite", "--json")
+
+
+def test_a_joint_ridge_has_one_layer_of_weights(globe: Path, tmp_path: Path) -> None:
+    dkrls("fit", globe, "--noise", "joint", "-o", tmp_path / "m.npz")
+    dkrls("info", tmp_path / "m.npz", "--weights", tmp_path / "w.nc")
+    assert list(xr.load_dataset(tmp_path / "w.nc").data_vars) == ["weights_3"]
+
+
+@pytest.mark.parametrize("command", ["predict", "info"])
+@pytest.mark.parametrize("what", ["data", "absent", "folder", "text"])
+def test_what_is_no_model_is_refused(globe: Path, tmp_path: Path, command: str, what: str) -> None:
+    (tmp_path / "text.npz").write_text("no model")
+    given = {
+        "data": globe,
+        "absent": tmp_path / "absent.npz",
+        "folder": tmp_path,
+        "text": tmp_path / "text.npz",
+    }[what]
+    line = refusal(command, given)
+    assert ("There is no model file" if what == "absent" else "is not a model file") in line
+
+
+def facts_of(text: str) -> dict[str, str]:
+    """The list above the table of levels, as names and values."""
+    lines = [line.split("  ", 1) for line in text.split("\n\n", maxsplit=1)[0].splitlines()]
+    return {name: value.strip() for name, value in lines}
+
+
+def test_facts_of_a_model(model: Path) -> None:
+    told = json.loads(dkrls("info", model, "--json").stdout)
+    cells = 12 * LAT.size * LON.size
+    assert (told["cells"], told["data_bytes"], told["storage"]) == (cells, 8 * cells, "float64")
+    assert told["file_bytes"] == model.stat().st_size
+    assert told["joint_ridge"] is None
+    assert told["dropped"] == 0
+    words = facts_of(dkrls("info", model).stdout)
+    assert words["grid"] == "time 12 x lat 5 x lon 8"
+    assert words["ridge"] == "per level"
+    assert words["inputs"] == "globe.nc"
+    assert words["options"] == "none"
+    assert "dropped" not in words
+    assert "missing" not in words
+
+
+def test_facts_of_a_compact_joint_model_in_single_precision(tmp_path: Path) -> None:
+    x = np.linspace(0, 3, 20)
+    field = np.outer(np.sin(x), np.cos(x)).astype("f4")
+    array = xr.DataArray(field, {"x": x, "y": x}, ("x", "y"), "t", {"units": "K"})
+    array.to_netcdf(tmp_path / "t.nc")
+    words = ["--noise", "joint", "--compact", "--float32", "--sigma", "y=2", "--sigma", "x=1"]
+    dkrls("fit", tmp_path / "t.nc", "-o", tmp_path / "m.npz", *words)
+    told = json.loads(dkrls("info", tmp_path / "m.npz", "--json").stdout)
+    assert (told["data_bytes"], told["storage"], told["units"]) == (4 * 400, "float32", "K")
+    words = facts_of(dkrls("info", tmp_path / "m.npz").stdout)
+    assert words["variable"] == "t (K)"
+    assert words["ridge"] == f"joint, {told['joint_ridge']:g}"
+    assert words["options"] == "sigma=y=2, x=1, noise=joint, compact=True, dtype=float32"
+
+
+def test_a_variable_without_units_has_no_brackets(tmp_path: Path) -> None:
+    fit(np.arange(12.0).reshape(3, 4)).save(tmp_path / "m.npz")
+    assert facts_of(dkrls("info", tmp_path / "m.npz").stdout)["variable"] == "values"
+
+
+def test_what_a_compact_model_left_out_is_printed(tmp_path: Path) -> None:
+    x = np.linspace(0, 3, 30)
+    rough = np.outer(np.sin(9 * x), np.cos(x)) + np.random.default_rng(0).normal(size=(30, 30))
+    model = fit(rough, kernel="gaussian", sigma=20.0, ridge=1e-2, compact=True)
+    assert model.dropped > 0
+    model.save(tmp_path / "m.npz")
+    words = facts_of(dkrls("info", tmp_path / "m.npz").stdout)
+    assert words["dropped"] == f"{model.dropped:.3g} of the energy"
+
+
+def test_gaps_are_described_in_words_once(tmp_path: Path) -> None:
+    values = np.add.outer(np.sin(np.arange(12.0) / 3), np.arange(5.0))
+    values[4, 2] = np.nan
+    fit(values, kernel="matern52", sigma=3.0, ridge=1e-3).save(tmp_path / "m.npz")
+    words = facts_of(dkrls("info", tmp_path / "m.npz").stdout)
+    assert words["missing"].startswith("1.67 % of the cells: ")
+    assert json.loads(dkrls("info", tmp_path / "m.npz", "--json").stdout)["origin"]["missing"]

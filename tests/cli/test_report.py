@@ -1,0 +1,271 @@
+"""What every command prints: results, notes, errors and exit codes."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+import sample_files as files
+import typer
+from sample_files import LAT, LON
+from shell import HERE, POINTS, ROOT, dkrls, refusal, spawn
+
+from dkrls_cli.cli.predict import predict
+from dkrls_cli.cli.report import HINTS, Report, command_line, edge, error_line
+from dkrls_cli.cli.terminal.tables import pairs
+from dkrls_cli.errors import InputError, ModelFileError, OutputError, SettingError
+
+
+def test_json_is_one_object_of_every_command(model: Path, globe: Path, tmp_path: Path) -> None:
+    commands = {
+        "fit": ["fit", globe, "-o", tmp_path / "m.npz"],
+        "dry": ["fit", globe, "--dry-run"],
+        "file": ["predict", model, "-o", tmp_path / "o.nc"],
+        "answers": ["predict", model, *HERE],
+        "points": ["predict", model, "--points", "-"],
+        "held": ["validate", globe, "--holdout", "0.2", "--repeats", "2"],
+        "model": ["validate", globe, "--model", model],
+        "info": ["info", model],
+    }
+    told = {
+        name: json.loads(dkrls(*words, "--json", stdin=POINTS).stdout)
+        for name, words in commands.items()
+    }
+    assert told["fit"]["levels"][2]["dimension"] == "time"
+    assert told["dry"]["memory_bytes"] > 0
+    assert told["file"] == {
+        "output": str(tmp_path / "o.nc"),
+        "variable": "t",
+        "cells": 12 * LAT.size * LON.size,
+    }
+    assert [row["lat"] for row in told["answers"]["answers"]] == [0.0, 1.5]
+    assert told["points"]["answers"][0]["note"] == "a, b"
+    assert len(told["held"]["runs"]) == 2
+    assert isinstance(told["held"]["metrics"]["n"], int)
+    assert told["model"]["metrics"]["rmse"] < 1e-9
+    assert told["info"]["origin"]["inputs"] == ["globe.nc"]
+
+
+def test_json_has_no_nan(tmp_path: Path) -> None:
+    flat = files.WHOLE["values_all_equal"](tmp_path)
+    dkrls("fit", flat, "-o", tmp_path / "m.npz")
+    told = dkrls("validate", flat, "--model", tmp_path / "m.npz", "--json").stdout
+    assert "NaN" not in told
+    json.loads(told)
+
+
+def test_quiet_silences_notes_and_verbose_says_more(tmp_path: Path) -> None:
+    source = files.WHOLE["dimension_without_coordinate"](tmp_path)
+    words = ["fit", source, "-o", tmp_path / "m.npz", "--overwrite"]
+    assert "Note: dimension member has no coordinate" in dkrls(*words).stderr
+    assert dkrls(*words, "-q").stderr == ""
+    assert "t: member 4 x lat 5, float64" in dkrls(*words, "-v").stderr
+    out = dkrls("predict", tmp_path / "m.npz", "-o", tmp_path / "o.csv", "-v").stderr
+    assert out == f"20 cells written to {tmp_path / 'o.csv'}\n"
+
+
+def test_exit_codes_of_processes(model: Path, globe: Path, tmp_path: Path) -> None:
+    bad = files.REFUSED["missing_as_nan"][0](tmp_path)
+    runs = {
+        0: spawn("predict", model, *HERE),
+        1: spawn("fit", bad, "-o", tmp_path / "m.npz", "--missing", "error"),
+        2: spawn("fit", globe, "--no-such-option"),
+        3: spawn("validate", globe, "--model", model, "--fail-above", "rmse=-1"),
+    }
+    assert {code: run.returncode for code, run in runs.items()} == {code: code for code in runs}
+    assert runs[1].stderr.count("Error: ") == 1
+    assert runs[1].stderr.splitlines()[-1].startswith("Error: 2 of 30 cells")
+    assert "No such option" in runs[2].stderr
+    assert not any("Traceback" in run.stderr or "\x1b" in run.stderr for run in runs.values())
+
+
+def test_debug_shows_where(tmp_path: Path) -> None:
+    run = spawn("fit", tmp_path / "absent.nc", "-o", tmp_path / "m.npz", "--debug")
+    assert run.returncode == 1
+    assert "InputError" in run.stderr
+    assert "reading.py" in run.stderr
+
+
+def test_no_color_is_respected(model: Path) -> None:
+    env = {**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1", "PYTHONPATH": str(ROOT)}
+    for words in (["info", model], ["predict", model, "--bogus"]):
+        run = spawn(*words, env=env)
+        assert not re.search(r"\x1b\[\d*;?3[0-7]m", run.stdout + run.stderr)
+
+
+# Quiet --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def summaries(model: Path, globe: Path, tmp_path: Path) -> dict[str, list[object]]:
+    """Commands whose result is a summary."""
+    (copy := tmp_path / "copy.npz").write_bytes(model.read_bytes())
+    later = files.timed(tmp_path / "later.nc", "days since 2020-01-01", "standard")
+    dkrls("fit", later, "-o", tmp_path / "later.npz")
+    race = ["--methods", "linear", "--seeds", "1"]
+    return {
+        "fit": ["fit", globe, "-o", tmp_path / "m.npz", "--overwrite"],
+        "dry run": ["fit", globe, "--dry-run"],
+        "fill": ["fill", globe, "-o", tmp_path / "f.nc", "--overwrite"],
+        "update": ["update", tmp_path / "later.npz", later, "--replace"],
+        "validate": ["validate", globe, "--model", copy],
+        "held out": ["validate", globe, "--holdout", "lat=0.2", "--repeats", "1"],
+        "info": ["info", copy],
+        "race": ["bench", "real", ROOT / "sample_data" / "ocean.nc", *race],
+    }
+
+
+def test_quiet_prints_no_summary_unless_json_asks_for_it(
+    summaries: dict[str, list[object]],
+) -> None:
+    for name, words in summaries.items():
+        silent = dkrls(*words, "-q")
+        assert (silent.stdout, silent.stderr) == ("", ""), name
+        assert dkrls(*words).stdout != "", name
+        told = dkrls(*words, "-q", "--json")
+        assert json.loads(told.stdout), name
+        assert told.stderr == "", name
+
+
+def test_quiet_prints_data_that_was_asked_for(model: Path, tmp_path: Path) -> None:
+    words = ["predict", model, *HERE]
+    assert dkrls(*words, "-q").stdout == dkrls(*words).stdout
+    points = ["predict", model, "--points", "-"]
+    assert dkrls(*points, "-q", stdin=POINTS).stdout == dkrls(*points, stdin=POINTS).stdout
+    text = "time,heat\n" + "".join(f"{t},{t % 5}\n" for t in range(20))
+    (tmp_path / "t.csv").write_text(text)
+    dkrls("fit", tmp_path / "t.csv", "-o", tmp_path / "t.npz")
+    forecasts = dkrls("stream", tmp_path / "t.npz", "-q", stdin="time,heat\n20,1\n21,2\n")
+    assert len(forecasts.stdout.splitlines()) == 3
+    assert forecasts.stderr == ""
+
+
+def test_quiet_still_prints_errors(tmp_path: Path) -> None:
+    assert "There is no" in refusal("info", tmp_path / "absent.npz", "-q")
+
+
+def test_quiet_still_ends_with_3_when_a_threshold_is_missed(model: Path, globe: Path) -> None:
+    words = ["validate", globe, "--model", model, "--fail-above", "rmse=-1", "-q"]
+    assert dkrls(*words, code=3).output == ""
+
+
+# Report -------------------------------------------------------------------------------------------
+
+
+def printed(report: Report, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    report.note("note")
+    report.detail(pairs({"more": 1}))
+    report.part("part", "", "more")
+    bad = [float("nan"), float("inf"), (1.5, None)]
+    report.result({"n": 1, "bad": bad}, "text", pairs({"n": 1}))
+    return tuple(capsys.readouterr())
+
+
+def test_what_is_printed_with_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    data = '{"n": 1, "bad": [null, null, [1.5, null]]}\n'
+    text = "part\n\nmore\n\ntext\n\nn  1\n"
+    assert printed(Report(), capsys) == (text, "note\n")
+    assert printed(Report(verbose=True), capsys) == (text, "note\nmore  1\n")
+    assert printed(Report(json=True), capsys) == (data, "note\n")
+    assert printed(Report(quiet=True, verbose=True), capsys) == ("", "")
+    assert printed(Report(json=True, quiet=True), capsys) == (data, "")
+
+
+def test_a_terminal_is_drawn_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    drawn: list[object] = []
+    monkeypatch.setattr("dkrls_cli.cli.terminal.tables.draw", drawn.append)
+    Report().result({}, "text", "", "more")
+    assert drawn == [["text", "more"]]
+    Report().part("text")
+    assert drawn[1:] == [["text"]]
+    assert capsys.readouterr().out == "\n"
+    Report(json=True).result({"n": 1})
+    assert capsys.readouterr().out == '{"n": 1}\n'
+
+
+def test_a_closed_stderr_gets_no_notes_and_neither_does_stdout(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    Report().note("note")
+    assert capsys.readouterr().out == ""
+
+
+def test_work_is_shown_unless_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    def show(what: str) -> object:
+        shown.append(what)
+        return nullcontext(shown.append)
+
+    monkeypatch.setattr("dkrls_cli.cli.terminal.progress.show_progress", show)
+    for quiet in (False, True):
+        with Report(quiet=quiet).working("counting") as set_fraction:
+            set_fraction(0.5)
+    assert shown == ["counting", 0.5]
+
+
+# Errors -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (SettingError("Wrong."), 2, "Wrong."),
+        (InputError("Bad\n  data."), 1, "Bad data."),
+        (ModelFileError("No model."), 1, "No model."),
+        (SettingError("Far.", setting="allow_extrapolation"), 2, "Far. --allow-extrapolation answ"),
+        (OutputError("It exists.", setting="overwrite"), 1, "It exists. Option: --overwrite."),
+        (InputError("Big.", setting="max_memory"), 1, "Big. Option: --max-memory."),
+        (MemoryError("9 GB"), 1, "Not enough memory (9 GB). Use a part of the grid, or --float32."),
+        (FileNotFoundError(2, "No such file", "a.nc"), 1, "No such file: 'a.nc'"),
+        (OSError(28, "No space left"), 1, "No space left"),
+        (OSError("odd"), 1, "odd"),
+        (KeyError("x"), 1, "KeyError: 'x'. This should not happen; --debug shows where."),
+    ],
+)
+def test_an_error_is_one_line_and_an_exit_code(
+    error: Exception, code: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit) as ended, edge(False):
+        raise error
+    assert ended.value.exit_code == code
+    told = capsys.readouterr().err
+    assert told.startswith(f"Error: {line}")
+    assert told == f"Error: {error_line(error)}\n"
+    with pytest.raises(type(error)), edge(True):
+        raise error
+
+
+def test_an_interrupt_ends_with_130(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as ended, edge(False):
+        raise KeyboardInterrupt
+    assert ended.value.exit_code == 130
+    assert capsys.readouterr().err == "Interrupted.\n"
+
+
+def test_an_exit_is_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as ended, edge(False):
+        raise typer.Exit(3)
+    assert ended.value.exit_code == 3
+    assert capsys.readouterr().err == ""
+
+
+def test_hints_name_options_that_exist() -> None:
+    for setting, hint in HINTS.items():
+        assert f"--{setting.replace('_', '-')}" in hint
+        assert setting in inspect.signature(predict).parameters
+
+
+def test_the_running_command_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/usr/bin/python -m dkrls_cli", "info", "a b.npz"])
+    assert command_line() == ["dkrls", "info", "a b.npz"]

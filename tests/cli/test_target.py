@@ -1,0 +1,72 @@
+"""Where a command writes to, and in which format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shell import HERE, dkrls, refusal
+
+from dkrls_cli.cli.target import Target, chosen_target, grid_target
+from dkrls_cli.errors import OutputError, SettingError
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (
+            ["-o", "answers"],
+            "The format of 'answers' is not known. End the name in one of .csv",
+        ),
+        (["-o", "o.csv", "--format", "nc"], "do not go together"),
+        (["--format", "xml"], "'--format': 'xml'. Choose from: csv, jsonl, nc."),
+        (["--json", "--format", "csv"], "--json and --format csv both write to stdout"),
+    ],
+)
+def test_formats_that_make_no_sense(model: Path, options: list[str], reason: str) -> None:
+    assert reason in refusal("predict", model, *options, code=2)
+
+
+def test_a_name_without_ending_takes_the_format(model: Path, tmp_path: Path) -> None:
+    dkrls("predict", model, *HERE, "-o", tmp_path / "answers", "--format", "csv")
+    assert (tmp_path / "answers").read_text().startswith("time,lat,lon,t\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((None, None, False), (None, "csv")),
+        (("-", None, False), (None, "csv")),
+        ((None, "jsonl", False), (None, "jsonl")),
+        (("-", None, True), (None, "json")),
+        (("o.csv", None, False), ("o.csv", "csv")),
+        (("o.JSONL", None, True), ("o.JSONL", "jsonl")),
+        (("o.ndjson", None, False), ("o.ndjson", "jsonl")),
+        (("o.zarr/", None, False), ("o.zarr", "zarr")),
+        (("o.nc4", "nc", False), ("o.nc4", "nc")),
+        (("o.cdf", None, False), ("o.cdf", "nc")),
+        (("o.txt", "csv", False), ("o.txt", "csv")),
+    ],
+)
+def test_the_format_is_what_was_asked_for_or_what_the_name_ends_in(
+    given: tuple[str | None, str | None, bool], expected: tuple[str | None, str]
+) -> None:
+    for overwrite in (False, True):
+        assert chosen_target(*given, overwrite) == Target(*expected, overwrite)
+
+
+def test_a_grid_goes_to_a_file_for_grids(tmp_path: Path) -> None:
+    for name, form in (("g.nc", "nc"), ("g.zarr", "zarr")):
+        path = str(tmp_path / name)
+        assert grid_target(path, False) == Target(path, form, False)
+    for wrong in ("-", str(tmp_path / "g.csv")):
+        with pytest.raises(SettingError, match="cannot be written as a grid"):
+            grid_target(wrong, False)
+    (tmp_path / "g.nc").touch()
+    with pytest.raises(OutputError, match="exists"):
+        grid_target(str(tmp_path / "g.nc"), False)
+    grid_target(str(tmp_path / "g.nc"), True)
+
+
+def test_stdout_can_always_be_written() -> None:
+    Target(None, "csv", False).refuse_unwritable()

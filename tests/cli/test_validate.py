@@ -1,0 +1,80 @@
+"""``dkrls validate``: a model against a grid, and the method against held-out parts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import xarray as xr
+from sample_files import EAST, latlon
+from shell import dkrls, refusal
+
+
+def test_validate_against_some_of_the_grid(model: Path, globe: Path, tmp_path: Path) -> None:
+    with xr.open_dataset(globe, decode_times=False) as whole:
+        parts = {
+            "scalar": whole.isel(time=3),
+            "thin": whole.isel(time=[3]),
+            "turned": whole.isel(lat=slice(None, None, -1)).transpose("lon", "time", "lat"),
+            "west": whole.assign_coords(lon=((whole.lon + 180) % 360 - 180).assign_attrs(EAST)),
+        }
+        for name, part in parts.items():
+            part.drop_encoding().load().to_netcdf(tmp_path / f"{name}.nc")
+            told = json.loads(
+                dkrls("validate", tmp_path / f"{name}.nc", "--model", model, "--json").stdout
+            )
+            assert told["metrics"]["max_error"] < 1e-9, name
+            assert told["metrics"]["n"] == part.t.size
+
+
+def test_validate_picks_the_variable_of_the_model(model: Path, globe: Path, tmp_path: Path) -> None:
+    with xr.open_dataset(globe, decode_times=False) as whole:
+        whole.assign(s=whole.t * 2).load().to_netcdf(tmp_path / "two.nc")
+    words = ["validate", tmp_path / "two.nc", "--model", model, "--json"]
+    assert json.loads(dkrls(*words).stdout)["metrics"]["rmse"] < 1e-9
+    assert json.loads(dkrls(*words, "--var", "s").stdout)["metrics"]["rmse"] > 1
+
+
+def test_validate_refuses_another_grid(model: Path, tmp_path: Path) -> None:
+    line = refusal("validate", latlon(tmp_path / "a.nc"), "--model", model)
+    assert "The grid has dimensions lat, lon, the model time, lat, lon" in line
+
+
+def test_validate_exits_with_3_above_a_threshold(model: Path, globe: Path) -> None:
+    words = ["validate", globe, "--holdout", "lat=0.2", "--repeats", "1", "--fail-above"]
+    assert "Missed: rmse is" in dkrls(*words, "rmse=0", code=3).stderr
+    assert dkrls(*words, "rmse=0", "-q", code=3).stderr == ""
+    dkrls(*words, "rmse=1e9")
+    told = dkrls("validate", globe, "--model", model, "--fail-above", "rmse=-1", "--json", code=3)
+    assert json.loads(told.stdout)["missed"] == ["rmse"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ([], "Give either --model MODEL or --holdout FRACTION"),
+        (["--holdout", "1.5"], "a fraction between 0 and 1"),
+        (["--holdout", "some"], "is not a fraction"),
+        (["--holdout", "depth=0.2"], "no dimension 'depth'"),
+        (["--holdout", "0.2", "--fail-above", "speed=1"], "is not METRIC=VALUE"),
+        (["--holdout", "0.2", "--fail-above", "rmse=x"], "'x' is not a number"),
+    ],
+)
+def test_validate_refuses_what_makes_no_sense(globe: Path, options: list[str], reason: str) -> None:
+    assert reason in refusal("validate", globe, *options, code=2)
+
+
+def test_validate_with_a_model_takes_no_settings(model: Path, globe: Path) -> None:
+    line = refusal("validate", globe, "--model", model, "--sigma", "3", code=2)
+    assert "--sigma goes with --holdout" in line
+
+
+def test_seeds_are_kept_to(globe: Path) -> None:
+    words = ["validate", globe, "--holdout", "0.3", "--repeats", "2", "--json", "--seed"]
+
+    def errors(seed: str) -> list[float]:
+        return [run["rmse"] for run in json.loads(dkrls(*words, seed).stdout)["runs"]]
+
+    assert errors("4") == errors("4")
+    assert errors("4")[1] == errors("5")[0]
