@@ -2,6 +2,10 @@
 
 import os
 
+# One BLAS thread, also in processes that tests start: more of them make small products slow on a
+# busy machine. It is set before numpy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from hypothesis import settings
 
 # Hypothesis draws the same examples in every run: a test that fails, fails for everybody.

@@ -89,7 +89,10 @@ def fit_cascade(
 
 @dataclass(frozen=True)
 class Footprint:
-    """Size of a fit: cells, and upper bounds on bytes of memory and arithmetic operations."""
+    """Size of a fit: cells, and upper bounds on bytes of memory and arithmetic operations.
+
+    A compact model of data without structure takes one more copy of the data while it is fitted.
+    """
 
     cells: int
     memory: int

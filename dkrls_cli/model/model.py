@@ -403,6 +403,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         )
         attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
         style, hierarchy = Style(**from_json(header["style"])), tuple(header["hierarchy"])
+        if sorted(hierarchy) != sorted(level.name for level in trained.levels):
+            raise ValueError("hierarchy and levels have different names")
         bars = bars_from(header["bars"], arrays, trained.shape, trained.joint_ridge is not None)
         filled = filled_from(arrays, trained.shape)
         return Model(trained, axes, hierarchy, bars, header["name"], attrs, style, origin, filled)

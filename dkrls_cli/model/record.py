@@ -47,12 +47,13 @@ def cascade_from(header: Mapping[str, Any], arrays: Arrays) -> Cascade:
     levels = tuple(_level_from(level) for level in header["levels"])
     axes = range(len(levels))
     triangular = header.get("triangular", [False] * len(levels))
+    spectra = tuple(
+        Spectrum(arrays[f"vectors_{i}"], arrays[f"spectrum_{i}"], triangular[i]) for i in axes
+    )
     cascade = Cascade(
         levels,
         tuple(arrays[f"coordinates_{i}"] for i in axes),
-        tuple(
-            Spectrum(arrays[f"vectors_{i}"], arrays[f"spectrum_{i}"], triangular[i]) for i in axes
-        ),
+        spectra,
         tuple(arrays.get(f"frame_{i}") for i in axes),
         arrays["core"],
         header["joint_ridge"],
@@ -61,13 +62,14 @@ def cascade_from(header: Mapping[str, Any], arrays: Arrays) -> Cascade:
     )
     if cascade.core.ndim != len(levels):
         raise ValueError(f"{len(levels)} levels for {cascade.core.ndim} axes")
-    for axis in axes:
-        _check_sizes(cascade, axis)
+    for axis, spectrum in enumerate(spectra):
+        _check_sizes(cascade, axis, spectrum)
     return cascade
 
 
-def _check_sizes(cascade: Cascade, axis: int) -> None:
-    m, spectrum, frame = cascade.shape[axis], cascade.spectra[axis], cascade.frames[axis]
+def _check_sizes(cascade: Cascade, axis: int, spectrum: Spectrum) -> None:
+    """Raise ValueError if the arrays of a level differ in their number of coordinates or ranks."""
+    m, frame = cascade.shape[axis], cascade.frames[axis]
     fits = spectrum.vectors.shape == (m, spectrum.rank)
     if frame is None:
         fits &= cascade.core.shape[axis] == m

@@ -1,4 +1,4 @@
-"""What fit and predict promise besides the numbers: passing through, storage, memory, refusals."""
+"""Answers besides the numbers: passing through, blocks, points, memory, refusals."""
 
 import dataclasses
 import math
@@ -7,12 +7,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from dkrls_cli.cascade import cascade as module
 from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.errorbars import calibrate, variance_on_grid
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.errors import DkrlsError, InputError, SettingError
+from dkrls_cli.errors import SettingError
 
 RNG = np.random.default_rng(11)
 X, D = np.linspace(0, 6, 40), np.linspace(0, 5, 30)
@@ -54,14 +58,6 @@ def test_smooth_data_in_its_frame_passes_through_to_round_off(joint: float | Non
     np.testing.assert_allclose(model.predict_points([X[:30], D]), SMOOTH.diagonal(), atol=1e-13)
 
 
-@pytest.mark.parametrize("shape", [(3, 20), (20, 3), (2, 24, 2), (2, 3, 32), (13, 2, 4)])
-def test_small_noise_passes_through_whatever_its_shape(shape: tuple[int, ...]) -> None:
-    values = RNG.standard_normal(shape)
-    names = [Level(f"d{axis}", Kernel(), 0.1) for axis in range(len(shape))]
-    model = fit_cascade(values, [np.arange(size) for size in shape], names)
-    np.testing.assert_allclose(model.predict(), values, atol=1e-12)
-
-
 def test_smooth_asks_the_model_at_the_nodes_as_well() -> None:
     model = fitted(NOISE)
     assert np.abs(model.predict(smooth=True) - NOISE).max() > 0.1
@@ -90,74 +86,12 @@ def test_nodes_pass_through_on_every_turn_of_the_circle(first: float, turns: int
     np.testing.assert_allclose(model.predict([longitude + 360.0 * turns]), values, atol=1e-13)
 
 
-# ---- storage
-
-
-def test_compact_drops_what_the_kernels_cannot_express_and_says_so() -> None:
-    model = fitted(NOISE, sigma=3.0, compact=True)
-    left, right = (spectrum.vectors @ spectrum.vectors.T for spectrum in model.spectra)
-    projected = left @ NOISE @ right
-    assert model.core.shape == tuple(spectrum.rank for spectrum in model.spectra)
-    assert model.core.size < NOISE.size / 4
-    np.testing.assert_allclose(model.predict(), projected, atol=1e-13)
-    lost = np.sum((NOISE - projected) ** 2) / np.sum(NOISE**2)
-    assert model.dropped == pytest.approx(lost, rel=1e-12)
-
-
-@each_kind
-def test_compact_changes_no_answer_at_new_coordinates(joint: float | None) -> None:
-    compact, whole = (fitted(NOISE, joint, 3.0, compact=flag) for flag in (True, False))
-    np.testing.assert_allclose(compact.predict(NEW), whole.predict(NEW), atol=1e-9)
-    assert whole.dropped == 0
-    assert whole.core.shape == NOISE.shape
-
-
-def test_compact_drops_nothing_of_smooth_data() -> None:
-    model = fitted(SMOOTH, sigma=2.0, compact=True)
-    assert model.dropped < 1e-14
-    np.testing.assert_allclose(model.predict(), SMOOTH, atol=1e-12)
-
-
-@each_kind
-@pytest.mark.parametrize("values", [NOISE, SMOOTH], ids=["noise", "smooth"])
-def test_single_precision_costs_its_round_off(values: np.ndarray, joint: float | None) -> None:
-    double, single = (fitted(values, joint, dtype=dtype) for dtype in (np.float64, np.float32))
-    size = np.abs(values).max()
-    assert single.core.dtype == np.float32
-    assert single.core.nbytes * 2 == double.core.nbytes
-    for queries in (None, NEW):
-        answers = single.predict(queries)
-        assert answers.dtype == np.float64
-        error = np.abs(answers - double.predict(queries)).max()
-        assert 1e-10 * size < error < 5e-7 * size
-
-
-@pytest.mark.parametrize("values", [NOISE, SMOOTH], ids=["noise", "smooth"])
-def test_model_does_not_share_memory_with_its_input_or_answers(values: np.ndarray) -> None:
-    data, x = values.copy(), X.copy()
-    model = fit_cascade(data, [x, D], levels(ridge=1e-3))
-    before = model.predict(NEW)
-    data[:], x[:] = 0, 0
-    model.predict()[:] = 0
-    model.predict([X[:3], D])[:] = 0
-    np.testing.assert_array_equal(model.predict(NEW), before)
-    np.testing.assert_allclose(model.predict(), values, atol=1e-13)
-
-
-def test_model_is_frozen() -> None:
-    model = fitted(NOISE)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        model.dropped = 1.0
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        model.levels[0].ridge = 1.0
-    for array in (model.core, *model.coordinates):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1.0
-
-
 @each_kind
 @pytest.mark.parametrize("smooth", [False, True])
-def test_memory_does_not_grow_with_the_number_of_points(smooth: bool, joint: float | None) -> None:
+def test_memory_does_not_grow_with_the_number_of_points(
+    smooth: bool, joint: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_POINTS_AT_ONCE", 2**12)
     model = fitted(NOISE, joint)
 
     def peak_beyond_answers(count: int) -> int:
@@ -169,17 +103,148 @@ def test_memory_does_not_grow_with_the_number_of_points(smooth: bool, joint: flo
         tracemalloc.stop()
         return peak - answers.nbytes
 
-    assert peak_beyond_answers(300_000) < 1.5 * peak_beyond_answers(150_000)
+    assert peak_beyond_answers(20_000) < 1.5 * peak_beyond_answers(10_000)
 
 
-def test_points_are_answered_alike_in_any_number() -> None:
-    """More points than are worked on at once."""
-    model = fitted(NOISE)
-    points = RNG.uniform(0, 5, (2, 140_000))
-    some = slice(130_000, 132_000)
-    np.testing.assert_allclose(
-        model.predict_points(points)[some], model.predict_points(points[:, some]), atol=1e-12
+@each_kind
+@pytest.mark.parametrize("smooth", [False, True])
+@pytest.mark.parametrize("at_once", [1, 7, 99, 100])
+def test_points_are_answered_alike_in_any_number(
+    at_once: int, smooth: bool, joint: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, points = fitted(NOISE, joint), RNG.uniform(0, 5, (2, 100))
+    points[0, ::4], points[1, ::3] = X[7], D[2]
+    whole = model.predict_points(points, smooth=smooth)
+    monkeypatch.setattr(module, "_POINTS_AT_ONCE", at_once)
+    some = model.predict_points(points, smooth=smooth)
+    np.testing.assert_allclose(some, whole, atol=1e-11)
+
+
+def test_some_ten_megabytes_of_points_are_answered_at_once() -> None:
+    assert module._POINTS_AT_ONCE == 2**17
+
+
+@pytest.mark.parametrize(("count", "kernel"), [(159, False), (160, True)])
+def test_many_points_are_answered_by_a_series(
+    count: int, kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From four points per coordinate on, of at most as many terms as there are coordinates."""
+    asked = []
+
+    def refuse(rows: Callable, low: float, high: float, limit: int) -> None:
+        asked.append((float(low), float(high), limit))
+
+    model, points = fitted(NOISE), RNG.uniform(0.01, 4.99, (2, count))
+    answers = model.predict_points(points)
+    monkeypatch.setattr(module, "resolve", refuse)
+    np.testing.assert_allclose(model.predict_points(points), answers, atol=1e-11)
+    ranges = [(axis.min(), axis.max(), m) for axis, m in zip(points, (40, 30), strict=True)]
+    assert sorted(asked) == sorted(ranges if kernel else ranges[1:])
+
+
+def test_points_are_answered_like_the_grid_where_one_axis_is_singular() -> None:
+    """That axis is solved for in the tensor, the other one in the rows."""
+    chosen = [Level("x", Kernel("gaussian", 4.0)), Level("d", Kernel("matern12", 0.2), 1e-2)]
+    model = fit_cascade(NOISE, [X, D], chosen, mean=0.5)
+    assert [model.solver.solves_tensor(axis) for axis in (0, 1)] == [True, False]
+    queries = [RNG.uniform(1, 5, 5), RNG.uniform(1, 4, 5)]
+    expected = model.predict(queries).diagonal()
+    found = model.predict_points(queries)
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+def test_a_series_saves_the_kernel_of_most_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, points = fitted(NOISE, sigma=2.0), RNG.uniform(1, 4, (2, 1000))
+    plain, asked = Cascade.kernel_rows, []
+
+    def kernel_rows(self: Cascade, axis: int, query: np.ndarray) -> np.ndarray:
+        asked.append(query.size)
+        return plain(self, axis, query)
+
+    monkeypatch.setattr(Cascade, "kernel_rows", kernel_rows)
+    answers = model.predict_points(points)
+    assert sum(asked) < 200
+    monkeypatch.setattr(module, "resolve", lambda *_, **__: None)
+    np.testing.assert_allclose(model.predict_points(points), answers, atol=1e-9)
+
+
+# ---- blocks
+
+
+@st.composite
+def small_grids(draw: st.DrawFn) -> tuple[Cascade, list[np.ndarray]]:
+    """A model of one to four axes, and queries of new coordinates and nodes."""
+    shape = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    joint = draw(st.sampled_from([None, 0.1]))
+    chosen = [Level(f"d{a}", Kernel(), 0.1 if joint is None else 0.0) for a in range(len(shape))]
+    axes = [np.arange(float(m)) for m in shape]
+    model = fit_cascade(rng.standard_normal(shape), axes, chosen, joint_ridge=joint, mean=0.3)
+    return model, [
+        np.append(axis, rng.uniform(0, m, 2)) for axis, m in zip(axes, shape, strict=True)
+    ]
+
+
+@given(small_grids(), st.integers(1, 80), st.booleans())
+def test_blocks_are_parts_of_the_whole_answer(
+    case: tuple[Cascade, list[np.ndarray]], cells: int, smooth: bool
+) -> None:
+    model, queries = case
+    whole = model.predict(queries, smooth=smooth)
+    together = np.full(whole.shape, np.nan)
+    bars = calibrate(model)
+    variance, spread = (
+        bars.variance_blocks(model, queries, smooth=smooth),
+        np.full(whole.shape, np.nan),
     )
+    order = []
+    for part, values in model.predict_blocks(queries, cells, smooth=smooth):
+        assert np.isnan(together[part]).all()
+        together[part], spread[part] = values, variance(part)
+        order.append(tuple(side.start for side in part))
+    np.testing.assert_allclose(together, whole, atol=1e-12)
+    expected = variance_on_grid(bars, model, queries, smooth=smooth)
+    np.testing.assert_allclose(spread, expected, rtol=1e-9, atol=1e-12)
+    assert order == sorted(order)
+    assert (len(order) == 1) == (whole.size <= cells)
+
+
+def test_blocks_pass_through_unless_asked_not_to() -> None:
+    model = fitted(NOISE)
+    for part, values in model.predict_blocks([None, None], 100):
+        np.testing.assert_array_equal(values, NOISE[part])
+
+
+# ---- which queries are training coordinates
+
+
+@pytest.mark.parametrize("step", [1.0, 1e-12])
+def test_a_node_is_found_where_rounding_has_moved_it(step: float) -> None:
+    """By 8 epsilons of the largest coordinate, but far less than a step."""
+    nodes = np.append(step * np.arange(4), max(1.0, 4 * step))
+    model = fit_cascade(np.arange(5.0), [nodes], [Level("x", Kernel(sigma=step), 0.5)])
+    slack = min(8 * np.finfo(float).eps * nodes[-1], 1e-6 * step)
+    near, far = (nodes[2] + slack * share * np.array([-1, 1]) for share in (0.9, 1.2))
+    assert model.find_nodes(0, near).tolist() == [2, 2]
+    assert model.find_nodes(0, far).tolist() == [-1, -1]
+    assert model.find_nodes(0, near, smooth=True).tolist() == [-1, -1]
+
+
+def test_nodes_on_a_circle_are_found_on_every_turn() -> None:
+    level = Level("x", Kernel(sigma=30.0, period=360.0), 0.5)
+    model = fit_cascade(np.arange(4.0), [[0.0, 90.0, 200.0, 300.0]], [level])
+    query = np.array([360.0, -270.0, 560.0, 299.0, -60.0, 359.9999])
+    assert model.find_nodes(0, query).tolist() == [0, 1, 2, -1, 3, -1]
+
+
+def test_training_coordinates_are_known_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = fitted(NOISE)
+    monkeypatch.setattr(module, "nearest", None)
+    assert model.find_nodes(1, model.coordinates[1]).tolist() == list(range(30))
+    assert (model.find_nodes(1, model.coordinates[1], smooth=True) == -1).all()
+
+
+# ---- limits
 
 
 @each_kind
@@ -187,77 +252,6 @@ def test_asking_for_nothing_answers_nothing(joint: float | None) -> None:
     model = fitted(NOISE, joint)
     assert model.predict([[], None]).shape == (0, 30)
     assert model.predict_points([[], []]).shape == (0,)
-
-
-# ---- refusals
-
-ONE = np.arange(4.0)
-LEVEL = Level("time", Kernel(sigma=2.0))
-
-
-def fit_1d(values=ONE, coordinates=ONE, level: Level = LEVEL, **options) -> Cascade:
-    return fit_cascade(values, [coordinates], [level], **options)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ([1, 2, math.nan, 4], "1 of 4 values are missing or infinite"),
-        ([1, math.inf, math.nan, 4], "2 of 4 values are missing or infinite"),
-        ([1, math.inf, -math.inf, 4], "2 of 4 values are missing or infinite"),
-        (["a", "b", "c", "d"], "must be real numbers"),
-        ([1, 2j, 3, 4], "must be real numbers"),
-        (np.array([1, 2j, 3, 4]), "must be real numbers"),
-        ([], "hold no grid"),
-        (3.0, "hold no grid"),
-        ([1, 2, 3], "Level 'time' has 4 coordinates for 3 samples"),
-    ],
-)
-def test_unusable_values_are_refused(values: object, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        fit_1d(values)
-
-
-@pytest.mark.parametrize(
-    ("coordinates", "period", "message"),
-    [
-        ([0, 7, 2, 7], None, "Coordinates 1 and 3 of level 'time' are the same: 7 and 7"),
-        ([0.0, 1, 2, -0.0], None, "Coordinates 0 and 3 of level 'time' are the same"),
-        ([10, 90, 180, 370], 360.0, "0 and 3 of .* same place on the circle: 10 and 370"),
-        ([0, 90, 180, 360], 360.0, "0 and 3 of .* same place on the circle: 0 and 360"),
-        ([0.1, 90, 180, 360.1], 360.0, "0 and 3 of .* same place on the circle"),
-        ([0, 1, math.nan, 3], None, "coordinates of level 'time' hold 1 values.*not finite.*nan"),
-        ([0, math.inf, 2, -math.inf], None, "hold 2 values that are not finite, the first inf"),
-        (["a", "b", "c", "d"], None, "coordinates of level 'time' must be real numbers"),
-        ([[0, 1], [2, 3]], None, r"must be a vector, got shape \(2, 2\)"),
-    ],
-)
-def test_unusable_coordinates_are_refused(
-    coordinates: list, period: float | None, message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        fit_1d(coordinates=coordinates, level=Level("time", Kernel(sigma=2.0, period=period)))
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: Level("time", ridge=-1.0), "Invalid ridge -1.0 of level 'time'"),
-        (lambda: Level("time", ridge=math.nan), "Invalid ridge nan of level 'time'"),
-        (lambda: Level("time", ridge=math.inf), "Invalid ridge inf of level 'time'"),
-        (lambda: fit_1d(joint_ridge=-1.0), "Invalid joint ridge -1.0"),
-        (lambda: fit_1d(joint_ridge=math.nan), "Invalid joint ridge nan"),
-        (
-            lambda: fit_1d(level=Level("time", ridge=0.5), joint_ridge=1.0),
-            "Level 'time' has ridge 0.5 beside a joint ridge",
-        ),
-        (lambda: fit_cascade(NOISE, [X], levels()), "Values with 2 axes .* got 1 and 2"),
-        (lambda: fit_cascade(NOISE, [X, D], [LEVEL]), "Values with 2 axes .* got 2 and 1"),
-    ],
-)
-def test_wrong_settings_are_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(SettingError, match=message):
-        call()
 
 
 @pytest.mark.parametrize(
@@ -282,12 +276,6 @@ def test_joint_ridge_has_one_layer_of_weights() -> None:
         fitted(NOISE, 1e-2).weights([0])
 
 
-@pytest.mark.parametrize("error", [InputError, SettingError])
-def test_refusals_are_value_errors_of_this_package(error: type[Exception]) -> None:
-    assert issubclass(error, ValueError)
-    assert issubclass(error, DkrlsError)
-
-
 @each_kind
 @pytest.mark.parametrize("values", [NOISE, SMOOTH], ids=["noise", "smooth"])
 def test_a_mean_is_taken_out_before_and_added_after(
@@ -306,3 +294,32 @@ def test_a_mean_is_taken_out_before_and_added_after(
         about.predict_points(points) - 280.0, plain.predict_points(points), atol=1e-9
     )
     np.testing.assert_allclose(about.predict([[1e6], [1e6]]), 280.0)
+
+
+def test_without_a_mean_the_core_is_used_as_it_is() -> None:
+    model = fitted(NOISE)
+    assert model.centred_core() is model.core
+    about = fitted(SMOOTH, mean=280.0)
+    expected = fitted(SMOOTH - 280.0)
+    rows = [frame[[3, 4]] for frame in about.frames if frame is not None]
+    np.testing.assert_allclose(
+        rows[0] @ about.centred_core() @ rows[1].T, expected.predict()[3:5, 3:5], atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("axes", [[-1], [2], [0, 1, 2]])
+def test_weights_of_axes_that_are_not_there_are_refused(axes: list[int]) -> None:
+    model = fitted(NOISE)
+    with pytest.raises(SettingError, match="The model has axes 0 to 1"):
+        model.weights(axes)
+    np.testing.assert_array_equal(model.weights([1, 0, 1]), model.weights([0, 1]))
+    assert model.weights([]).shape == (40, 30)
+
+
+def test_a_spectrum_is_known_when_it_was_given_or_computed() -> None:
+    model = fitted(NOISE)
+    later = dataclasses.replace(model, factors=(None, model.factors[1]))
+    assert later.known_factor(0) is None
+    assert later.known_factor(1) is model.factors[1]
+    assert later.known_factor(0) is not later.spectra[0]
+    assert later.known_factor(0) is later.spectra[0]

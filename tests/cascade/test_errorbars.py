@@ -9,7 +9,15 @@ import xarray as xr
 from shell import ROOT, dkrls
 
 from dkrls_cli import fit as fit_model
-from dkrls_cli.cascade.errorbars import Z90, calibrate, variance_on_grid
+from dkrls_cli.cascade import errorbars as module
+from dkrls_cli.cascade.errorbars import (
+    Z90,
+    FilledBars,
+    JointBars,
+    LevelBars,
+    calibrate,
+    variance_on_grid,
+)
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
@@ -132,6 +140,192 @@ def test_a_ninety_percent_band_holds_ninety_percent_of_what_the_model_draws():
     model = fit_model(data[train], {"x": x[train], "run": np.arange(400.0)})
     answers, spread = model.predict(x=x[held]), model.std(x=x[held]) ** 2
     assert 0.85 < coverage90(data[held], answers, spread) < 0.95
+
+
+# ---- which slices are left out
+
+
+def level_of(size, period=None, most=99):
+    """The slices that are left out of one level."""
+    z = np.random.default_rng(size).permutation(np.arange(float(size)))
+    model = fit_cascade(z, [z], [Level("z", Kernel("matern32", 2.0, period), 0.1)])
+    return z, model, module._leave_out(model, 0, most)
+
+
+@pytest.mark.parametrize("size", [4, 5, 12])
+def test_ends_of_a_line_are_not_left_out(size):
+    z, _, left = level_of(size)
+    assert z[left.nodes].tolist() == list(range(1, size - 1))
+
+
+@pytest.mark.parametrize(
+    ("size", "period"), [(1, None), (2, None), (3, None), (4, 4.0), (12, 12.0)]
+)
+def test_a_circle_and_few_slices_have_no_ends(size, period):
+    z, _, left = level_of(size, period)
+    assert z[left.nodes].tolist() == list(range(size))
+
+
+@pytest.mark.parametrize(("most", "kept"), [(10, 10), (9, 9), (4, 4), (2, 2)])
+def test_slices_left_out_are_spread_evenly(most, kept):
+    z, model, left = level_of(12, most=most)
+    numbers = z[left.nodes]
+    assert numbers.size == kept
+    assert (numbers[0], numbers[-1]) == (1, 10)
+    assert np.ptp(np.diff(numbers)) <= 1
+    rows = left.rows
+    assert (rows[np.arange(kept), left.nodes] == 0).all()
+    inverse = np.linalg.inv(gram(model.levels[0].kernel, z, z) + 0.1 * np.eye(12))
+    np.testing.assert_allclose(left.variance, 1 / inverse.diagonal()[left.nodes], rtol=1e-10)
+    assert (rows != 0).sum() == 11 * kept
+
+
+@pytest.mark.parametrize(("shape", "each"), [((40,), 38), ((70, 70), 64), ((20, 20, 20), 16)])
+def test_some_four_thousand_cells_are_predicted(shape, each, monkeypatch):
+    asked = []
+
+    def leave_out(cascade, axis, most):
+        left = plain(cascade, axis, most)
+        asked.append(left.nodes.size)
+        return left
+
+    plain = module._leave_out
+    monkeypatch.setattr(module, "_leave_out", leave_out)
+    levels = [Level(f"d{a}", Kernel("matern12", 2.0), 0.1) for a in range(len(shape))]
+    calibrate(fit_cascade(np.ones(shape), [np.arange(float(m)) for m in shape], levels))
+    assert asked == [each] * len(shape)
+
+
+def test_at_least_four_slices_of_a_level_are_left_out(monkeypatch):
+    plain, asked = module._leave_out, []
+
+    def leave_out(cascade, axis, most):
+        asked.append(most)
+        return plain(cascade, axis, most)
+
+    monkeypatch.setattr(module, "_CELLS", 9)
+    monkeypatch.setattr(module, "_leave_out", leave_out)
+    calibrate(fitted(joint=False))
+    assert asked == [4, 4]
+
+
+# ---- widths
+
+
+@pytest.mark.parametrize("rows", [1, 30, 10**6])
+def test_kernel_rows_in_blocks_give_the_same_variance(rows, monkeypatch):
+    model = fitted(joint=False)
+    known = calibrate(model)
+    queries = [np.linspace(-1, 10, 23), np.linspace(-1, 6, 9)]
+    whole = variance_on_grid(known, model, queries)
+    monkeypatch.setattr(module, "_ROWS", rows)
+    np.testing.assert_allclose(variance_on_grid(known, model, queries), whole, rtol=1e-12)
+
+
+def test_kernel_rows_take_so_many_numbers_at_once(monkeypatch):
+    """A level of 11 coordinates: two rows are 22 numbers."""
+    assert module._ROWS * 8 == 2**25
+    model, asked = fitted(joint=False), []
+    known = calibrate(model)
+    plain = type(model).kernel_rows
+    monkeypatch.setattr(
+        type(model), "kernel_rows", lambda m, axis, q: asked.append(q.size) or plain(m, axis, q)
+    )
+    monkeypatch.setattr(module, "_ROWS", 32)
+    known.variance_at_points(model, [np.linspace(0.1, 8, 5), np.full(5, D[0])])
+    assert asked == [2, 2, 1]
+
+
+def test_equal_coordinates_are_worked_out_once(monkeypatch):
+    model, asked = fitted(joint=False), []
+    known = calibrate(model)
+    plain = type(model).kernel_rows
+    monkeypatch.setattr(
+        type(model), "kernel_rows", lambda m, axis, q: asked.append(q.size) or plain(m, axis, q)
+    )
+    points = [np.array([0.7, 4.4, 0.7, 0.7]), np.array([0.1, 0.1, 0.2, D[2]])]
+    spread = known.variance_at_points(model, points)
+    assert asked == [2, 2]
+    alone = [known.variance_at_points(model, [p[[i]] for p in points])[0] for i in range(4)]
+    np.testing.assert_allclose(spread, alone, rtol=1e-12)
+
+
+def test_the_data_never_leaves_less_than_the_noise():
+    found = module._unexplained(1.0, np.array([0.3, 1.0, 1.0 + 1e-9]), 0.01)
+    assert found.tolist() == pytest.approx([0.71, 0.01, 0.01])
+
+
+@pytest.mark.parametrize("share", [0.5, 2.0])
+def test_a_band_holds_nine_of_ten_errors(share):
+    errors = share * np.linspace(0, 1, 1001)
+    factor = module._band_factor(errors, np.full(1001, 0.25))
+    assert np.mean(errors <= Z90 * np.sqrt(0.25 * factor) * (1 + 1e-12)) == pytest.approx(
+        0.9, abs=2e-3
+    )
+    none = np.zeros(3)
+    assert module._band_factor(np.ones(3), none) == 1.0
+    some = module._band_factor(np.array([9.0, 1.0, 1.0]), np.array([0.0, 1.0, 1.0]))
+    assert some == pytest.approx(1 / Z90**2)
+
+
+def test_the_band_is_that_of_a_normal_distribution():
+    from statistics import NormalDist
+
+    assert pytest.approx(NormalDist().inv_cdf(0.95), rel=1e-15) == Z90
+
+
+# ---- filled cells
+
+
+def test_filled_cells_are_as_uncertain_as_if_left_out():
+    model = fitted(joint=False)
+    plain = calibrate(model)
+    assert isinstance(plain, LevelBars)
+    filled = RNG.random((11, 8)) < 0.3
+    for axis, nodes in enumerate((X, D)):
+        bars = plain.with_unobserved(filled, axis)
+        system = gram(KERNELS[axis], nodes, nodes) + model.levels[axis].ridge * np.eye(nodes.size)
+        left_out = 1 / np.linalg.inv(system).diagonal()
+        alone = plain.factors[(1, 0) if axis == 0 else (0, 1)] * plain.scales[axis] * left_out
+        expected = np.where(filled, alone[:, None] if axis == 0 else alone, 0.0)
+        np.testing.assert_allclose(variance_on_grid(bars, model, [X, D]), expected, rtol=1e-9)
+        assert bars.errors is plain.errors
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_filled_cells_are_known_between_others_in_blocks_and_at_points(smooth):
+    model = fitted(joint=False)
+    plain = calibrate(model)
+    filled = np.zeros((11, 8), bool)
+    filled[3, 2] = True  # both are in NEW
+    bars = FilledBars(plain, filled, 1)
+    whole, before = (variance_on_grid(b, model, NEW, smooth=smooth) for b in (bars, plain))
+    more = np.zeros((3, 4))
+    more[1, 2] = 0.0 if smooth else plain.filled_variance(model, 1)[2]
+    np.testing.assert_allclose(whole, before + more, rtol=1e-12)
+    assert smooth or whole[1, 2] > 0
+    parts = bars.variance_blocks(model, NEW, smooth=smooth)
+    part = slice(1, 3), slice(1, 4)
+    np.testing.assert_allclose(parts(part), whole[part], rtol=1e-12)
+    points = [axis.ravel() for axis in np.meshgrid(*NEW, indexing="ij")]
+    at_points = bars.variance_at_points(model, points, smooth=smooth)
+    np.testing.assert_allclose(at_points, whole.ravel(), rtol=1e-12)
+
+
+def test_bars_know_which_cells_were_missing():
+    filled = np.eye(11, 8, dtype=bool)
+    level, joint = calibrate(fitted(joint=False)), calibrate(fitted(joint=True))
+    assert level.unobserved is None
+    assert joint.unobserved is None
+    bars = level.with_unobserved(filled, 1)
+    assert isinstance(bars, FilledBars)
+    assert (bars.unobserved is filled, bars.axis) == (True, 1)
+    again = bars.with_unobserved(~filled, 0)
+    assert (again.level_bars is level, again.axis) == (True, 0)
+    assert np.array_equal(again.unobserved, ~filled)
+    assert isinstance(joint, JointBars)
+    assert joint.with_unobserved(filled, 1) is joint
+    assert joint.power == 1.0
 
 
 @pytest.fixture(scope="module", params=["level", "joint"])

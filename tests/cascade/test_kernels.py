@@ -139,6 +139,14 @@ def test_bad_settings_are_refused(settings: dict, message: str) -> None:
     assert isinstance(caught.value, DkrlsError)
 
 
+def test_a_kernel_is_the_papers_of_unit_length_unless_told_otherwise() -> None:
+    assert Kernel() == Kernel("gaussian", 1.0, None, 0.0, None, 1.0)
+    assert Kernel().variance == 1.0
+    assert Kernel(swing=3.0).variance == 1.0
+    assert Kernel(cycle=5.0).variance == 2.0
+    assert Kernel(constant=0.5, cycle=5.0, swing=3.0).variance == 4.5
+
+
 def test_kernel_is_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Kernel().sigma = 2.0

@@ -1,9 +1,14 @@
-"""Products along axes against einsum, and spans against tensors of known rank."""
+"""Blocks of grids, products along axes against einsum, and spans of tensors of known rank."""
+
+import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dkrls_cli.cascade.tensors import along, apply, contract, span
+from dkrls_cli.cascade import tensors
+from dkrls_cli.cascade.tensors import along, apply, blocks, contract, span
 
 RNG = np.random.default_rng(5)
 LETTERS = "abcdef"
@@ -23,6 +28,46 @@ def lost(tensor: np.ndarray, axis: int, basis: np.ndarray) -> float:
     """Largest part of the tensor outside the basis, relative to its largest value."""
     fibres = np.moveaxis(tensor, axis, -1)
     return np.abs(fibres - fibres @ basis @ basis.T).max() / np.abs(tensor).max()
+
+
+# ---- blocks
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 60))
+def test_blocks_part_the_grid_in_c_order(shape: list[int], cells: int) -> None:
+    numbers = np.arange(math.prod(shape)).reshape(shape)
+    parts = [numbers[block] for block in blocks(shape, cells)]
+    np.testing.assert_array_equal(np.concatenate([part.ravel() for part in parts]), numbers.ravel())
+    assert max(part.size for part in parts) <= cells
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 60))
+def test_blocks_are_as_large_as_they_may_be(shape: list[int], cells: int) -> None:
+    """A block ends where its axis does, or where one more index along it would be too much."""
+    for block in blocks(shape, cells):
+        sides = [part.stop - part.start for part in block]
+        cut = next((axis for axis, side in enumerate(sides) if side < shape[axis]), None)
+        if cut is None:
+            assert math.prod(shape) <= cells
+            continue
+        last_cut = max(axis for axis, side in enumerate(sides) if side < shape[axis])
+        assert all(side == 1 for side in sides[:last_cut])
+        ends = block[last_cut].stop == shape[last_cut]
+        assert ends or math.prod(sides) + math.prod(sides[last_cut + 1 :]) > cells
+
+
+@pytest.mark.parametrize(
+    ("cells", "count"), [(120, 1), (119, 2), (60, 2), (59, 4), (20, 6), (1, 120)]
+)
+def test_blocks_are_counted_at_their_limits(cells: int, count: int) -> None:
+    assert len(list(blocks((2, 3, 20), cells))) == count
+
+
+def test_an_empty_grid_has_no_block() -> None:
+    assert list(blocks((3, 0, 2), 10)) == []
+
+
+# ---- products
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -65,6 +110,47 @@ def test_contract_is_a_sum_over_all_axes_at_every_point(taken: tuple[int, ...], 
         rows[axis] = np.eye(tensor.shape[axis])[indices]
     answers = contract(tensor, count, lambda axis, part: rows[axis][part], looked_up, widest=6)
     np.testing.assert_allclose(answers, np.einsum("abc,na,nb,nc->n", tensor, *rows), atol=1e-13)
+
+
+@pytest.mark.parametrize("taken", [(), (1,), (0, 2), (0, 1, 2)])
+def test_contract_answers_many_blocks_of_points_like_one(
+    taken: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensors, "_BLOCK_NUMBERS", 1)
+    test_contract_is_a_sum_over_all_axes_at_every_point(taken, 700)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "widest", "block"),
+    [
+        (300 * 30, 6, 300),
+        (300 * 40, 40, 300),
+        (300 * 50, 40, 375),
+        (129 * 30 - 1, 6, 128),
+        (1, 6, 128),
+    ],
+)
+def test_blocks_of_points_hold_so_many_numbers(
+    numbers: int, widest: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tensor has 30 numbers per index of its longest axis; 128 points are always worth it."""
+    monkeypatch.setattr(tensors, "_BLOCK_NUMBERS", numbers)
+    asked = []
+
+    def rows(axis: int, part: slice) -> np.ndarray:
+        asked.append((axis, part.start, part.stop - part.start))
+        return np.zeros((len(range(1000)[part]), (5, 7, 6)[axis]))
+
+    contract(np.ones((5, 7, 6)), 1000, rows, {}, widest)
+    starts = range(0, 1000, block)
+    assert asked == [(axis, start, block) for start in starts for axis in (1, 0, 2)]
+
+
+def test_contract_keeps_half_a_megabyte_at_once() -> None:
+    assert tensors._BLOCK_NUMBERS * 8 == 2**19
+
+
+# ---- spans
 
 
 @pytest.mark.parametrize("rank", [1, 2, 5, 8])
@@ -127,3 +213,49 @@ def test_zeros_span_one_direction_and_stay_zero() -> None:
 
 def test_short_axes_are_left_in_samples() -> None:
     assert span(np.ones((11, 50)), 0) is None
+
+
+@pytest.mark.parametrize("length", [39, 40, 41, 43])
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_a_span_is_two_directions_below_a_quarter_at_most(length: int, beyond: int) -> None:
+    rank = length // 4 - 2 + beyond
+    basis = span(low_rank((length, 60), 0, rank), 0)
+    assert (basis is None) == bool(beyond)
+    assert basis is None or basis.shape == (length, rank)
+
+
+def test_twelve_samples_are_enough_for_a_frame() -> None:
+    basis = span(low_rank((12, 50), 0, 1), 0)
+    assert basis is not None
+    assert basis.shape == (12, 1)
+
+
+@pytest.mark.parametrize("rank", [5, 6, 7, 8, 9, 12, 18, 19, 25])
+def test_directions_that_the_first_fibres_do_not_show_are_found(rank: int) -> None:
+    """The fibres that are looked at first are zero: more sums of all fibres are needed."""
+    others, length = 2000, 80
+    first = np.linspace(0, others - 1, length // 4 + 8).astype(int)
+    tensor = low_rank((length, others), 0, rank)
+    tensor[:, first] = 0.0
+    basis = span(tensor, 0)
+    if rank > length // 4 - 2:
+        assert basis is None
+    else:
+        assert basis is not None
+        assert basis.shape == (length, rank)
+        assert lost(tensor, 0, basis) < 1e-12
+
+
+@pytest.mark.parametrize(("share", "rank"), [(1.01e-14, 3), (1e-14, 2), (0.99e-14, 2)])
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+def test_directions_up_to_1e_14_of_the_largest_are_round_off(
+    share: float, rank: int, size: float
+) -> None:
+    assert tensors._rank(size * np.array([1.0, 0.5, share])) == rank
+
+
+def test_a_span_of_single_precision_is_in_double_precision() -> None:
+    tensor = np.ones((20, 30), np.float32)
+    basis = span(tensor, 0)
+    assert basis is not None
+    assert basis.dtype == np.float64

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +9,7 @@ import numpy as np
 import pytest
 
 from dkrls_cli import Kernel, Level, Model, fit
-from dkrls_cli.errors import InputError
-from dkrls_cli.files.feed import Feed, NewSlice
-from dkrls_cli.grid.axes import axis_of, text_axis
-from dkrls_cli.model.stream import Plan, Stream
+from dkrls_cli.model.stream import Plan, Stream, _StreamBars, _Tally
 from dkrls_cli.tuning.forecasts import Forecaster, settings_around
 
 X = np.linspace(0, 1, 7)
@@ -162,89 +157,154 @@ def test_missing_cells_and_bounds_go_together(how: dict[str, Any], retune: bool)
     assert stream.final_model().cascade.shape == (7, 12)
 
 
-# --- rows to slices -----------------------------------------------------------------------------
-
-AXES = [
-    axis_of("t", np.arange(3.0)),
-    axis_of("x", np.array([0.1, 0.2])),
-    text_axis("s", ["a", "b"]),
-]
+# --- which slices are learnt --------------------------------------------------------------------
 
 
-def gathered(text: str, axes: list[Any] | None = None) -> list[NewSlice]:
-    return list(Feed(io.StringIO(text), list(axes or AXES), 0, "v", "standard input").slices())
-
-
-def long_rows(coordinates: list[Any], skip: int = -1) -> list[dict[str, Any]]:
-    cells = [(x, s) for x in (0.1, 0.2) for s in "ab"]
-    rows = [
-        {"t": t, "x": x, "s": s, "v": round(t + x + (s == "b"), 6)}
-        for t in coordinates
-        for x, s in cells
-    ]
-    return [row for i, row in enumerate(rows) if i != skip]
-
-
-def as_csv(rows: list[dict[str, Any]]) -> str:
-    lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
-    return "\n".join(lines) + "\n"
-
-
-def as_json(rows: list[dict[str, Any]]) -> str:
-    return "\n".join(map(json.dumps, rows)) + "\n"
-
-
-@pytest.mark.parametrize("form", [as_csv, as_json])
-def test_rows_become_slices(form: Any) -> None:
-    found = gathered(form(long_rows([5.0, 6.5], skip=6)))
-    assert [new.axis.numbers.tolist() for new in found] == [[5.0], [6.5]]
-    assert found[0].values == pytest.approx(np.array([[[5.1, 6.1], [5.2, 6.2]]]))
-    assert np.isnan(found[1].values).tolist() == [[[False, False], [True, False]]]
-
-
-def test_a_slice_is_handed_on_as_soon_as_it_is_whole() -> None:
-    asked: list[str] = []
-
-    def lines() -> Any:
-        for line in as_csv(long_rows([5.0, 6.0])).splitlines(keepends=True):
-            asked.append(line)
-            yield line
-
-    slices = Feed(lines(), list(AXES), 0, "v", "standard input").slices()
-    next(slices)
-    assert len(asked) == 5
-
-
-def test_missing_values_and_other_columns() -> None:
-    text = "site,t,x,s,v\nz,5,0.1,a,NA\nz,5,0.1,b,\nz,5,0.2,a,3\nz,5,0.2,b,nan\n"
-    (new,) = gathered(text)
-    assert np.isnan(new.values).sum() == 3
-
-
-def test_new_labels_are_numbered_on() -> None:
-    axes = [text_axis("run", ["p", "q"]), axis_of("x", np.array([0.1]))]
-    text = "run,x,v\nr,0.1,1\ns,0.1,2\n"
-    assert [new.axis.numbers.tolist() for new in gathered(text, axes)] == [[2.0], [3.0]]
+def short(count: int = 10, period: float | None = None, **plan: Any) -> Stream:
+    """A stream after slices at 0, 1, 2, ..."""
+    levels = [LEVELS[0], Level("t", Kernel("matern32", 6.0, period), 1e-3)]
+    t = np.arange(float(count))
+    return Stream(fit(field(t), {"x": X, "t": t}, levels), Plan(**plan))
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("window", "coordinate", "wanted"),
     [
-        ("", "empty"),
-        ("t,x,v\n", "no column 's'"),
-        ("t,x,s,w,u\n1,0.1,a,1,1\n", "no column 'v' of values"),
-        ("t,x,s,v\n5,0.1,a\n", "Line 2 .* has 3 cells"),
-        ("t,x,s,v\n5,0.1,a,much\n", "Line 2 .* 'much' for a value"),
-        ("t,x,s,v\n5,0.1,c,1\n", "Line 2 .* has no 'c'"),
-        ("t,x,s,v\n5,0.3,a,1\n", "Line 2 .* no x 0.3"),
-        ("t,x,s,v\nsoon,0.1,a,1\n", "Line 2 .* 'soon' is not a number"),
-        ("t,x,s,v\n5,0.1,a,1\n5,0.1,a,2\n", "Line 3 .* again"),
-        ('{"t": 5}\n', "no column 'x'"),
-        ('{"t": 5, "x": 0.1, "s": "a", "v": 1}\n{"t": 5}\n', "Line 2 .* no 'x'"),
-        ('{"t": 5, "x": 0.1, "s": "a", "v": 1}\n[1]\n', "Line 2 .* no object"),
-        ('{"t": 5, "x": 0.1, "s": "a", "v": 1}\n{"t"\n', "Line 2 .* not JSON"),
+        (5, 4.99, False),
+        (5, 5.0, False),  # known
+        (5, 5.01, True),
+        (10, -0.01, False),
+        (10, 0.01, True),
+        (11, -0.01, True),
+        (1, 9.01, True),
+        (1, 8.99, False),
+        (None, -50.0, True),
+        (None, 3.0, False),
+        (None, 3.0 + 1e-15, False),
+        (None, 3.001, True),
     ],
 )
-def test_what_is_no_slice_is_refused_by_line(text: str, reason: str) -> None:
-    with pytest.raises(InputError, match=reason):
-        gathered(text)
+def test_slices_within_the_window_are_wanted_unless_known(
+    window: int | None, coordinate: float, wanted: bool
+) -> None:
+    stream = short(window=window)
+    assert stream.wants(stream.model.axes[1].at(coordinate)) == wanted
+
+
+@pytest.mark.parametrize(("coordinate", "wanted"), [(3.0, True), (5.0, True), (4.0, False)])
+def test_a_known_slice_is_wanted_if_it_is_to_be_replaced(coordinate: float, wanted: bool) -> None:
+    stream = short(window=5 if coordinate > 3 else None, replace=True)
+    assert stream.wants(stream.model.axes[1].at(coordinate)) == wanted
+
+
+def test_a_place_on_a_circle_is_known_on_every_turn() -> None:
+    stream = short(period=24.0)
+    new = stream.model.axes[1]
+    assert [stream.wants(new.at(z)) for z in (27.0, -21.0, 27.5, 10.0)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_what_is_wanted_is_kept_and_what_is_not_would_not_be() -> None:
+    t = np.random.default_rng(0).permutation(30).astype(float)
+    stream = short(4, window=6)
+    for z in t[t > 3]:
+        new, values = stream.model.axes[1].at(z), field(np.array([z]))
+        if stream.wants(new):
+            stream.step(new, values)
+            assert z in stream.model.axes[1].numbers
+        else:
+            kept = stream.model.update(values, [z], window=6).axes[1].numbers
+            assert z not in kept
+    assert stream.model.axes[1].numbers.tolist() == list(range(24, 30))
+
+
+# --- error bars and drift -----------------------------------------------------------------------
+
+
+def test_error_bars_begin_as_those_of_the_model_and_fade_into_errors() -> None:
+    bars = _StreamBars(np.array([[4.0], [1.0]]))
+    assert bars.promised == bars.recent == 2.5
+    assert bars.std.tolist() == [[2.0], [1.0]]
+    bars.learn(np.array([[9.0], [np.nan]]))
+    assert bars.std[0, 0] ** 2 == pytest.approx((0.99 * 5 * 4 + 9) / (0.99 * 5 + 1))
+    assert bars.std[1, 0] == pytest.approx(1.0)
+    assert bars.recent == pytest.approx((0.99 * 25 + 9) / (0.99 * 10 + 1))
+    for _ in range(3000):
+        bars.learn(np.array([[9.0], [16.0]]))
+    assert bars.std.ravel().tolist() == pytest.approx([3.0, 4.0])
+    assert bars.promised == 2.5
+
+
+@pytest.mark.parametrize(
+    ("slices", "ratio", "drift"), [(9, 5.0, 0.0), (10, 5.0, 5.0), (10, 3.0, 0.0), (99, 3.01, 3.01)]
+)
+def test_a_drift_is_three_times_the_error_after_ten_slices(
+    slices: int, ratio: float, drift: float
+) -> None:
+    stream = short()
+    assert stream.drift == 0.0
+    stream.slices = slices
+    assert stream.drift == 0.0
+    stream._bars = _StreamBars(np.array([4.0]))
+    stream._bars.recent = 4.0 * ratio**2
+    assert stream.drift == pytest.approx(drift)
+    stream._bars.promised = 0.0
+    assert stream.drift == 0.0
+
+
+def test_errors_are_counted_over_cells_with_a_value() -> None:
+    t = np.array([0.0, 2.0, 1.0])  # the last one is that of the largest coordinate
+    values = np.array([[1.0, 5.0, 2.0], [3.0, 7.0, 4.0]])
+    model = fit(values, {"x": X[:2], "t": t}, LEVELS)
+    tally = _Tally(model)
+    assert np.isnan(tally.rmse(tally.ours))
+    tally.learn(np.array([[4.0], [np.nan]]), np.array([[6.0], [np.nan]]))
+    assert (tally.cells, tally.ours) == (1, 4.0)
+    assert tally.last_value == pytest.approx(1.0)
+    tally.learn(np.array([[0.0], [1.0]]), np.array([[6.0], [9.0]]))
+    assert (tally.cells, tally.ours) == (3, 5.0)
+    assert tally.last_value == pytest.approx(1.0 + 4.0)  # the gap kept its last value, 7
+    assert tally.rmse(12.0) == 2.0
+
+
+def test_a_forecast_is_not_learnt_before_it_is_learnt() -> None:
+    stream = short()
+    new = stream.model.axes[1].at(10.0)
+    expected = stream.expect(new)
+    assert (stream.slices, stream.model.axes[1].size) == (0, 10)
+    assert np.isnan(stream.rmse)
+    again = stream.expect(new)
+    assert np.array_equal(again.values, expected.values)
+    stream.learn(new, expected.values + 2.0)
+    assert stream.slices == 1
+    assert stream.rmse == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("retune", "count", "same"), [(False, 3, True), (True, 0, True), (True, 3, False)]
+)
+def test_settings_are_chosen_again_if_that_is_the_plan_and_slices_came(
+    retune: bool, count: int, same: bool
+) -> None:
+    stream = short(20, retune=retune)
+    for z in 20.0 + np.arange(count):
+        stream.step(stream.model.axes[1].at(z), field(np.array([z])))
+    assert (stream.final_model() is stream.model) == same
+    assert stream.final_model().axes[1].size == 20 + count
+
+
+def test_a_plan_is_followed() -> None:
+    """Window, rank and replacing reach the model."""
+    stream = short(10, window=8, max_rank=6, replace=True)
+    for z in (9.0, 10.0, 11.0):
+        stream.step(stream.model.axes[1].at(z), field(np.array([z]), seed=7))
+    numbers = stream.model.axes[1].numbers
+    assert numbers.size == 6
+    assert numbers.max() == 11
+    assert stream.model.origin["thinned"]["slices"] > 0
+    replaced = stream.model.cascade.predict([None, np.array([11.0])])
+    np.testing.assert_allclose(replaced, field(np.array([11.0]), seed=7), atol=1e-12)

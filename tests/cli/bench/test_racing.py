@@ -90,7 +90,7 @@ def test_every_file_is_a_grid_and_all_are_checked(
 def test_missing_cells_are_refused_unless_the_race_is_about_them(tmp_path: Path) -> None:
     holed = {"t": (("x",), np.array([1.0, np.nan, 3.0]), {})}
     path = str(grid(tmp_path / "g.nc", {"x": (np.arange(3.0), {})}, extra=holed))
-    one = {"cases": lambda grid, seeds: [SimpleNamespace(kind="a")]}
+    one = {"make_cases": lambda grid, seeds: [SimpleNamespace(kind="a")]}
     with pytest.raises(InputError, match="1 of 3 cells"):
         racing.read_grids(race(**one), [path], None, Report())
     assert list(racing.read_grids(race(gaps=True, **one), [path], None, Report())) == [path]

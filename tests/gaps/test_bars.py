@@ -1,0 +1,338 @@
+"""Error bars of grids with missing cells, against dense conditioning and brute force."""
+
+import math
+from functools import reduce
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from dkrls_cli.cascade.errorbars import Z90, JointBars, variance_on_grid
+from dkrls_cli.cascade.fit import fit_cascade
+from dkrls_cli.cascade.kernels import Kernel, gram
+from dkrls_cli.cascade.level import Level
+from dkrls_cli.gaps import bars as module
+from dkrls_cli.gaps.bars import GapBars, calibrated, distance, rescale
+
+RIDGE = 1e-3
+
+# ---- neighbours along an axis
+
+
+def nearest_observed(seen: list[bool], place: int, step: int, circle: bool) -> int:
+    """The first observed cell from a place on, in one direction; the size if there is none."""
+    size = len(seen)
+    for away in range(size + 1):
+        there = place + step * away
+        if not circle and not 0 <= there < size:
+            break
+        if seen[there % size]:
+            return there % size
+    return size
+
+
+@given(hnp.arrays(bool, hnp.array_shapes(min_dims=1, max_dims=3, max_side=6)), st.booleans())
+def test_neighbours_are_the_nearest_observed_cells(observed: np.ndarray, circle: bool) -> None:
+    before, after = module._neighbours(observed, circle=circle)
+    assert before.shape == after.shape == observed.shape
+    for place in np.ndindex(observed.shape):
+        seen = observed[(slice(None), *place[1:])].tolist()
+        assert before[place] == nearest_observed(seen, place[0], -1, circle)
+        assert after[place] == nearest_observed(seen, place[0], 1, circle)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-3, 0.5])
+@pytest.mark.parametrize("sigma", [0.5, 2.0, 9.0])
+def test_precision_is_that_of_conditioning_on_two_neighbours(sigma: float, ridge: float) -> None:
+    """Of 3 x 3 covariances: 1 / (1 - k' (K + ridge)^-1 k) - 1, with fewer where there are fewer."""
+    z = np.array([0.0, 0.7, 1.1, 2.5, 4.0])
+    similarity = gram(Kernel("matern32", sigma), z, z)
+    none = z.size
+    sides = [(0, 3), (3, 0), (1, 4), (none, 3), (0, none), (none, none), (3, 3)]
+    before, after = (np.tile([side[i] for side in sides], (z.size, 1)) for i in (0, 1))
+    found = module._precision(similarity, before, after, ridge)
+    for place in (2,):  # a cell that is none of the neighbours
+        for column, side in enumerate(sides):
+            near = sorted({n for n in side if n != none})
+            system = similarity[np.ix_(near, near)] + ridge * np.eye(len(near))
+            across = similarity[place, near]
+            explained = across @ np.linalg.solve(system, across)
+            assert found[place, column] == pytest.approx(1 / (1 - explained) - 1, rel=1e-9)
+    assert (found[:, 5] == 0).all()
+
+
+def test_precision_stays_finite_where_neighbours_are_the_same() -> None:
+    similarity = np.ones((3, 3))
+    places = np.zeros((3, 1), int)
+    for ridge in (0.0, 1e-12):
+        found = module._precision(similarity, places, places + 2, ridge)
+        assert np.isfinite(found).all()
+        assert (found >= 0).all()
+
+
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=4), st.integers(0, 3), st.integers(1, 90))
+def test_parts_beside_an_axis_cover_the_grid_once(shape: list[int], axis: int, most: int) -> None:
+    axis %= len(shape)
+    counts = np.zeros(shape, int)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_AT_ONCE", most)
+        parts = list(module._beside(shape, axis))
+    for part in parts:
+        counts[part] += 1
+        assert part[axis] == slice(None)
+    assert (counts == 1).all()
+    if len(shape) > 1:
+        longest = max(m for other, m in enumerate(shape) if other != axis)
+        least = math.prod(shape) // longest  # one index of the axis that is cut
+        assert all(counts[part].size <= max(most, least) for part in parts)
+        assert all(counts[part].size + least > most for part in parts[:-1])
+
+
+def test_half_a_megabyte_is_worked_on_at_once() -> None:
+    assert module._AT_ONCE * 8 == 2**19
+
+
+# ---- distances to data
+
+
+@pytest.mark.parametrize("at_once", [1, 20, 10**6])
+@pytest.mark.parametrize("period", [None, 9.0])
+def test_distances_do_not_depend_on_blocks_nor_on_the_order(
+    period: float | None, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    observed = rng.random((9, 8, 5)) < 0.4
+    axes = [np.arange(9.0), np.sort(rng.uniform(0, 8, 8)), np.arange(5.0)]
+    kernels = [Kernel("matern32", 2.0, period, 0.5), Kernel("matern52", 3.0), Kernel("matern12")]
+    whole = distance(axes, kernels, observed, RIDGE)
+    orders = [rng.permutation(m) for m in observed.shape]
+    monkeypatch.setattr(module, "_AT_ONCE", at_once)
+    turned = distance(
+        [axis[order] for axis, order in zip(axes, orders, strict=True)],
+        kernels,
+        observed[np.ix_(*orders)],
+        RIDGE,
+    )
+    np.testing.assert_allclose(turned, whole[np.ix_(*orders)], rtol=1e-12)
+    moved = [axes[0] + 4.0, *axes[1:]]
+    np.testing.assert_allclose(distance(moved, kernels, observed, RIDGE), whole, rtol=1e-9)
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.5])
+@pytest.mark.parametrize("period", [None, 9.0])
+def test_a_distance_is_the_variance_given_the_neighbours_of_a_cell(
+    period: float | None, constant: float
+) -> None:
+    observed = np.random.default_rng(3).random((9, 8)) < 0.6
+    axes = [np.arange(9.0), np.arange(8.0)]
+    kernels = [Kernel("matern32", 2.0, period, constant), Kernel("matern52", 3.0)]
+    prior = kernels[0].variance
+    found = distance(axes, kernels, observed, RIDGE)
+    assert (found[observed] == 0).all()
+    for i, j in np.argwhere(~observed):
+        column, row = observed[:, j].tolist(), observed[i].tolist()
+        circle = period is not None
+        places = {(nearest_observed(column, i, step, circle), j) for step in (-1, 1)}
+        places |= {(i, nearest_observed(row, j, step, False)) for step in (-1, 1)}
+        near = sorted(p for p in places if p[0] < 9 and p[1] < 8)
+        cells = [np.array(c, float) for c in zip(*near, strict=True)]
+        pairs = [gram(k, c, c) for k, c in zip(kernels, cells, strict=True)]
+        spot = [np.array([float(z)]) for z in (i, j)]
+        here = [gram(k, z, c)[0] for k, z, c in zip(kernels, spot, cells, strict=True)]
+        cross, system = here[0] * here[1], pairs[0] * pairs[1] + RIDGE * np.eye(len(near))
+        left = prior - cross @ np.linalg.solve(system, cross)
+        assert found[i, j] == pytest.approx(left, abs=1e-9)
+
+
+def test_far_from_all_data_the_distance_is_the_prior_variance() -> None:
+    observed = np.zeros((4, 5), bool)
+    observed[0, 0] = True
+    kernels = [Kernel("matern32", 1.0, constant=2.0), Kernel()]
+    found = distance([np.arange(4.0), np.arange(5.0)], kernels, observed, RIDGE)
+    assert found[2, 3] == 3.0
+    assert found[0, 0] == 0.0
+
+
+def test_a_missing_cell_is_never_certain() -> None:
+    """Not even beside data that is all but at its place."""
+    axes = [np.array([0.0, 1e-12, 1.0])]
+    observed = np.array([True, False, True])
+    kernel = Kernel("gaussian", 1.0, constant=3.0)
+    found = distance(axes, [kernel], observed, 0.0)
+    assert found.tolist() == [0.0, pytest.approx(1e-12 * 4.0, rel=1e-6), 0.0]
+
+
+# ---- calibration
+
+
+@pytest.mark.parametrize(
+    ("power", "expected"),
+    [(0.5, 0.5), (1.0, 1.0), (1.4, 1.4), (0.05, 0.2), (2.5, 1.5), (-1.0, 0.2)],
+)
+def test_the_width_grows_with_distance_as_the_errors_do(power: float, expected: float) -> None:
+    rng = np.random.default_rng(0)
+    reached = np.exp(rng.uniform(-4, 0, 4000))
+    missed = rng.standard_normal(4000) * np.sqrt(4.0 * reached**power)
+    scale, found = calibrated(reached, missed)
+    assert found == pytest.approx(expected, abs=0.06)
+    inside = np.abs(missed) <= Z90 * np.sqrt(scale * reached**found)
+    assert inside.mean() == pytest.approx(0.9, abs=0.002)
+
+
+def test_cells_all_equally_far_are_scaled_only() -> None:
+    missed = np.linspace(-1, 1, 101)
+    for spread, power in ((0.0, 1.0), (0.09, 1.0), (0.2, None)):
+        reached = np.exp(np.linspace(0, 1.25 * spread, 101))
+        found = calibrated(reached, missed)[1]
+        assert (found == 1.0) == (power == 1.0)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e9])
+def test_calibration_does_not_depend_on_units(size: float) -> None:
+    """Also where most cells near the data are not missed at all."""
+    reached, missed = np.exp(np.linspace(-3, 0, 60)), np.linspace(-1, 1, 60)
+    missed[:24] = 0.0
+    scale, power = calibrated(reached, missed)
+    found = calibrated(reached, size * missed)
+    assert found == (pytest.approx(size**2 * scale), pytest.approx(power))
+    few = np.where(np.arange(60) % 7, 0.0, missed)
+    narrow = calibrated(1 + reached / 9, few)[1], calibrated(1 + reached / 9, size * few)[1]
+    assert narrow[0] == pytest.approx(narrow[1])
+
+
+def test_errors_of_nothing_and_of_one_cell() -> None:
+    assert calibrated(np.array([0.1, 0.2]), np.zeros(2)) == (0.0, 1.0)
+    scale, power = calibrated(np.array([0.25]), np.array([0.5]))
+    assert (scale, power) == (pytest.approx(1.0 / Z90**2), 1.0)
+    two = calibrated(np.array([0.01, 1.0]), np.array([0.0, 0.5]))
+    assert np.isfinite(two).all()
+    assert two[1] == 1.5
+
+
+def test_width_is_compared_in_five_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def upper(squares: np.ndarray) -> float:
+        sizes.append(squares.size)
+        return plain(squares)
+
+    plain = module._upper_tenth
+    monkeypatch.setattr(module, "_upper_tenth", upper)
+    calibrated(np.linspace(0.1, 1, 50), np.ones(50))
+    assert sizes == [10] * 5 + [50]
+
+
+@pytest.mark.parametrize(("size", "rank"), [(1, 0), (9, 8), (10, 9), (19, 17), (99, 89)])
+def test_nine_of_ten_further_errors_stay_below(size: int, rank: int) -> None:
+    """The quantile for a further one: the 90th of 99, the 18th of 19, the last of 9 or fewer."""
+    squares = np.random.default_rng(0).permutation(np.arange(float(size)))
+    assert module._upper_tenth(squares) == pytest.approx(rank, abs=0.11)
+
+
+# ---- the variance of answers
+
+KERNELS = [Kernel("matern32", 2.0), Kernel("gaussian", 1.5, period=12.0), Kernel("matern12", 3.0)]
+AXES = [np.array([3.0, 0.0, 1.0, 2.5]), np.array([0.0, 5.0, 9.0]), np.array([0.0, 1.0])]
+OBSERVED = np.random.default_rng(1).random((4, 3, 2)) < 0.6
+NEW = [
+    np.array([-1.0, 0.4, 2.5, 9.0]),
+    np.array([5.0, 10.5, -3.0, 1.0]),
+    np.array([0.25, 1.0, 7.0]),
+]
+
+
+def barred(power: float = 0.7) -> tuple:
+    values = np.random.default_rng(2).standard_normal((4, 3, 2))
+    levels = [Level(n, k) for n, k in zip("abc", KERNELS, strict=True)]
+    model = fit_cascade(values, AXES, levels, joint_ridge=0.05)
+    away = distance(AXES, KERNELS, OBSERVED, 0.05)
+    return model, GapBars(away, scale=2.0, power=power, error=0.3)
+
+
+def interpolated(values: np.ndarray, queries: list[np.ndarray]) -> np.ndarray:
+    """Linear along every axis, around the circle of the second."""
+    for axis, (nodes, query) in enumerate(zip(AXES, queries, strict=True)):
+        order, period = np.argsort(nodes), 12.0 if axis == 1 else None
+        values = np.apply_along_axis(
+            lambda f, n=nodes, o=order, q=query, p=period: np.interp(q, n[o], f[o], period=p),
+            axis,
+            values,
+        )
+    return values
+
+
+def left_by_a_complete_grid(queries: list[np.ndarray]) -> np.ndarray:
+    system = reduce(np.kron, [gram(k, c, c) for k, c in zip(KERNELS, AXES, strict=True)])
+    cross = reduce(np.kron, [gram(k, q, c) for k, q, c in zip(KERNELS, queries, AXES, strict=True)])
+    inverse = np.linalg.inv(system + 0.05 * np.eye(24))
+    left = 1.0 - np.einsum("ij,jk,ik->i", cross, inverse, cross) + 0.05
+    return left.reshape([q.size for q in queries])
+
+
+@pytest.mark.parametrize("power", [0.7, 1.0])
+def test_variance_is_the_larger_of_that_between_nodes_and_of_the_distance(power: float) -> None:
+    model, bars = barred(power)
+    away = interpolated(bars.distance, NEW) + 0.05
+    between = left_by_a_complete_grid(NEW)
+    expected = 2.0 * np.maximum(between, away) ** power
+    smooth = variance_on_grid(bars, model, NEW, smooth=True)
+    np.testing.assert_allclose(smooth, expected, rtol=1e-8)
+    assert (away > between).any()
+    assert (away < between).any()
+    node = 2, 0, 1  # 2.5, 5.0, 1.0 is a node in NEW
+    expected[node] *= not OBSERVED[3, 1, 1]
+    np.testing.assert_allclose(variance_on_grid(bars, model, NEW), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_observed_cells_are_certain_and_missing_ones_are_not(smooth: bool) -> None:
+    model, bars = barred()
+    spread = variance_on_grid(bars, model, model.coordinates, smooth=smooth)
+    assert ((spread == 0) == (OBSERVED & (not smooth))).all()
+    assert np.array_equal(bars.unobserved, ~OBSERVED)
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_blocks_and_points_have_the_variance_of_the_grid(smooth: bool) -> None:
+    model, bars = barred()
+    queries = [np.append(new, nodes) for new, nodes in zip(NEW, AXES, strict=True)]
+    whole = variance_on_grid(bars, model, queries, smooth=smooth)
+    variance = bars.variance_blocks(model, queries, smooth=smooth)
+    for part in [
+        (slice(0, 8), slice(2, 7), slice(1, 5)),
+        (slice(5, 6), slice(0, 1), slice(0, 5)),
+        (slice(4, 8), slice(4, 7), slice(3, 5)),
+    ]:
+        np.testing.assert_allclose(variance(part), whole[part], rtol=1e-9)
+    points = [axis.ravel() for axis in np.meshgrid(*queries, indexing="ij")]
+    at_points = bars.variance_at_points(model, points, smooth=smooth)
+    np.testing.assert_allclose(at_points, whole.ravel(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("period", [None, 12.0])
+@pytest.mark.parametrize("nodes", [[0.0, 3.0, 4.0, 9.0], [9.0, 2.0, 4.0, 3.0], [5.0]])
+def test_hats_are_linear_interpolation(nodes: list[float], period: float | None) -> None:
+    axis = np.array(nodes)
+    values = np.cos(axis)
+    model = fit_cascade(values, [axis], [Level("z", Kernel(period=period))], joint_ridge=0.1)
+    query = np.concatenate([np.linspace(-20, 30, 101), axis])
+    rows = module._hats(model, 0, query)
+    order = np.argsort(axis)
+    expected = np.interp(query, axis[order], values[order], period=period)
+    np.testing.assert_allclose(rows @ values, expected, atol=1e-12)
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-14)
+    assert (rows >= 0).all()
+
+
+def test_bars_with_other_distances_are_as_wide_as_before() -> None:
+    _, bars = barred()
+    away = np.zeros((2, 2))
+    again = rescale(bars, away)
+    assert again.distance is away
+    assert (again.scale, again.power, again.error) == (2.0, 0.7, 0.3)
+    complete = rescale(JointBars(error=0.4, scale=3.0), away)
+    assert (complete.scale, complete.power, complete.error) == (3.0, 1.0, 0.4)
+    assert bars.with_unobserved(OBSERVED, 0) is bars
+    assert bars.errors.tolist() == [0.3]

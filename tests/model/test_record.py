@@ -1,0 +1,250 @@
+"""Models as a file stores them: every kind comes back, and arrays that do not fit are refused."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dkrls_cli.cascade import spectrum
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.errorbars import Bars, FilledBars, JointBars, LevelBars, calibrate
+from dkrls_cli.cascade.fit import fit_cascade
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.level import Level
+from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.grid.axes import Axis, axis_of, index_axis, text_axis
+from dkrls_cli.model.record import (
+    axis_from,
+    axis_record,
+    bars_from,
+    bars_record,
+    cascade_from,
+    cascade_record,
+    filled_from,
+    from_json,
+    to_json,
+)
+
+X, T = np.linspace(0, 1, 30), np.arange(20.0)
+RNG = np.random.default_rng(2)
+SMOOTH, NOISE = np.sin(3 * X[:, None] + T / 4), RNG.standard_normal((30, 20))
+KERNELS = Kernel("matern52", 0.4), Kernel("matern32", 5.0, None, 1.0, 7.0, 2.0)
+NEW = [np.array([0.03, 0.7]), np.array([-1.0, 4.4, 9.0])]
+
+
+def fitted(values: np.ndarray = NOISE, joint: float | None = None, **how: Any) -> Cascade:
+    ridge = 1e-3 if joint is None else 0.0
+    levels = [Level(name, kernel, ridge) for name, kernel in zip("xt", KERNELS, strict=True)]
+    return fit_cascade(values, [X, T], levels, joint_ridge=joint, **how)
+
+
+def through_a_file(header: Any) -> Any:
+    return json.loads(json.dumps(header))
+
+
+# ---- cascades
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"joint": 1e-2, "mean": 0.3},
+        {"values": SMOOTH},
+        {"values": SMOOTH, "mean": 2.0},
+        {"dtype": np.float32},
+        {"compact": True},
+    ],
+    ids=["level", "joint", "framed", "about a mean", "single", "compact"],
+)
+def test_a_cascade_comes_back(how: dict[str, Any]) -> None:
+    model = fitted(**how)
+    header, arrays = cascade_record(model)
+    again = cascade_from(through_a_file(header), arrays)
+    assert again.levels == model.levels
+    assert (again.joint_ridge, again.mean) == (model.joint_ridge, model.mean)
+    assert again.dropped == model.dropped
+    assert again.core.dtype == model.core.dtype
+    for smooth in (False, True):
+        np.testing.assert_array_equal(
+            again.predict(NEW, smooth=smooth), model.predict(NEW, smooth=smooth)
+        )
+
+
+def test_a_triangle_comes_back_and_files_without_one_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spectrum, "_LONG", 25)
+    header, arrays = cascade_record(fitted())
+    assert header["triangular"] == [True, False]
+    assert [s.triangular for s in cascade_from(header, arrays).spectra] == [True, False]
+    del header["triangular"]
+    assert [s.triangular for s in cascade_from(header, arrays).spectra] == [False, False]
+
+
+def cut(name: str, axis: int = 0) -> Callable[[dict[str, Any], dict[str, Any]], None]:
+    def change(_: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays[name] = np.delete(arrays[name], 0, axis)
+
+    return change
+
+
+WRONG = {
+    "coordinates": (cut("coordinates_0"), "level 'x'"),
+    "spectrum": (cut("spectrum_1"), "level 't'"),
+    "rows of vectors": (cut("vectors_1", 0), "level 't'"),
+    "columns of vectors": (cut("vectors_0", 1), "level 'x'"),
+    "rows of a frame": (cut("frame_0", 0), "level 'x'"),
+    "columns of a frame": (cut("frame_0", 1), "level 'x'"),
+    "core along a frame": (cut("core", 0), "level 'x'"),
+    "core along samples": (cut("core", 1), "level 't'"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_arrays_that_do_not_fit_together_are_refused(what: str) -> None:
+    """The data is framed along x only."""
+    framed = np.outer(np.sin(3 * X), RNG.standard_normal(20)) + np.outer(X, NOISE[0])
+    header, arrays = cascade_record(fitted(framed))
+    if "frame_1" in arrays:  # the other axis in samples
+        arrays["core"] = arrays["core"] @ arrays.pop("frame_1").T
+    assert cascade_from(header, arrays).shape == (30, 20)
+    change, message = WRONG[what]
+    change(header, arrays)
+    with pytest.raises(ValueError, match=f"arrays of {message} do not fit together"):
+        cascade_from(header, arrays)
+
+
+@pytest.mark.parametrize("shape", [(30,), (30, 20, 1)])
+def test_a_core_has_one_axis_per_level(shape: tuple[int, ...]) -> None:
+    header, arrays = cascade_record(fitted())
+    arrays["core"] = np.zeros(shape)
+    with pytest.raises(ValueError, match=f"2 levels for {len(shape)} axes"):
+        cascade_from(header, arrays)
+
+
+# ---- error bars
+
+
+def returned(bars: Bars, shape: tuple[int, ...] = (30, 20), joint: bool = False) -> Bars:
+    header, arrays = bars_record(bars)
+    return bars_from(through_a_file(header), arrays, shape, joint)
+
+
+def test_bars_of_levels_come_back() -> None:
+    bars = calibrate(fitted())
+    again = returned(bars)
+    assert isinstance(again, LevelBars)
+    for name in ("errors", "scales", "factors"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(bars, name))
+
+
+def test_bars_of_a_joint_ridge_come_back() -> None:
+    header, arrays = bars_record(JointBars(error=0.3, scale=2.0))
+    assert (header, arrays) == ({"errors": [0.3], "scales": [2.0], "factors": 1.0}, {})
+    again = returned(JointBars(error=0.3, scale=2.0), joint=True)
+    assert isinstance(again, JointBars)
+    assert (again.error, again.scale) == (0.3, 2.0)
+
+
+def test_bars_of_gaps_come_back() -> None:
+    distance = np.where(RNG.random((30, 20)) < 0.5, 0.0, RNG.random((30, 20)))
+    distance[0, 0] = 1e-12
+    again = returned(GapBars(distance, scale=2.0, power=0.7, error=0.3), joint=True)
+    assert isinstance(again, GapBars)
+    assert (again.scale, again.power, again.error) == (2.0, 0.7, 0.3)
+    assert again.distance.dtype == np.float64
+    np.testing.assert_allclose(again.distance, distance, rtol=1e-7)
+    assert np.array_equal(again.unobserved, distance > 0)
+
+
+def test_bars_of_filled_cells_have_no_record_of_their_own() -> None:
+    bars = FilledBars(calibrate(fitted()), np.zeros((30, 20), bool), 1)
+    with pytest.raises(TypeError, match="no record of FilledBars"):
+        bars_record(bars)
+
+
+@pytest.mark.parametrize("shape", [(20, 30), (30, 19), (600,)])
+def test_distances_have_the_shape_of_the_grid(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="distances do not fit the grid"):
+        returned(GapBars(np.zeros(shape), 1.0, 1.0, 1.0), joint=True)
+
+
+@pytest.mark.parametrize(
+    ("errors", "scales", "factors"),
+    [((3,), (2,), (2, 2)), ((2,), (1,), (2, 2)), ((2,), (2,), (2,)), ((2,), (2,), (2, 3))],
+)
+def test_bars_of_levels_have_the_number_of_levels(
+    errors: tuple[int, ...], scales: tuple[int, ...], factors: tuple[int, ...]
+) -> None:
+    with pytest.raises(ValueError, match="error bars do not fit the levels"):
+        returned(LevelBars(*(np.ones(shape) for shape in (errors, scales, factors))))
+
+
+# ---- filled cells
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (8,), (9,), (3, 5), (4, 2, 3)])
+def test_filled_cells_come_back(shape: tuple[int, ...]) -> None:
+    filled = RNG.random(shape) < 0.5
+    again = filled_from({"filled": np.packbits(filled)}, shape)
+    assert np.array_equal(again, filled)
+    assert filled_from({}, shape) is None
+
+
+@pytest.mark.parametrize(("size", "count"), [(1, 9), (3, 16), (1, 16), (3, 9)])
+def test_filled_cells_have_the_size_of_the_grid(size: int, count: int) -> None:
+    with pytest.raises(ValueError, match="filled cells do not fit the grid"):
+        filled_from({"filled": np.zeros(size, np.uint8)}, (count,))
+
+
+# ---- axes and attributes
+
+LONGITUDES = np.array([350.0, 0.0, 10.0], np.float32)
+DATES = np.array(["2001-01-01", "2001-01-05"], "datetime64[ns]")
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [
+        axis_of("x", np.array([1, 2, 5], np.int16), {"units": "m", "step": np.float32(0.5)}),
+        axis_of("lon", LONGITUDES, {"units": "degrees_east"}),
+        axis_of("time", DATES),
+        text_axis("station", ["a", "b"]),
+        index_axis("n", 4),
+    ],
+    ids=lambda axis: axis.name,
+)
+def test_an_axis_comes_back(axis: Axis) -> None:
+    again = axis_from(through_a_file(axis_record(axis)), axis.name, axis.numbers)
+    assert again.texts == axis.texts
+    assert (again.dtype, again.time, again.labels) == (axis.dtype, axis.time, axis.labels)
+    assert again.attrs == axis.attrs
+    assert (again.has_coordinate, again.turn) == (axis.has_coordinate, axis.turn)
+    assert (again.written is None) == (axis.written is None)
+    np.testing.assert_array_equal(again.plain, axis.plain)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.float32(0.1),
+        np.int16(-7),
+        np.bool_(True),
+        np.array([1, 2], np.uint8),
+        np.array([[0.5]]),
+        {"a": [1, "b", None, True, 2.5], "c": {"d": np.float64(1.0)}},
+        {"dtype": "not a number"},
+    ],
+)
+def test_values_of_attributes_keep_their_type(value: Any) -> None:
+    again = from_json(through_a_file(to_json(value)))
+    assert type(again) is type(value)
+    np.testing.assert_equal(again, value)
+    assert getattr(again, "dtype", None) == getattr(value, "dtype", None)
+
+
+def test_values_that_json_does_not_have_become_texts() -> None:
+    assert to_json((1, np.array(["a"]), {2: 1 + 2j})) == [1, ["a"], {"2": "(1+2j)"}]

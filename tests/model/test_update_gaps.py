@@ -1,0 +1,139 @@
+"""New slices with missing cells: filled alike in any order, and known to be filled."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from growing_grids import (
+    JOINT,
+    LEVELS,
+    NEW,
+    T,
+    X,
+    Y,
+    assert_equal_models,
+    field,
+    fitted,
+    grid_of,
+    with_gaps,
+)
+
+from dkrls_cli import load_model
+from dkrls_cli.errors import InputError
+from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.model.fit import retune
+
+
+@pytest.mark.parametrize("how", [{}, JOINT], ids=["level", "joint"])
+def test_slices_with_gaps_may_come_in_any_order(how):
+    array, lost = with_gaps()
+    start = fitted(array.isel(t=slice(0, 10)), **how)
+    at_once = start.update(array.isel(t=slice(10, None)))
+    by_ones = start
+    for place in (20, 10, 23, 12, 15, 11, 13, 14, 16, 17, 19, 18, 22, 21):
+        by_ones = by_ones.update(array.isel(t=[place]))
+    assert_equal_models(by_ones, at_once, tolerance=1e-9)
+    assert np.array_equal(by_ones.unobserved, lost)
+    truth = field()
+    missed = (by_ones.predict().values - truth)[lost]
+    assert np.abs(missed).std() < 0.3
+    assert np.array_equal(by_ones.predict().values[~lost], truth[~lost])
+    assert (by_ones.std().values[lost] > 0).all()
+    assert (by_ones.std().values[~lost] == 0).all()
+
+
+def test_the_order_does_not_matter_where_cells_are_hard_to_solve_for():
+    array, _ = with_gaps(slices=range(8, 24))
+    ridges = (4e-2, 1e-8, 2e-7)
+    levels = [replace(level, ridge=ridge) for level, ridge in zip(LEVELS, ridges, strict=True)]
+    start = fitted(array.isel(t=slice(0, 8)), levels=levels)
+    at_once = start.update(array.isel(t=slice(8, None)))
+    by_parts = start
+    for part in ([20, 9, 13], [23, 11], [8, 22, 10, 12], [21, 14, 15, 16, 17, 18, 19]):
+        by_parts = by_parts.update(array.isel(t=part))
+    assert_equal_models(by_parts, at_once)
+
+
+def test_a_grid_with_gaps_is_fitted_as_it_is_updated():
+    array, _ = with_gaps(slices=range(24))
+    whole = fitted(array, **{**JOINT, "noise": "auto"})
+    start = fitted(array.isel(t=slice(0, 15)), **{**JOINT, "noise": "auto"})
+    updated = start.update(array.isel(t=slice(15, None)))
+    assert isinstance(updated.bars, GapBars)
+    np.testing.assert_allclose(updated.predict(**NEW), whole.predict(**NEW), rtol=1e-9)
+    np.testing.assert_allclose(updated.predict(), whole.predict(), rtol=1e-9)
+
+
+def test_points_know_which_cells_were_filled():
+    array, lost = with_gaps()
+    model = fitted(array.isel(t=slice(0, 10))).update(array.isel(t=slice(10, None)))
+    i, j, k = np.argwhere(lost)[0]
+    i2, j2, k2 = np.argwhere(~lost)[-1]
+    at = {"x": [X[i], X[i2]], "y": [Y[j], Y[j2]], "t": [T[k], T[k2]]}
+    spread = model.std_points(**at)
+    assert spread[0] == pytest.approx(float(model.std()[i, j, k]))
+    assert spread[1] == 0
+
+
+def test_filled_cells_survive_a_file_and_a_window(tmp_path):
+    array, lost = with_gaps()
+    model = fitted(array.isel(t=slice(0, 10))).update(array.isel(t=slice(10, 20)))
+    model.save(tmp_path / "m.npz")
+    again = load_model(tmp_path / "m.npz").update(array.isel(t=slice(20, None)), window=6)
+    assert np.array_equal(again.unobserved, lost[..., -6:])
+    direct = model.update(array.isel(t=slice(20, None)), window=6)
+    assert_equal_models(again, direct)
+
+
+def test_a_stream_of_nothing_but_gaps_goes_on():
+    array = grid_of(field())
+    array[2] = np.nan  # a place that never reports again
+    start = fitted(grid_of(field()).isel(t=slice(0, 4)))
+    model = start
+    for place in range(4, 24):
+        model = model.update(array.isel(t=[place]), window=8)
+    assert model.unobserved.all(axis=(1, 2))[2]
+    assert np.isfinite(model.predict(t=[24.0])).all()
+
+
+def test_an_empty_slice_is_left_out():
+    array = grid_of(field())
+    array[..., 21] = np.nan
+    model = fitted(array.isel(t=slice(0, 20))).update(array.isel(t=slice(20, None)))
+    assert model.axes[2].size == 23
+    with pytest.raises(InputError, match="missing"):
+        model.update(array.isel(t=[21]))
+
+
+@pytest.mark.parametrize("how", [{}, JOINT], ids=["level", "joint"])
+def test_thinning_knows_gaps(how):
+    array, _ = with_gaps()
+    model = fitted(array.isel(t=slice(0, 10)), **how).update(
+        array.isel(t=slice(10, None)), max_rank=9
+    )
+    assert model.cascade.shape == (9, 5, 9)
+    assert model.unobserved.shape == (9, 5, 9)
+    assert np.isfinite(model.std(**NEW)).all()
+
+
+def test_retuning_keeps_a_place_that_is_silent_now():
+    array = grid_of(field())
+    array[2, :, 10:] = np.nan
+    start = fitted(array.isel(t=slice(0, 10)), **JOINT)
+    model = start.update(array.isel(t=slice(10, None)), window=8)
+    other = retune(model)
+    assert other.cascade.shape == (9, 5, 8)
+    assert np.array_equal(other.unobserved, model.unobserved)
+    assert other.levels[2] != model.levels[2]
+    more = array.isel(t=[23]).assign_coords(t=[24.0])
+    assert np.isfinite(other.update(more, window=8).predict(t=[25.0])).all()
+
+
+def test_retuning_fills_anew():
+    array, lost = with_gaps()
+    model = fitted(array.isel(t=slice(0, 10))).update(array.isel(t=slice(10, None)))
+    other = retune(model)
+    assert np.array_equal(other.unobserved, lost)
+    held = fitted(array.isel(t=slice(0, 10)), levels=other.levels)
+    again = held.update(array.isel(t=slice(10, None)))
+    assert_equal_models(other, again)

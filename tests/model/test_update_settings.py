@@ -1,0 +1,219 @@
+"""Models with fewer slices or other settings, and how surprising new slices are."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from growing_grids import (
+    JOINT,
+    SMALL,
+    T,
+    assert_equal_models,
+    field,
+    fitted,
+    grid_of,
+    slices,
+    small,
+)
+
+from dkrls_cli import Kernel, Level, fit
+from dkrls_cli.cascade import spectrum
+from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.model.fit import retune
+from dkrls_cli.model.update import Surprise, change_settings, measure_surprise, thin, update_model
+
+
+def test_thinning_keeps_what_spans_the_history():
+    array = grid_of(field(noise=0.01))
+    model = fitted(array.isel(t=slice(0, 4)))
+    for place in range(4, 24):
+        model = model.update(array.isel(t=[place]), max_rank=12)
+    times = model.axes[2].numbers
+    assert times.size == 12
+    assert times[0] == 0
+    assert times[-1] == 23
+    assert np.diff(times).max() <= 4
+    told = model.origin["thinned"]
+    assert told["slices"] == 12
+    assert 0 < told["rmse"] < 0.2
+    assert_equal_models(model, fitted(array.sel(t=times)))
+
+
+def test_what_thinning_costs_is_measured():
+    array = grid_of(field())
+    model = fitted(array)
+    fewer = thin(model, 23)
+    (gone,) = set(T) - set(fewer.axes[2].numbers)
+    missed = fewer.predict(t=[gone]).values - array.sel(t=[gone]).values
+    assert fewer.origin["thinned"]["rmse"] == pytest.approx(np.sqrt(np.mean(missed**2)))
+    assert thin(model, 24) is model
+
+
+@pytest.mark.parametrize("how", [{}, JOINT], ids=["level", "joint"])
+def test_retuning_changes_the_last_level_only(how):
+    array = grid_of(field())
+    model = fitted(array, **how)
+    other = retune(model)
+    assert other.levels[:2] == model.levels[:2]
+    assert other.levels[2] != model.levels[2]
+    assert other.cascade.mean == model.cascade.mean
+    assert other.hierarchy == model.hierarchy
+
+
+def test_surprise_tells_a_drift_from_more_of_the_same():
+    array = grid_of(field())
+    model = fitted(array.isel(t=slice(0, 20)))
+    assert not update_model(model, array.isel(t=slice(20, None))).surprise.drifts
+    assert update_model(model, array.isel(t=slice(20, None)) + 5).surprise.drifts
+    assert update_model(model, array.isel(t=[0]), replace=True).surprise.cells == 0
+
+
+def dense_choice(numbers, level, most):
+    """The slices that stay, each time without the one that the others predict best."""
+    left = list(range(len(numbers)))
+    ridge = level.ridge
+    while len(left) > most:
+        z = np.array([numbers[i] for i in left], float)
+        system = spectrum.gram(level.kernel, z, z) + ridge * np.eye(z.size)
+        variance = 1 / np.linalg.inv(system).diagonal()
+        del left[int(np.argmax(variance <= variance.min() * (1 + 2e-6)))]
+    return left
+
+
+@pytest.mark.parametrize("period", [None, 40.0])
+def test_the_slice_that_others_span_best_goes_first(period):
+    numbers = [0, 1, 2, 9, 10, 11, 12, 25, 26, 38]
+    model = small(numbers, period=period)
+    for most in (9, 6, 4, 2, 1):
+        kept = [numbers[i] for i in dense_choice(numbers, model.levels[1], most)]
+        assert thin(model, most).axes[1].numbers.tolist() == kept
+
+
+def test_slices_of_a_singular_level_are_thinned_as_well():
+    """Without a ridge of its own the level has that of round-off."""
+    numbers = list(range(12))
+    levels = [Level("x", Kernel()), Level("t", Kernel("gaussian", 30.0, constant=50.0))]
+    values, t = slices(numbers)
+    axes = {"x": np.arange(4.0), "t": t}
+    model = fit(values, axes, levels, noise="joint", ridge=1e-2)
+    fewer = thin(model, 3)
+    assert fewer.axes[1].size == 3
+    assert set(fewer.axes[1].numbers) < set(map(float, numbers))
+    assert np.isfinite(fewer.origin["thinned"]["rmse"])
+
+
+def test_among_equals_the_oldest_goes_first():
+    around = small(range(0, 40, 5), period=40.0)
+    assert thin(around, 7).axes[1].numbers.tolist() == list(range(5, 40, 5))
+    assert thin(around, 8) is around
+
+
+def test_the_cost_of_thinning_is_pooled_over_all_slices_that_went():
+    model = small(range(20))
+    first = thin(model, 15)
+    second = thin(first, 12)
+    gone = [
+        sorted(set(a.axes[1].numbers) - set(b.axes[1].numbers))
+        for a, b in ((model, first), (first, second))
+    ]
+    squares = []
+    for after, numbers in zip((first, second), gone, strict=True):
+        missed = after.predict(t=numbers).values - SMALL[:, [int(z) for z in numbers]]
+        squares.append(np.sum(missed**2))
+    told = second.origin["thinned"]
+    assert (len(gone[0]), len(gone[1]), told["slices"]) == (5, 3, 8)
+    assert told["rmse"] == pytest.approx(math.sqrt(sum(squares) / (8 * 4)))
+
+
+def test_cells_that_were_missing_do_not_count_as_missed():
+    values, t = slices(range(6, 12), gaps=True)
+    model = small(range(6)).update(values, t)
+    fewer = thin(model, 11)
+    (gone,) = set(range(12)) - set(fewer.axes[1].numbers.astype(int))
+    missed = fewer.predict(t=[float(gone)]).values[:, 0] - SMALL[:, gone]
+    seen = ~model.unobserved[:, gone]
+    assert fewer.origin["thinned"]["rmse"] == pytest.approx(np.sqrt(np.mean(missed[seen] ** 2)))
+
+
+def test_surprise_is_measured_by_root_mean_squares():
+    found = Surprise.measure(np.array([3.0, -4.0]), np.array([1.0, 7.0]))
+    assert (found.cells, found.rmse, found.promised) == (2, math.sqrt(12.5), 2.0)
+    none = Surprise.measure(np.empty(0), np.empty(0))
+    assert none.cells == 0
+    assert math.isnan(none.rmse)
+    assert math.isnan(none.promised)
+    assert not none.drifts
+
+
+@pytest.mark.parametrize(("rmse", "drifts"), [(2.9, False), (3.0, False), (3.01, True)])
+def test_a_drift_is_more_than_three_times_what_was_predicted(rmse, drifts):
+    assert Surprise(1, 2 * rmse, 2.0).drifts == drifts
+    assert not Surprise(0, 2 * rmse, 2.0).drifts
+
+
+def test_surprise_counts_cells_with_a_value_and_an_error_bar():
+    model = small(range(6))
+    values, _ = slices([6, 2])
+    values[0, 0] = np.nan
+    new = model.axes[1].at([6.0, 2.0])
+    found = measure_surprise(model, values, new)
+    assert found.cells == 3  # the other slice is known
+    missed = model.predict(t=[6.0]).values[1:, 0] - values[1:, 0]
+    assert found.rmse == pytest.approx(np.sqrt(np.mean(missed**2)))
+    spread = model.std(t=[6.0]).values[1:, 0]
+    assert found.promised == pytest.approx(np.sqrt(np.mean(spread**2)))
+
+
+def test_an_update_tells_what_came():
+    values, t = slices([6, 7, 8])
+    values[:, 1] = np.nan
+    after = update_model(small(range(6)), values, t, window=4)
+    assert (after.added, after.empty) == (2, 1)
+    assert after.surprise.cells == 8
+    assert after.model.axes[1].numbers.tolist() == [4, 5, 6, 8]
+
+
+@pytest.mark.parametrize("joint", [False, True], ids=["level", "joint"])
+@pytest.mark.parametrize("gaps", [False, True], ids=["complete", "gaps"])
+def test_other_settings_make_the_model_of_a_fit_with_them(joint, gaps):
+    start = small(range(6), joint)
+    model = start.update(*slices(range(6, 12), gaps))
+    levels = [replace(v, kernel=Kernel("matern12", 2.0)) for v in model.cascade.levels]
+    ridge = 0.5 if joint else None
+    other = change_settings(model, levels, ridge, model.bars, ["a note"])
+    assert other.levels == tuple(levels)
+    assert other.joint_ridge == ridge
+    assert other.axes[1].numbers.tolist() == list(range(12))
+    first = change_settings(start, levels, ridge, start.bars, [])
+    again = first.update(*slices(range(6, 12), gaps))
+    at = {"x": [0.5], "t": [3.3, 12.4]}
+    np.testing.assert_allclose(other.predict(**at), again.predict(**at), rtol=1e-7)
+    np.testing.assert_allclose(other.predict(), again.predict(), rtol=1e-6)
+    if gaps:
+        assert np.array_equal(other.unobserved, model.unobserved)
+    else:
+        assert other.origin["notes"] == ["a note"]
+    assert other.origin["slices_added"] == 6
+
+
+def test_bars_of_gaps_get_the_width_of_the_new_settings():
+    model = small(range(6), joint=True).update(*slices(range(6, 12), gaps=True))
+    known = model.known_bars
+    assert isinstance(known, GapBars)
+    wider = GapBars(np.zeros(1), scale=7.0, power=0.4, error=0.9)
+    other = change_settings(model, model.cascade.levels, 0.5, wider, [])
+    assert (other.bars.scale, other.bars.power, other.bars.error) == (7.0, 0.4, 0.9)
+    assert other.bars.distance.shape == known.distance.shape
+    assert not np.allclose(other.bars.distance, known.distance)  # another ridge
+
+
+def test_gaps_are_described_until_they_are_gone():
+    model = small(range(6)).update(*slices(range(6, 12), gaps=True))
+    assert model.origin["missing"]["share"] == pytest.approx(3 / 48)
+    assert model.origin["missing"]["settings_tried"] == 0
+    again = model.update(*slices([12]))
+    assert again.origin["missing"]["share"] == pytest.approx(3 / 52)
+    later = model.update(*slices(range(12, 16)), window=4)
+    assert later.unobserved is None
+    assert "missing" not in later.origin
