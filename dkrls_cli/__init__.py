@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dkrls_cli.cascade.kernels import Kernel
     from dkrls_cli.cascade.level import Level
     from dkrls_cli.errors import DkrlsError
+    from dkrls_cli.files.reading import open_grid
     from dkrls_cli.model.fill import fill
     from dkrls_cli.model.fit import fit
     from dkrls_cli.model.model import Model, load_model
@@ -33,6 +34,7 @@ __all__ = [
     "fill",
     "fit",
     "load_model",
+    "open_grid",
     "validate",
 ]
 
@@ -47,6 +49,7 @@ _MODULES = {
     "fill": "model.fill",
     "fit": "model.fit",
     "load_model": "model.model",
+    "open_grid": "files.reading",
     "validate": "model.validate",
 }
 

@@ -101,7 +101,6 @@ class Factor:
             covariance = gram(self._kernel, nodes, nodes) + self._ridge * np.eye(nodes.size)
             lower = np.asarray(np.linalg.cholesky(covariance), np.float64)
             self._rows = _invert_lower(lower)
-            self._asked = None
         self._nodes = nodes
 
     def _solve(self, nodes: Array, query: float) -> tuple[Array, Array]:

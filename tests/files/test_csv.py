@@ -247,6 +247,17 @@ def test_a_table_that_is_not_regular_is_left_to_the_rows(text, options):
     assert split(text, **options) is None
 
 
+@pytest.mark.parametrize(
+    "odd", ["1\n2\n3\n", "1,s1\n2,s0,1,5\n", "1,s1\n2,s0\n1,s1\n", "\n\n\n", "1,s1,7\r2,s0\n"]
+)
+def test_odd_rows_are_seen_where_no_sample_is_taken(odd):
+    rows = [f"{i % 3},s{i % 2},{i / 8}\n" for i in range(9000)]
+    place = 8995  # samples are the 1000 rows in the middle, and every tenth
+    whole = "x,y,v\n" + "".join(rows)
+    assert split(whole)[2].numbers.tolist() == [i / 8 for i in range(9000)]
+    assert split("x,y,v\n" + "".join([*rows[:place], odd, *rows[place:]])) is None
+
+
 def test_a_column_of_numbers_with_an_odd_text_is_left_to_the_rows():
     far = REGULAR + "".join(f"1,s1,{i / 7}\n" for i in range(4000))
     assert split(far)[2].numbers.size == 4012

@@ -241,6 +241,12 @@ def test_indexes_of_a_curvilinear_grid_are_no_coordinates(
         assert opened(path, "v").shape == (4, 5)
 
 
+def test_a_dimension_of_size_one_makes_no_grid_curvilinear(tmp_path: Path) -> None:
+    values = files.field(range(1), range(5))
+    variables = {"v": (("z", "y"), values, {}), "nav_lat": (("z", "y"), values, {})}
+    assert opened(netcdf(tmp_path / "a.nc", variables), "v").shape == (5,)
+
+
 # Axes ---------------------------------------------------------------------------------------------
 
 

@@ -243,8 +243,9 @@ def test_a_latitude_in_radians_is_not_one_in_degrees(tmp_path: Path) -> None:
 def test_other_coordinates_are_found_by_their_standard_name_or_name(tmp_path: Path) -> None:
     deep = {"standard_name": "depth", "units": "m"}
     own = open_source([str(grid(tmp_path / "a.nc", {"z": (LAT, deep), "n": (LAT, {})}))]).axes
-    other = grid(tmp_path / "b.nc", {"level": (LAT[:2], deep), "n": (LAT[:3], deep)})
+    other = grid(tmp_path / "b.nc", {"level": (LAT[:2], deep), "n": (LAT[:3], {})})
     found = read_coordinates(str(other), own)
+    assert found["z"].tolist() == LAT[:2].tolist()
     assert found["n"].tolist() == LAT[:3].tolist()
     bare = grid(tmp_path / "c.nc", {"level": (LAT[:2], {}), "lat": (LAT, NORTH), "n": (LAT, {})})
     assert list(read_coordinates(str(bare), own)) == ["n"]
@@ -308,7 +309,8 @@ def test_one_cell_is_no_grid(tmp_path: Path) -> None:
 
 def test_new_slices_may_be_one(tmp_path: Path) -> None:
     path = str(part(tmp_path / "a.nc", [3]))
-    assert open_slices([path], None, ("lat", "time"), "t").shape == (1, LAT.size)
+    one = open_slices([path], None, ("lat", "time"), "t")
+    assert (one.shape, one.notes) == ((1, LAT.size), [])
     assert open_source([path]).shape == (LAT.size,)
     more = str(part(tmp_path / "b.nc", [4, 5]))
     joined = open_slices([path, more], None, ("lat", "time"), "t")

@@ -32,6 +32,8 @@ def asked(text):
         ("lat=0:1:0.3", [0.0, 0.3, 0.6, 0.9]),
         ("lat=1:0:-0.5", [1.0, 0.5, 0.0]),
         ("lat=5:5:1", [5.0]),
+        ("lat=0:2.9999999999:1", [0.0, 1.0, 2.0, 3.0]),
+        ("lat=0:2.9999999:1", [0.0, 1.0, 2.0]),
         ("lat=0:0.3:0.1", [0.0, 0.1, 0.2, 0.3]),
         ("lat=0:3e-1:1e-1", [0.0, 0.1, 0.2, 0.3]),
         ("site=a", ["a"]),
@@ -67,6 +69,7 @@ def test_dimensions_that_are_not_named_or_named_all_keep_their_coordinates():
     ("texts", "words"),
     [
         (["lat"], "'lat' is not DIM=SPEC, like lat="),
+        (["=1"], "no dimension ''"),
         (["lat= "], "'lat= ' is not DIM=SPEC"),
         (["depth=1"], "no dimension 'depth'. It has time, lat, site"),
         (["lat=1", "lat=2"], "Coordinates of 'lat' were given twice. .* lat=1,2,3"),

@@ -105,6 +105,8 @@ def test_a_slice_that_was_forecast_is_learnt_without_another_solve(monkeypatch):
     assert sizes[1:] == [(52, 1)]
     factor.weights(t[:53], t[56])  # not the coordinate that was asked for
     assert sizes[2:] == [(52, 1), (53, 1)]
+    factor.weights(t[:53], t[57])  # no new slice, so no row and no new factor
+    assert sizes[4:] == [(53, 1)]
 
 
 def test_many_new_slices_make_a_new_factor(monkeypatch):

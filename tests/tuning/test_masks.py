@@ -91,6 +91,22 @@ def test_shifted_gaps_hide_cells_until_enough_are_hidden_or_shifts_are_used_up()
     assert masks._shift_gaps(~observed, gaps, np.random.default_rng(0)).sum() == 0
 
 
+@pytest.mark.parametrize(("rows", "shifts"), [(20, 1), (1, 20)])
+def test_gaps_are_shifted_no_more_than_needed(rows, shifts, monkeypatch):
+    drawn = []
+    draw_tiles = masks._draw_tiles
+
+    def counted(*args):
+        drawn.append(args)
+        return draw_tiles(*args)
+
+    monkeypatch.setattr(masks, "_draw_tiles", counted)
+    gaps = np.zeros((40, 50), bool)
+    gaps[:rows, : 50 if rows > 1 else 5] = True
+    masks._shift_gaps(np.ones((40, 50), bool), gaps, np.random.default_rng(0))
+    assert len(drawn) == shifts
+
+
 def test_tiles_are_squares_of_eight_cells_with_a_number_each():
     tiles = masks._draw_tiles((17, 24), np.random.default_rng(0))
     assert tiles.shape == (17, 24)
@@ -140,6 +156,21 @@ def test_boxes_have_the_shape_of_a_gap_but_leave_most_of_an_axis():
     first = masks._box(np.array([4, 4]), [2, 3])
     assert first == (slice(3, 5), slice(3, 6))
     assert masks._box(np.array([0, 1]), [4, 3]) == (slice(0, 2), slice(0, 3))
+
+
+@pytest.mark.parametrize(
+    ("gap", "sides"), [((2, 8), [2, 3]), ((9, 1), [9, 1]), ((11, 3), [9, 3]), ((4, 4), [3, 3])]
+)
+def test_sides_of_a_box_are_a_third_of_the_axis_or_all_of_it(gap, sides, monkeypatch):
+    asked = []
+
+    def box(centre, sides):
+        asked.append(sides)
+        return (slice(0, 9), slice(0, 8))
+
+    monkeypatch.setattr(masks, "_box", box)
+    masks._place_boxes(np.ones((9, 9), bool), gap, np.random.default_rng(0))
+    assert asked == [sides]
 
 
 def test_boxes_as_long_as_an_axis_go_all_along_it():

@@ -361,6 +361,18 @@ def test_compressed_slices_have_the_same_inner_products():
         assert (np.diff(energy) <= 0).all()
     low = rng.standard_normal((12, 2)) @ rng.standard_normal((2, 50))
     assert module._compress(low).shape == (12, 2)
+    low[:, 0] += 1e-9 * rng.standard_normal(12)  # detail is kept, however small
+    assert module._compress(low).shape == (12, 3)
+
+
+@pytest.mark.parametrize(("shake", "count"), [(1e-12, 1), (1e-7, 3)])
+def test_runs_make_one_segment_if_their_steps_differ_by_rounding_only(shake, count):
+    x = np.arange(400.0)
+    x += shake * np.sin(x)
+    found = list(module._segments(x, x[:, None]))
+    assert len(found) == count
+    runs = [run for _, runs in found for run in runs]
+    np.testing.assert_allclose([run[0, 0] for run in runs], [0, 168, 336], atol=1e-6)
 
 
 # --- what is tried ------------------------------------------------------------------------------
@@ -416,6 +428,9 @@ def test_cycles_are_tried_where_they_fit_twice():
     tried = choose_level(x, ROUGH[np.arange(41) % 14], sigma=3.0, cycles=[20.0, 20.1]).tried
     cycles = {(c.kernel.cycle, c.kernel.swing) for c in tried}
     assert cycles == {(None, 1.0), (20.0, 1.0), (20.0, 10.0)}
+    x, data = uneven_level()  # the shortest segment is 63 long
+    tried = choose_level(x, data, sigma=3.0, ridge=0.1, cycles=[31.0, 32.0]).tried
+    assert {c.kernel.cycle for c in tried} == {None, 31.0}
 
 
 # --- which one is taken -------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def test_csv_says_the_same(cross: tuple[dict[str, Any], str]) -> None:
 
 
 def test_bare_bench_runs_two_experiments() -> None:
-    run = dkrls("bench", "--methods", "dkrls", "--seeds", 1, "-q")
+    run = dkrls("bench", "--methods", "dkrls", "--seeds", 1)
     first, second = run.stdout.index("paper-2d: 116 x 120"), run.stdout.index("cross: 37 x 38")
     assert first < second
     assert "0.0134" in run.stdout  # the paper's error
@@ -106,7 +106,7 @@ def some_rows() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("columns", [80, 100, 140])
 def test_tables_fit(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    text = experiments.dataset_text(small(), some_rows())
+    text = "\n\n".join(str(part) for part in experiments.dataset_parts(small(), some_rows()))
     heading, _, heads, *_ = text.splitlines()
     assert heads.split()[0] == "method"
     assert ("worst" in heads) == (columns >= 100)
@@ -127,7 +127,9 @@ def test_plots_show_the_error_of_the_paper_and_its_figures_once() -> None:
         (RaceEntry("norma", PAPER), 0.3422),
         (RaceEntry("norma", SEARCHED), None),
     ):
-        row = experiments.drawn(make_race_row(entry, lab, RaceOptions(1, 60.0), [outcome], ""))
+        row = experiments.plotted_row(
+            make_race_row(entry, lab, RaceOptions(1, 60.0), [outcome], "")
+        )
         assert (row["max_error"], row["paper_error"]) == (0.1, figure)
 
 
@@ -146,7 +148,7 @@ def test_a_full_run_is_resumed_where_it_was_interrupted(
     dkrls(*words, "--methods", "knlms", "-q")
     before = rows.read_text()
     run = dkrls(*words, "--methods", "knlms,linear", "--json")
-    assert f"Note: cross, knlms* is in '{rows}' already." in run.stderr
+    assert f"Note: cross, knlms* is already in '{rows}'." in run.stderr
     assert rows.read_text().startswith(before)
     assert [row["method"] for row in json.loads(run.stdout)["rows"]] == ["knlms", "linear"]
     assert_same_rows(rows.read_text(), json.loads(run.stdout)["rows"])
@@ -154,7 +156,7 @@ def test_a_full_run_is_resumed_where_it_was_interrupted(
     def again(*_: Any) -> None:
         raise AssertionError("run again")
 
-    monkeypatch.setattr(experiments, "measured", again)
+    monkeypatch.setattr(experiments, "measure_entry", again)
     dkrls(*words, "--methods", "linear", "-q")
     assert_same_rows(rows.read_text(), json.loads(run.stdout)["rows"][::-1])
     with pytest.raises(AssertionError, match="run again"):
@@ -180,7 +182,7 @@ def test_a_run_with_a_limit_overwrites_nothing(tmp_path: Path) -> None:
     [
         (["bench", "cross", "--methods", "magic"], "Unknown method 'magic'"),
         (["bench", "cross", "--time-limit", "0"], "Invalid --time-limit 0"),
-        (["bench", "paper-2d", "--full", "--time-limit", "9"], "cannot stand beside --full"),
+        (["bench", "paper-2d", "--full", "--time-limit", "9"], "do not go together"),
         (["bench", "--json", "cross"], "--json stands before cross"),
         (["bench", "cross", "--plot", "race.txt"], "race.txt"),
     ],

@@ -244,9 +244,7 @@ def test_an_output_is_refused_before_any_race(tmp_path: Path) -> None:
 def test_a_race_in_a_process_of_its_own(tmp_path: Path) -> None:
     axes = {"x": (np.arange(9.0), {}), "y": (np.arange(9.0), {})}
     path = grid(tmp_path / "g.nc", axes)
-    run = spawn(
-        "bench", "real", path, "--seeds", 1, "--methods", "dkrls,linear,spline3,spline5", "-q"
-    )
+    run = spawn("bench", "real", path, "--seeds", 1, "--methods", "dkrls,linear,spline3,spline5")
     assert (run.returncode, run.stderr) == (0, "")
     assert "worst ratio" in run.stdout
     assert spawn("bench", "real").returncode == 2
