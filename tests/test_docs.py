@@ -33,8 +33,10 @@ def test_docstring_examples_run(name):
         assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, re.S))
 def test_readme_python_runs(code, tmp_path, monkeypatch):
+    (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {})
 

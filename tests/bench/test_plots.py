@@ -229,6 +229,7 @@ def test_every_dataset_has_a_panel_and_all_share_the_looks() -> None:
     assert legends(figure)[0] == ["linear", "rbf"]
 
 
+@pytest.mark.slow
 @drawing
 @pytest.mark.parametrize(
     ("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".PDF", b"%PDF")]
@@ -251,6 +252,7 @@ def test_few_rows_or_none_are_drawn(tmp_path: Path, rows: Any) -> None:
     assert (tmp_path / "race.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 @drawing
 def test_no_screen_and_no_global_state_are_needed(tmp_path: Path) -> None:
     code = (

@@ -83,6 +83,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "_seconds_once", timed)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tiny")
 def test_speed_is_relative_to_products_fits_and_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "GROWING", ((3, 3),))

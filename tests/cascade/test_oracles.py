@@ -340,6 +340,7 @@ def test_noise_is_carried_beyond_the_edges(count: int, step: float, joint: float
     assert_close(model.predict([query]), cross(kernel, query, x) @ weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridge", [1e-8, 1e-12])
 def test_joint_answers_hold_where_the_condition_is_beyond_float64(ridge: float) -> None:
     axes, levels, values, new = smooth_case((9, 8), (4.0, 5.0), 0.0)

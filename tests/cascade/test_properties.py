@@ -138,6 +138,7 @@ def test_training_coordinates_pass_through(grid: Grid) -> None:
     assert_same(model.predict(), grid.values, 1e-12)
 
 
+@pytest.mark.slow
 @given(grids(("level",)))
 def test_a_level_passes_through_on_its_own(grid: Grid) -> None:
     """A slice of the grid is a grid: with level 0 at its nodes, only the other levels count."""

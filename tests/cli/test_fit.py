@@ -11,6 +11,7 @@ import pytest
 from shell import HERE, ROOT, csv_rows, dkrls, refusal
 
 
+@pytest.mark.slow
 def test_gaps_are_reported_and_validated(tmp_path: Path) -> None:
     source, saved = ROOT / "sample_data" / "ocean_gaps.nc", tmp_path / "m.npz"
     given = ("--kernel", "matern52", "--sigma", "lat=40", "--sigma", "lon=60", "--sigma", "time=30")

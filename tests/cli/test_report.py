@@ -69,6 +69,7 @@ def test_quiet_silences_notes_and_verbose_says_more(tmp_path: Path) -> None:
     assert out == f"20 cells written to {tmp_path / 'o.csv'}\n"
 
 
+@pytest.mark.slow
 def test_exit_codes_of_processes(model: Path, globe: Path, tmp_path: Path) -> None:
     bad = files.REFUSED["missing_as_nan"][0](tmp_path)
     runs = {
@@ -120,6 +121,7 @@ def summaries(model: Path, globe: Path, tmp_path: Path) -> dict[str, list[object
     }
 
 
+@pytest.mark.slow
 def test_quiet_prints_no_summary_unless_json_asks_for_it(
     summaries: dict[str, list[object]],
 ) -> None:

@@ -250,6 +250,7 @@ def test_a_lock_is_waited_for_and_taken_away(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_updates_at_once_lose_nothing(model: Path, tmp_path: Path) -> None:
     new = [written(field().isel(time=[i]), tmp_path / f"{i}.csv") for i in range(30, 36)]
     command = [sys.executable, "-m", "dkrls_cli", "update", str(model), "--wait", str(PATIENCE)]

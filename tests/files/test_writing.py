@@ -221,6 +221,7 @@ def test_two_runs_give_the_same_bytes(
     assert seen[0] == seen[1]
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     model = tmp_path / "m.npz"

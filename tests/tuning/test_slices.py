@@ -182,6 +182,7 @@ def test_long_levels_are_seen_through_segments_and_settings_agree():
     assert windowed == choose_level(x, data).taken
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=7, unique=True),
     st.floats(-1e100, 1e100),

@@ -127,7 +127,7 @@ def temperatures(
     options: ExperimentOptions,
     report: Report,
 ) -> None:
-    """The paper's Intel Lab comparison: 4,160 temperatures of 52 sensors.
+    """Run the paper's Intel Lab comparison: 4,160 temperatures of 52 sensors.
 
     FILE is a matrix of 52 columns, or data.txt, of which bad readings are dropped.
 

@@ -43,6 +43,7 @@ def cross(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str
     return json.loads(run.stdout), rows.read_text()
 
 
+@pytest.mark.slow
 def test_json_has_a_row_per_method_and_settings(cross: tuple[dict[str, Any], str]) -> None:
     rows = cross[0]["rows"]
     assert [(row["method"], row["settings"]) for row in rows] == [
@@ -65,6 +66,7 @@ def test_json_has_a_row_per_method_and_settings(cross: tuple[dict[str, Any], str
     assert cross[0]["machine"]["threads"] == 1
 
 
+@pytest.mark.slow
 def test_the_default_fit_wins_the_table_of_space_and_time(
     cross: tuple[dict[str, Any], str],
 ) -> None:
@@ -77,6 +79,7 @@ def test_the_default_fit_wins_the_table_of_space_and_time(
         assert verdict["times_as_accurate"] > 1
 
 
+@pytest.mark.slow
 def test_csv_says_the_same(cross: tuple[dict[str, Any], str]) -> None:
     assert_same_rows(cross[1], cross[0]["rows"])
 
@@ -133,6 +136,7 @@ def test_plots_show_the_error_of_the_paper_and_its_figures_once() -> None:
         assert (row["max_error"], row["paper_error"]) == (0.1, figure)
 
 
+@pytest.mark.slow
 def test_a_race_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     words = ["bench", "cross", "--methods", "dkrls,linear", "--seeds", 1, "-q"]
@@ -202,6 +206,7 @@ def test_intel_lab_races_from_raw_readings(tmp_path: Path) -> None:
     assert all(row["normalized_max_error"] < 1.2 for row in rows)
 
 
+@pytest.mark.slow
 def test_intel_lab_of_the_paper() -> None:
     """The median over splits is of the paper's size, which is that of one."""
     if not INTEL_LAB.exists():

@@ -50,6 +50,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["paper-2d", "cross"])
 @pytest.mark.parametrize("method", PAPER_METHODS)
 def test_every_method_gives_finite_rows(method: str, name: str) -> None:

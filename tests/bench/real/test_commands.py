@@ -57,6 +57,7 @@ def gap_race(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {**json.loads(run.stdout), "csv": (folder / "rows.csv").read_text(), "table": table}
 
 
+@pytest.mark.slow
 def test_gaps_json_has_a_row_per_case_and_method(gap_race: dict[str, Any]) -> None:
     rows = gap_race["rows"]
     assert [row["method"] for row in rows] == list(GAP_RACE.methods) * 2
@@ -71,6 +72,7 @@ def test_gaps_json_has_a_row_per_case_and_method(gap_race: dict[str, Any]) -> No
         assert rows[start]["ratio"] == pytest.approx(rows[start]["rmse"] / best)
 
 
+@pytest.mark.slow
 def test_gaps_csv_and_table_say_the_same_as_json(gap_race: dict[str, Any]) -> None:
     assert_same_rows(gap_race["csv"], gap_race["rows"])
     line = next(x for x in gap_race["table"].splitlines() if x.startswith(f"{BLOCKS}, seed 0"))
@@ -79,6 +81,7 @@ def test_gaps_csv_and_table_say_the_same_as_json(gap_race: dict[str, Any]) -> No
     assert "share better than every rival" in gap_race["table"]
 
 
+@pytest.mark.slow
 def test_a_grid_without_gaps_races_as_well(tmp_path: Path) -> None:
     path = grid(tmp_path / "g.nc", {"x": (np.arange(12.0), {})})
     run = dkrls("bench", "gaps", path, "--methods", "nearest,per-axis", "--seeds", 2, "--json")
@@ -125,6 +128,7 @@ def test_a_method_out_of_time_is_in_the_table_with_a_note(monkeypatch: pytest.Mo
     assert [row["rmse"] is None for row in rows] == [False, True] * 2
 
 
+@pytest.mark.slow
 def test_json_has_a_row_per_case_and_method(real_race: dict[str, Any]) -> None:
     rows = real_race["rows"]
     assert [row["method"] for row in rows] == list(INTERPOLATION_RACE.methods) * 2
@@ -142,6 +146,7 @@ def test_json_has_a_row_per_case_and_method(real_race: dict[str, Any]) -> None:
     assert {"threads", "numpy", "scipy", "xarray", "dkrls"} <= set(real_race["machine"])
 
 
+@pytest.mark.slow
 def test_ratio_and_summary_follow_from_the_rows(real_race: dict[str, Any]) -> None:
     ratios = []
     for start in (0, len(INTERPOLATION_RACE.methods)):
@@ -159,6 +164,7 @@ def test_ratio_and_summary_follow_from_the_rows(real_race: dict[str, Any]) -> No
     assert summary["within_2_percent"] == np.mean(np.array(ratios) <= 1.02)
 
 
+@pytest.mark.slow
 def test_csv_and_table_say_the_same_as_json(real_race: dict[str, Any]) -> None:
     assert_same_rows(real_race["csv"], real_race["rows"])
     line = next(x for x in real_race["table"].splitlines() if x.startswith(RANDOM))
@@ -168,6 +174,7 @@ def test_csv_and_table_say_the_same_as_json(real_race: dict[str, Any]) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_tables_fit_a_terminal(real_race: dict[str, Any], tmp_path: Path) -> None:
     axes = {"lat": (np.linspace(-60, 60, 13), NORTH), "lon": (np.arange(0.0, 120.0, 10.0), EAST)}
     words = ["bench", "real", grid(tmp_path / "g.nc", axes), "--seeds", 1]
@@ -187,6 +194,7 @@ def test_short_dimensions_skip_splines_and_say_so(tmp_path: Path) -> None:
     assert "seed 0: spline3" not in text
 
 
+@pytest.mark.slow
 def test_a_series_has_but_one_kind(tmp_path: Path) -> None:
     path = grid(tmp_path / "g.nc", {"time": (np.arange(20.0), {"units": "days since 2001-01-01"})})
     run = dkrls("bench", "real", path, "--seeds", 1, "--json", "--methods", "dkrls,linear")
@@ -219,6 +227,7 @@ def test_a_wrong_command_line_is_refused(options: list[str], reason: str) -> Non
     assert reason in refusal("bench", "real", OCEAN, *options, code=2)
 
 
+@pytest.mark.slow
 def test_wrong_data_is_refused_before_any_race(tmp_path: Path) -> None:
     missing = files.REFUSED["missing_as_nan"][0](tmp_path)
     assert "2 of 30 cells" in refusal("bench", "real", OCEAN, missing)
@@ -231,6 +240,7 @@ def test_wrong_data_is_refused_before_any_race(tmp_path: Path) -> None:
     dkrls("bench", "real", several, "--var", "s", "--seeds", 1, "--methods", "linear")
 
 
+@pytest.mark.slow
 def test_an_output_is_refused_before_any_race(tmp_path: Path) -> None:
     (target := tmp_path / "rows.csv").write_text("mine")
     absent = tmp_path / "absent.nc"  # which is not even looked for
@@ -241,6 +251,7 @@ def test_an_output_is_refused_before_any_race(tmp_path: Path) -> None:
     assert target.read_text().startswith("grid,variable,held_out,seed,samples,method,rmse")
 
 
+@pytest.mark.slow
 def test_a_race_in_a_process_of_its_own(tmp_path: Path) -> None:
     axes = {"x": (np.arange(9.0), {}), "y": (np.arange(9.0), {})}
     path = grid(tmp_path / "g.nc", axes)

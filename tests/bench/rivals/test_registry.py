@@ -65,6 +65,7 @@ def test_answers_outside_are_finite(rival: Rival) -> None:
     assert answers.shape == (2, 3)
 
 
+@pytest.mark.slow
 def test_the_order_of_coordinates_does_not_matter(rival: Rival) -> None:
     mixed = [RNG.permutation(NODES[0]), NODES[1][::-1]]
     again = answers_of(rival, mixed, INSIDE)
@@ -72,11 +73,13 @@ def test_the_order_of_coordinates_does_not_matter(rival: Rival) -> None:
     np.testing.assert_allclose(again, answers_of(rival, NODES, INSIDE), atol=loose)
 
 
+@pytest.mark.slow
 def test_the_same_twice_is_the_same(rival: Rival) -> None:
     first = answers_of(rival, NODES, INSIDE)
     np.testing.assert_array_equal(first, answers_of(rival, NODES, INSIDE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dims", [1, 3])
 def test_any_number_of_dimensions(rival: Rival, dims: int) -> None:
     if rival.missing():

@@ -87,6 +87,7 @@ def test_ratios_are_on_the_steps_that_both_have_done() -> None:
     assert whole.rmse() != half.rmse()
 
 
+@pytest.mark.slow
 def test_the_lab_is_forecast_better_than_by_its_last_values() -> None:
     if not INTEL_LAB.exists():
         pytest.skip(
