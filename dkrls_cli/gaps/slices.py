@@ -22,7 +22,7 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.growing import Growing
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
-from dkrls_cli.gaps.solve import Completed, complete_with_spectra
+from dkrls_cli.gaps.solve import Completed, complete_with_spectra, refine_cells
 
 _LEAST_NOISE = 1e-8
 """Smallest noise of a cell as a share of its variance: it bounds the iterations of the solve."""
@@ -59,6 +59,7 @@ def fill_slices(known: Growing, coordinates: Array, slices: Array) -> Completed:
     done = complete_with_spectra(
         spectra, slices - expected, noise, 0.0, tolerance=_TOLERANCE, limit=_LIMIT
     )
+    done = refine_cells(done, spectra, slices - expected, noise, 0.0, limit=_LIMIT)
     filled = np.where(np.isnan(slices), expected + done.values, slices)
     return Completed(filled, done.iterations, done.residual, done.converged)
 

@@ -33,6 +33,7 @@ from dkrls_cli.cascade.spectrum import Spectrum, decompose
 from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps.preconditioner import ProductPreconditioner, build_preconditioner
+from dkrls_cli.gaps.refine import refine
 from dkrls_cli.threads import one_blas_thread
 
 _SLAB = 2**15
@@ -40,6 +41,9 @@ _SLAB = 2**15
 
 _LOOK = 10
 """Iterations between two calls of `give_up`, each of which costs about half an iteration."""
+
+_SETTLED = 1e-7
+"""Change of a filled cell, as a share of the spread of the data, below which it is settled."""
 
 _NEGLIGIBLE = 1e-11
 """Directions with w below this share of the ridge change no answer by more than this share."""
@@ -56,8 +60,8 @@ class Completed:
     iterations
         Number of conjugate gradient steps.
     residual
-        Norm of the residual divided by that of the right-hand side. The model of the completed
-        grid predicts its filled cells to within this share.
+        Largest change of a filled cell that is still due, as a share of the spread of the data; of
+        an unrefined solve, the norm of its residual divided by that of the right-hand side.
     converged
         Whether the residual has come down to the tolerance.
     """
@@ -93,7 +97,8 @@ def complete(
     mean
         Value to which the answers fall back far from data.
     tolerance, limit
-        The solve stops at this relative residual, or after this many iterations.
+        The solve stops at this relative residual, or after this many iterations; its answers are
+        then refined for at most as many.
     start
         The same grid completed with similar settings, to start the solve from.
     spectra
@@ -125,9 +130,36 @@ def complete(
         raise SettingError(f"Invalid joint ridge {ridge}. It must be a finite number, 0 or above.")
     if spectra is None:
         spectra = [decompose(gram(k, c, c)) for k, c in zip(kernels, coordinates, strict=True)]
-    return complete_with_spectra(
+    done = complete_with_spectra(
         spectra, values, ridge, mean, tolerance=tolerance, limit=limit, start=start
     )
+    return refine_cells(done, spectra, values, ridge, mean, limit=limit)
+
+
+def refine_cells(
+    done: Completed,
+    spectra: Sequence[Spectrum],
+    values: Array,
+    ridge: float,
+    mean: float,
+    *,
+    limit: int,
+) -> Completed:
+    """Refine the filled cells of a solve until they stop changing: :mod:`dkrls_cli.gaps.refine`.
+
+    The residual of the solve may be small while missing cells are far from their answers. The
+    result has converged if no filled cell would change any more.
+    """
+    observed = np.isfinite(values)
+    if observed.all():
+        return done
+    with one_blas_thread():
+        refined = refine(
+            spectra, done.values, observed, ridge, mean, tolerance=_SETTLED, limit=limit
+        )
+    np.copyto(refined.values, values, where=observed)
+    iterations = done.iterations + refined.iterations
+    return Completed(refined.values, iterations, refined.change, refined.change <= _SETTLED)
 
 
 def complete_with_spectra(

@@ -267,4 +267,4 @@ def test_a_solve_that_does_not_end_is_noted_in_the_model(monkeypatch):
 
     monkeypatch.setattr(training, "complete", hasty)
     model = fit(VALUES, {"x": X, "d": D}, **GIVEN)
-    assert "in 1 steps" in model.origin["notes"][0]
+    assert "in 2 steps" in model.origin["notes"][0]

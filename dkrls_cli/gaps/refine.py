@@ -1,0 +1,132 @@
+"""Refine filled cells until they stop changing.
+
+A completed grid y is right if its joint-ridge model has no weight on the filled cells: with
+C = K + lambda I over the whole grid, (C^-1 y)_m = 0 in the missing cells m. That is a symmetric
+positive definite system in the missing cells alone,
+
+    (C^-1)_mm y_m = -(C^-1)_mo y_o,
+
+with o the observed cells. It is solved by conjugate gradients, preconditioned by the diagonal of
+C^-1, from the cells as they are filled.
+
+It is well conditioned where the system of :mod:`dkrls_cli.gaps.solve` is not: under a tiny ridge
+and a kernel that is not smooth, a small residual there says nothing about the missing cells. The
+two systems complement each other, so one follows the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from dkrls_cli.arrays import Array, Mask
+from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum
+from dkrls_cli.cascade.tensors import along, apply
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """A completed grid whose filled cells were refined.
+
+    Attributes
+    ----------
+    values
+        The grid; observed cells are as they were, to round-off.
+    iterations
+        Number of conjugate-gradient iterations; 0 if the cells were right already.
+    change
+        Largest change of a filled cell that is still due, as a share of the spread of the data.
+    """
+
+    values: Array
+    iterations: int
+    change: float
+
+
+def refine(
+    spectra: Sequence[Spectrum],
+    completed: Array,
+    observed: Mask,
+    ridge: float,
+    mean: float,
+    *,
+    tolerance: float,
+    limit: int,
+) -> Refined:
+    """Refine the filled cells of a grid until none changes by more than a share of the spread.
+
+    Parameters
+    ----------
+    spectra
+        The full spectrum of each axis.
+    completed, observed
+        The grid with its missing cells filled, which is overwritten, and which cells are observed.
+    ridge, mean
+        The joint ridge, and the value to which answers fall back far from data.
+    tolerance, limit
+        Refining stops at this share of the spread of the observed cells, or after this many
+        iterations.
+    """
+    missing, values = ~observed, completed
+    values -= mean
+    spread = float(np.abs(values[observed]).max()) or 1.0
+    values /= spread
+    precision = _Precision.of(spectra, ridge)
+    diagonal = precision.diagonal()[missing]
+    residual = -precision.apply(values)[missing]
+    due = residual / diagonal  # what each cell lacks of its prediction from all others
+    energy = float(residual @ due)
+    iterations, change = 0, float(np.abs(due).max())
+    direction = np.zeros(values.shape) if change > tolerance else values[:0]
+    while change > tolerance and iterations < limit:
+        direction[missing] += due
+        product = precision.apply(direction)[missing]
+        step = energy / float(direction[missing] @ product)
+        values[missing] += step * direction[missing]
+        residual -= step * product
+        due = residual / diagonal
+        change = max(float(np.abs(due).max()), step * float(np.abs(direction).max()))
+        before, energy = energy, float(residual @ due)
+        direction *= energy / before
+        iterations += 1
+    values *= spread
+    values += mean
+    return Refined(values, iterations, change)
+
+
+@dataclass(frozen=True, eq=False)
+class _Precision:
+    """The matrix C^-1 = (K + lambda I)^-1 of the whole grid, never formed.
+
+    Attributes
+    ----------
+    bases
+        The eigenvectors of each axis (m_l, m_l).
+    inverse
+        1 / (product of the eigenvalues + lambda), in the shape of the grid.
+    """
+
+    bases: list[Array]
+    inverse: Array
+
+    @classmethod
+    def of(cls, spectra: Sequence[Spectrum], ridge: float) -> _Precision:
+        """Return the precision matrix; directions at round-off count as far as float64 can tell."""
+        values = np.asarray(reduce(np.multiply.outer, [s.values for s in spectra]) + ridge)
+        np.maximum(values, ROUND_OFF * float(values.max()), out=values)
+        return cls([spectrum.vectors for spectrum in spectra], np.reciprocal(values, out=values))
+
+    def apply(self, grid: Array) -> Array:
+        """Return the matrix times a grid."""
+        result = apply(grid, [basis.T for basis in self.bases])
+        result *= self.inverse
+        for axis, basis in enumerate(self.bases):  # one by one: no array is held any longer
+            result = along(result, axis, basis)
+        return result
+
+    def diagonal(self) -> Array:
+        """Return the diagonal of the matrix, in the shape of the grid."""
+        return apply(self.inverse, [basis**2 for basis in self.bases])
