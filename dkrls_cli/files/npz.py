@@ -66,12 +66,15 @@ def _write(
     arrays: Mapping[str, NDArray[Any]],
     overwrite: bool,
 ) -> None:
+    objects = [name for name, array in arrays.items() if array.dtype.hasobject]
+    if objects:
+        raise ValueError(f"array '{objects[0]}' holds objects, which would need pickle")
     contents = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
     text = json.dumps({"format": FORMAT, "version": VERSION, **header, "arrays": contents})
     with atomic_write(path, overwrite=overwrite) as temporary:
-        members = {"header": np.frombuffer(text.encode(), np.uint8), **arrays}
+        members: dict[str, Any] = {"header": np.frombuffer(text.encode(), np.uint8), **arrays}
         with open(temporary, "wb") as file:
-            np.savez(file, allow_pickle=False, **members)
+            np.savez(file, **members)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -107,6 +107,12 @@ def test_objects_are_not_written(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_holds_the_header_and_its_arrays_and_no_more(tmp_path: Path) -> None:
+    npz.write(tmp_path / "m.npz", HEADER, ARRAYS)
+    with np.load(tmp_path / "m.npz") as members:
+        assert sorted(members) == sorted(["header", *ARRAYS])
+
+
 VALUES = ARRAYS["values"]
 
 
