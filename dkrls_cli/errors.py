@@ -18,8 +18,9 @@ class DkrlsError(Exception):
     message
         What is wrong, the value found, what was expected and what to try.
     setting
-        Python name of the setting that would allow what was refused, such as ``overwrite``. The
-        message names no option; the command line adds the option of this setting to it.
+        Python name of the setting that would allow what was refused, such as ``overwrite``; several
+        names are separated by spaces. The message names no option; the command line adds the
+        options of these settings to it.
     """
 
     def __init__(self, message: str = "", *, setting: str | None = None) -> None:

@@ -647,9 +647,7 @@ def curvilinear_with_index_coordinates(folder: Path) -> Path:
     )
 
 
-@refused(
-    "2 variables to choose from: t (lat 5 x lon 8), s (lat 5 x lon 8). Choose one by its name (var)"
-)
+@refused("2 variables to choose from: t (lat 5 x lon 8), s (lat 5 x lon 8). Choose one by its name")
 def two_variables(folder: Path) -> Path:
     return latlon(folder / "two.nc", extra={"s": (("lat", "lon"), field(LAT, LON), {})})
 

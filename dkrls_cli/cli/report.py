@@ -143,7 +143,9 @@ def _hint(error: DkrlsError) -> str:
     """Return the sentence that names the option for the setting that an error is about."""
     if error.setting is None:
         return ""
-    return HINTS.get(error.setting, f"Option: --{error.setting.replace('_', '-')}.")
+    options = [f"--{name.replace('_', '-')}" for name in error.setting.split()]
+    plain = f"Option{'s' if options[1:] else ''}: {', '.join(options)}."
+    return HINTS.get(error.setting, plain)
 
 
 def _json_value(value: Any) -> Any:

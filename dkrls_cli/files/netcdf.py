@@ -181,7 +181,8 @@ def _choose(
         raise InputError(
             f"'{path}' has {len(deepest)} variables to choose from: "
             f"{_list_variables({name: candidates[name] for name in deepest})}. "
-            "Choose one by its name (var)."
+            "Choose one by its name.",
+            setting="var",
         )
     if len(candidates) > 1:
         others = ", ".join(name for name in candidates if name not in deepest)

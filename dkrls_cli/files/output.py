@@ -76,8 +76,8 @@ def check_writable(target: Path, *, overwrite: bool) -> None:
     """Raise OutputError if a target exists and may not be overwritten, or has no folder."""
     if target.exists() and not overwrite:
         raise OutputError(
-            f"'{target}' exists already. Choose another name, or allow it to be replaced "
-            "(overwrite)."
+            f"'{target}' exists already. Choose another name, or allow it to be replaced.",
+            setting="overwrite",
         )
     if not target.parent.is_dir():
         raise OutputError(f"There is no folder '{target.parent}' to write '{target.name}' into.")
@@ -126,7 +126,8 @@ def _acquire(lock: Path, name: str, wait: float, tell: Callable[[str], None]) ->
         if monotonic() - started >= wait:
             raise OutputError(
                 f"{name} is being changed by another command. Try again when that has ended, or "
-                "allow a longer wait (wait)."
+                "allow a longer wait.",
+                setting="wait",
             )
         if not told:
             tell(f"{name} is being changed by another command: waiting for it to end.")

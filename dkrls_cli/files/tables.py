@@ -204,7 +204,8 @@ def _layout_of_dims(table: _Table, var: str | None, dims: list[str]) -> _Layout:
     if var is None and len(rest) != 1:
         raise InputError(
             f"Besides {join_names(dims)}, {table.source} has {join_names(rest) or 'no column'}. "
-            "Expected one column of values: choose it by its name (var)."
+            "Expected one column of values: choose it by its name.",
+            setting="var",
         )
     value = table.column(var or rest[0])
     if len({*dims, value.name}) <= len(dims):
@@ -221,7 +222,8 @@ def _layout_of_value(table: _Table, var: str) -> _Layout:
     if not _is_dense(dims):
         raise InputError(
             f"{_sizes(table, dims)}: too few for all of them to be dimensions of '{var}'. Name the "
-            "dimensions (levels)."
+            "dimensions.",
+            setting="levels",
         )
     return _long(table, dims, table.column(var))
 
@@ -245,7 +247,8 @@ def _guess_layout(table: _Table, var: str | None) -> _Layout:
         return _wide(table, "column", var)
     raise InputError(
         f"{_sizes(table, dims)}: too few for a long table, and it is no wide one, as {trouble}. "
-        "Name the column of values (var) and the dimensions (levels)."
+        "Name the column of values and the dimensions.",
+        setting="var levels",
     )
 
 
@@ -333,7 +336,8 @@ def _grid(layout: _Layout) -> Grid:
         odd = _odd(layout.value)
         raise InputError(
             f"{layout.where(layout.value, odd)} has '{layout.value.labels[odd]}' for a value. "
-            "Expected a number with a decimal point, or NA; choose another column of values (var)."
+            "Expected a number with a decimal point, or NA; or choose another column of values.",
+            setting="var",
         )
     axes, places = zip(*(_axis(layout, column) for column in layout.dims), strict=True)
     shape = tuple(axis.size for axis in axes)
@@ -355,7 +359,8 @@ def _refuse_repeats(layout: _Layout, cells: Integers) -> None:
     where = ", ".join(f"{c.name}={c.labels[c.codes[one]]}" for c in layout.dims)
     raise InputError(
         f"{layout.source} has two values for {where}, on lines {layout.line(one)} and "
-        f"{layout.line(other)}. Expected one: take one out, or name all dimensions (levels)."
+        f"{layout.line(other)}. Expected one: take one out, or name all dimensions.",
+        setting="levels",
     )
 
 

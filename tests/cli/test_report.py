@@ -268,6 +268,24 @@ def test_hints_name_options_that_exist() -> None:
         assert setting in inspect.signature(predict).parameters
 
 
+@pytest.mark.parametrize(
+    ("setting", "hint"),
+    [(None, ""), ("max_gap", " Option: --max-gap."), ("var levels", " Options: --var, --levels.")],
+)
+def test_the_options_of_a_setting_are_added(setting: str | None, hint: str) -> None:
+    assert error_line(SettingError("Wrong.", setting=setting)) == f"Wrong.{hint}"
+
+
+def test_refusals_name_the_option_that_helps(tmp_path: Path) -> None:
+    taken = tmp_path / "m.npz"
+    taken.touch()
+    sensors = ROOT / "sample_data" / "sensors.csv"
+    assert refusal("fit", sensors, "-o", taken).endswith("replaced. Option: --overwrite.")
+    (tmp_path / "odd.csv").write_text("a,b,c,d\n1,1,1,1\n1,1,2,2\n")
+    line = refusal("fit", tmp_path / "odd.csv", "--levels", "a,b", "-o", tmp_path / "n.npz")
+    assert line.endswith("by its name. Option: --var.")
+
+
 def test_the_running_command_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["/usr/bin/python -m dkrls_cli", "info", "a b.npz"])
     assert command_line() == ["dkrls", "info", "a b.npz"]

@@ -314,7 +314,7 @@ def test_quoted_cells_hold_delimiters_quotes_and_line_ends(read):
         ("x,v\n1,2,3\n", "Line 2 of .* has 3 cells, the header 2"),
         ('x,v\n1,2\n"2,3\n4,5\n', "Line 4 of .* cannot be read .* Is a quote left open"),
         ('x,v\n1,2\n"2"3,4\n', "Line 3 of .* cannot be read .* Is a quote left open"),
-        ("x,v\n1,2\n2,three\n", "Line 3 of .* has 'three' for a value.*(var)"),
+        ("x,v\n1,2\n2,three\n", "Line 3 of .* has 'three' for a value.* another column"),
         ("x,v\n1,NA\n2,three\n", "Line 3 of .* has 'three' for a value"),
         ("x,v\n1,2\n\n2,1_0\n", "Line 4 of .* has '1_0' for a value"),
         ('x,v\n1,2\n2,"3,5"\n', "Line 3 of .* has '3,5' for a value.*decimal point"),
@@ -352,7 +352,9 @@ def test_neither_long_nor_wide_is_said_with_what_to_do(read, text, trouble):
     else:
         rows[30][0] = "0"
     table = "a,x,b\n" + "\n".join(map(",".join, rows))
-    with pytest.raises(InputError, match=f"a {len({r[0] for r in rows})} x x 40.*{trouble}.*(var)"):
+    with pytest.raises(
+        InputError, match=f"a {len({r[0] for r in rows})} x x 40.*{trouble}.*Name the column"
+    ):
         read(table)
 
 
@@ -367,11 +369,11 @@ def test_neither_long_nor_wide_is_said_with_what_to_do(read, text, trouble):
         ({"dims": ["p", "q"]}, "no column 'p'"),
         ({"dims": ["x", "y"], "var": "w"}, "no column 'w'"),
         ({"dims": ["x", "new"], "var": "v"}, "no column 'new'"),
-        ({"dims": ["x", "y", "v"]}, "Besides x, y, v, .* has no column.*(var)"),
+        ({"dims": ["x", "y", "v"]}, "Besides x, y, v, .* has no column.* by its name"),
         ({"dims": ["x"]}, "Besides x, .* has y, v. Expected one column of values"),
         ({"dims": ["x", "y"], "var": "y"}, "name one column twice"),
         ({"dims": ["x", "x"], "var": "v"}, "name one column twice"),
-        ({"dims": ["x"], "var": "v"}, "two values for x=1.*(levels)"),
+        ({"dims": ["x"], "var": "v"}, "two values for x=1.*all dimensions"),
     ],
 )
 def test_names_that_do_not_fit_are_refused(read, options, message):
@@ -382,7 +384,7 @@ def test_names_that_do_not_fit_are_refused(read, options, message):
 def test_values_among_other_values_want_their_dimensions_named(read):
     rows = "".join(f"{i % 7},{i // 7},{i / 9},{i / 11}\n" for i in range(49))
     with pytest.raises(
-        InputError, match=r"too few for all of them to be dimensions of .s..*(levels)"
+        InputError, match=r"too few for all of them to be dimensions of .s..*Name the dim"
     ):
         read(f"x,y,s,t\n{rows}", "s")
     assert read(f"x,y,s,t\n{rows}", "s", ["x", "y"])[0].values.shape == (7, 7)
