@@ -128,15 +128,27 @@ def rescale(bars: Bars, away: Array) -> GapBars:
     return GapBars(away, bars.scale, bars.power, bars.error)
 
 
+def _make_gram(kernel: Kernel, coordinates: Array) -> Array:
+    return gram(kernel, coordinates, coordinates)
+
+
 def distance(
-    coordinates: Sequence[Array], kernels: Sequence[Kernel], observed: Mask, ridge: float
+    coordinates: Sequence[Array],
+    kernels: Sequence[Kernel],
+    observed: Mask,
+    ridge: float,
+    *,
+    gram_of: Callable[[Kernel, Array], Array] = _make_gram,
 ) -> Array:
-    """Return the variance of every missing cell given its neighbours; 0 where observed."""
+    """Return the variance of every missing cell given its neighbours; 0 where observed.
+
+    `gram_of` returns the Gram matrix of a kernel and coordinates, where some are known already.
+    """
     precision = np.zeros(observed.shape)
     prior = math.prod(kernel.variance for kernel in kernels)
     for axis, (kernel, nodes) in enumerate(zip(kernels, coordinates, strict=True)):
         order = np.argsort(wrap(nodes, kernel.period))
-        similarity = gram(kernel, nodes[order], nodes[order]) / kernel.variance
+        similarity = gram_of(kernel, nodes[order]) / kernel.variance
         for part in _beside(observed.shape, axis):
             seen = np.moveaxis(observed[part], axis, 0)[order]
             before, after = _neighbours(seen, circle=kernel.period is not None)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -82,6 +82,8 @@ class GapChoice:
         The parts of the grid with hidden cells, filled under the setting.
     spectra
         The full spectrum of each kernel on the coordinates of the whole grid.
+    cache
+        The Gram matrices and spectra that the search has computed.
     """
 
     setting: JointSetting
@@ -90,6 +92,7 @@ class GapChoice:
     tried: int
     windows: tuple[HiddenWindow, ...]
     spectra: tuple[Spectrum, ...]
+    cache: SpectrumCache = field(default_factory=SpectrumCache, repr=False)
 
     @property
     def tolerance(self) -> float:
@@ -148,6 +151,7 @@ def choose_with_gaps(
         search.tried,
         best.windows,
         tuple(spectra.of(kernel, c) for kernel, c in final),
+        spectra,
     )
 
 
@@ -305,9 +309,11 @@ def gap_bars(
     reached, missed = [], []
     for window in chosen.windows:
         seen = np.isfinite(window.seen)
-        away = distance(window.coordinates, chosen.setting.kernels, seen, ridge)
+        away = distance(
+            window.coordinates, chosen.setting.kernels, seen, ridge, gram_of=chosen.cache.gram
+        )
         reached.append(away[window.hidden] + ridge)
         missed.append(window.residuals)
     scale, power = calibrated(np.concatenate(reached), np.concatenate(missed))
-    away = distance(coordinates, kernels, observed, ridge)
+    away = distance(coordinates, kernels, observed, ridge, gram_of=chosen.cache.gram)
     return GapBars(away, scale, power, chosen.error)

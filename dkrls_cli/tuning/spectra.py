@@ -1,4 +1,4 @@
-"""Spectra of Gram matrices that are decomposed once and then looked up."""
+"""Gram matrices and their spectra that are computed once and then looked up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dkrls_cli.cascade.spectrum import Spectrum, decompose
 
 
 class SpectrumCache:
-    """Full spectra by kernel and coordinates.
+    """Gram matrices and their full spectra, by kernel and coordinates.
 
     Examples
     --------
@@ -20,12 +20,20 @@ class SpectrumCache:
 
     def __init__(self) -> None:
         self._known: dict[tuple[Kernel, bytes], Spectrum] = {}
+        self._grams: dict[tuple[Kernel, bytes], Array] = {}
+
+    def gram(self, kernel: Kernel, coordinates: Array) -> Array:
+        """Return the Gram matrix of a kernel on coordinates."""
+        key = kernel, coordinates.tobytes()
+        if key not in self._grams:
+            self._grams[key] = gram(kernel, coordinates, coordinates)
+        return self._grams[key]
 
     def of(self, kernel: Kernel, coordinates: Array) -> Spectrum:
         """Return the spectrum of gram(kernel, coordinates, coordinates), all directions of it."""
         key = kernel, coordinates.tobytes()
         if key not in self._known:
-            self._known[key] = decompose(gram(kernel, coordinates, coordinates))
+            self._known[key] = decompose(self.gram(kernel, coordinates))
         return self._known[key]
 
     def known(self, kernel: Kernel, coordinates: Array) -> Spectrum | None:

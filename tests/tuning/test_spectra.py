@@ -33,3 +33,17 @@ def test_only_what_was_computed_is_known():
     found = spectra.of(Kernel(), X)
     assert spectra.known(Kernel(), X.copy()) is found
     assert spectra.known(Kernel(), X + 1.0) is None
+
+
+def test_gram_matrices_are_made_once(monkeypatch):
+    from dkrls_cli.tuning import spectra as module
+
+    made = []
+    monkeypatch.setattr(module, "gram", lambda *given: made.append(1) or gram(*given))
+    cache, x = SpectrumCache(), np.arange(6.0)
+    cache.of(Kernel(), x)
+    np.testing.assert_array_equal(cache.gram(Kernel(), x), gram(Kernel(), x, x))
+    assert len(made) == 1
+    cache.gram(Kernel(sigma=2.0), x)
+    cache.gram(Kernel(), x + 1)
+    assert len(made) == 3
