@@ -88,8 +88,9 @@ def refine(
         values[missing] += step * direction[missing]
         residual -= step * product
         due = residual / diagonal
-        change = max(float(np.abs(due).max()), step * float(np.abs(direction).max()))
+        moved = step * float(np.abs(direction).max())
         before, energy = energy, float(residual @ due)
+        change = max(float(np.abs(due).max()), moved) if energy > 0 else 0.0  # 0: solved exactly
         direction *= energy / before
         iterations += 1
     values *= spread

@@ -99,3 +99,19 @@ def test_data_without_spread_fills_with_the_mean():
     done = complete(values, axes, kernels, 1e-3, 3.0)
     assert done.converged
     np.testing.assert_allclose(done.values, 3.0)
+
+
+@pytest.mark.parametrize("mean", [0.0, 2.0])
+@pytest.mark.parametrize("ridge", [0.0, 1e-16, 1e-3, 10.0])
+@pytest.mark.parametrize("family", ["gaussian", "matern12"])
+@pytest.mark.parametrize("observed", [1, 2, 6, 12])
+@pytest.mark.parametrize("data", [np.zeros(12), np.full(12, 2.0), np.arange(12.0)])
+def test_exact_solutions_and_holes_larger_than_the_data_end(data, observed, family, ridge, mean):
+    x, values = np.linspace(0, 5, 12), data.copy()
+    values[observed:] = np.nan
+    values[[3, 4]] = np.nan
+    done = complete(values, [x], [Kernel(family, 1.0)], ridge, mean)
+    assert np.isfinite(done.values).all()
+    assert 0 <= done.residual < np.inf
+    known = np.isfinite(values)
+    np.testing.assert_array_equal(done.values[known], values[known])
