@@ -166,7 +166,7 @@ class FitOptions(LevelOptions):
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What a fit may use of the machine."""
+    """Limits on the memory and the threads of a fit."""
 
     max_memory: Annotated[
         str | None,
@@ -182,7 +182,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What to do about an output that exists."""
+    """Whether an output that exists may be replaced."""
 
     overwrite: Overwrite = False
 

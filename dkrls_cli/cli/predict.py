@@ -31,7 +31,7 @@ _BLOCK_CELLS = 2**15  # cells written at a time: a few MB of text, whatever the 
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """What to answer, and where an answer is allowed."""
+    """Form of the answers, and where an answer is allowed."""
 
     std: Annotated[bool, typer.Option("--std", help="Add the standard error of every answer.")] = (
         False

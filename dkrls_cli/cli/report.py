@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, everything else on stderr, an error as one line."""
+"""Printing of commands: results on stdout, everything else on stderr, an error as one line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HINTS = {
     "allow_extrapolation": "--allow-extrapolation answers there all the same.",
 }
-"""What to add to an error that names the setting which would allow what was refused."""
+"""Sentences that name the option of a setting, where the plain one would not do."""
 
 
 @dataclass(frozen=True)

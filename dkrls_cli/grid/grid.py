@@ -101,7 +101,7 @@ class Grid:
 
 
 GridLike: TypeAlias = "xr.DataArray | Grid | ArrayLike"
-"""What the verbs of the Python interface take: a labelled array, a grid, or plain numbers."""
+"""Data that functions of the Python interface take: a labelled array, a grid, or numbers."""
 
 Coordinates: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
 """One coordinate vector per axis of an array of plain numbers, by name or in order."""

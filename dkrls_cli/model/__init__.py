@@ -1,1 +1,1 @@
-"""What a user does: fit, predict, update, stream, and save a model."""
+"""The verbs of the library: fit, predict, fill, validate, update, stream, and save a model."""

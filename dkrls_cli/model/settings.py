@@ -199,7 +199,7 @@ class LevelRequest:
 
 @dataclass(frozen=True)
 class FitPlan:
-    """What a fit will do: the settings, resolved for the axes of a grid.
+    """The plan of a fit: its settings, resolved for the axes of a grid.
 
     Attributes
     ----------

@@ -80,7 +80,7 @@ def _axes(sizes: Sequence[int], ends: Sequence[float]) -> tuple[Array, ...]:
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """What the paper reports for a method.
+    """Figures that the paper reports for a method.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""What commands draw: tables, and progress of long work. Rich is imported only to draw."""
+"""Drawing on a terminal: tables, and progress of long work. Rich is imported only to draw."""
