@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dkrls_cli.model.fit import fit
     from dkrls_cli.model.model import Model, load_model
     from dkrls_cli.model.stream import Stream
-    from dkrls_cli.model.validate import validate
+    from dkrls_cli.model.validation.validate import validate
 
 __version__ = "0.1.0"
 __all__ = [
@@ -50,7 +50,7 @@ _MODULES = {
     "fit": "model.fit",
     "load_model": "model.model",
     "open_grid": "files.reading",
-    "validate": "model.validate",
+    "validate": "model.validation.validate",
 }
 
 

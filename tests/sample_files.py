@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from hypothesis import strategies as st
 
-from dkrls_cli.files.rows import RowWriter
+from dkrls_cli.files.text.rows import RowWriter
 
 Builder = Callable[[Path], Any]
 WHOLE: dict[str, Builder] = {}

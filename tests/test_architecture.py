@@ -23,8 +23,8 @@ DOORS = {  # library: folders or modules that may import it
     "cftime": {"grid/calendars"},
     "netCDF4": {"files/patching"},  # else through xarray
     "zarr": {"files/patching"},
-    "csv": {"files/csv"},
-    "pandas": {"files/csv"},
+    "csv": {"files/text/csv"},
+    "pandas": {"files/text/csv"},
     "zipfile": {"files/npz"},
     "typer": {"cli"},
     "rich": {"cli"},

@@ -21,7 +21,7 @@ from dkrls_cli.grid.spec import parse_at
 
 if TYPE_CHECKING:
     from dkrls_cli.arrays import Array
-    from dkrls_cli.files.rows import RowWriter
+    from dkrls_cli.files.text.rows import RowWriter
     from dkrls_cli.grid.axes import Axis
     from dkrls_cli.model.model import Model
 
@@ -149,7 +149,7 @@ def answer_grid(
 
 def answer_points(model: Model, points: str, target: Target, answers: AnswerOptions) -> int:
     """Write the answers at scattered points as they come, and return the number of points."""
-    from dkrls_cli.files.points import point_blocks
+    from dkrls_cli.files.text.points import point_blocks
 
     if target.form not in _ROW_FORMATS:
         raise SettingError("Scattered points are written as csv or jsonl, not as a grid.")
@@ -184,7 +184,7 @@ def columns(model: Model, values: Array, std: Array | None) -> dict[str, Any]:
 def rows_output(target: Target, name: str) -> Iterator[RowWriter]:
     """Yield a writer of rows to stdout, or to a file that appears when it is complete."""
     from dkrls_cli.files.output import atomic_write
-    from dkrls_cli.files.rows import RowWriter
+    from dkrls_cli.files.text.rows import RowWriter
 
     if target.form == "json":
         rows = StringIO()

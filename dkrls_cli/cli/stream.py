@@ -22,7 +22,7 @@ from dkrls_cli.errors import OutputError, SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.files.feed import Feed, NewSlice
-    from dkrls_cli.files.rows import RowWriter
+    from dkrls_cli.files.text.rows import RowWriter
     from dkrls_cli.model.stream import Expected, Stream
 
 _REST = 10.0  # time between saves, in units of the time one save takes: saving costs a tenth
@@ -213,8 +213,8 @@ def run_stream(
     report: Report,
 ) -> None:
     """Forecast and learn until the input ends, and save the model whatever happens."""
-    from dkrls_cli.files.csv import open_text, source_name
     from dkrls_cli.files.feed import Feed
+    from dkrls_cli.files.text.csv import open_text, source_name
     from dkrls_cli.model.model import load_model
     from dkrls_cli.model.stream import Plan, Stream
 
@@ -268,7 +268,7 @@ class ForecastWriter:
 
     def write(self, stream: Stream, new: NewSlice, expected: Expected) -> None:
         """Write the cells of a slice: value, forecast, error, and the standard error if wanted."""
-        from dkrls_cli.files.rows import RowWriter
+        from dkrls_cli.files.text.rows import RowWriter
 
         if self.rows is None:  # the format of the input is known from its first slice on
             self.rows = RowWriter(sys.stdout, self.options.form or self.feed.form)

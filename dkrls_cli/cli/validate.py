@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dkrls_cli.files.source import Source
     from dkrls_cli.model.model import Model
     from dkrls_cli.model.settings import Settings
-    from dkrls_cli.model.validate import Validation
+    from dkrls_cli.model.validation.validate import Validation
 
 # Exit code for a metric above its limit: 1 and 2 are errors.
 _ABOVE_LIMIT = 3
@@ -72,8 +72,8 @@ def validate(
 
       dkrls validate sst.nc --holdout time=0.1
     """
-    from dkrls_cli.model.metrics import exceeded
-    from dkrls_cli.model.validate import REPEATS
+    from dkrls_cli.model.validation.metrics import exceeded
+    from dkrls_cli.model.validation.validate import REPEATS
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
@@ -103,7 +103,7 @@ def validate(
 
 def read_limits(texts: list[str] | None) -> dict[str, float]:
     """Return the largest values allowed, by metric."""
-    from dkrls_cli.model.metrics import ERRORS
+    from dkrls_cli.model.validation.metrics import ERRORS
 
     limits = {}
     for text in texts or ():
@@ -132,7 +132,7 @@ def measure_model(
 ) -> Validation:
     """Measure the model in a file on the cells of a grid."""
     from dkrls_cli.model.model import load_model
-    from dkrls_cli.model.validate import validate_model
+    from dkrls_cli.model.validation.validate import validate_model
 
     model = load_model(path)
     source = open_inputs(inputs, var or variable_of(model, inputs), None, report)
@@ -159,7 +159,7 @@ def measure_holdouts(
     report: Report,
 ) -> Validation:
     """Measure the method on parts of a grid that are held out at random."""
-    from dkrls_cli.model.validate import validate_holdout
+    from dkrls_cli.model.validation.validate import validate_holdout
 
     grid = read_values(source, report)
     with report.working("holding out") as progress:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.netcdf import open_dataset, open_xarray, read_axis, read_scalars
 from dkrls_cli.files.source import Source, expand, kind_of
-from dkrls_cli.files.tables import read_table
+from dkrls_cli.files.text.tables import read_table
 from dkrls_cli.grid.axes import Axis, calendar_of, convert_coordinates, index_axis, number_axis
 from dkrls_cli.grid.cf import CRITERIA, hierarchy_of, is_time, role_of
 from dkrls_cli.grid.grid import Style, to_data_array

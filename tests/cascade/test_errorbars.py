@@ -21,7 +21,7 @@ from dkrls_cli.cascade.errorbars import (
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.model.metrics import coverage90
+from dkrls_cli.model.validation.metrics import coverage90
 
 RNG = np.random.default_rng(3)
 X, D = np.sort(RNG.uniform(0, 9, 11)), np.linspace(0, 5, 8)

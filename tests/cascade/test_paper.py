@@ -16,8 +16,8 @@ from scipy import ndimage
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.model.metrics import scores
-from dkrls_cli.model.splits import random_split
+from dkrls_cli.model.validation.metrics import scores
+from dkrls_cli.model.validation.splits import random_split
 
 INTEL_LAB = Path(__file__).parents[3] / "shared/data/intel_lab_subsfin_14400x52.txt"
 SEEDS = range(20)

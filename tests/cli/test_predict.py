@@ -414,7 +414,7 @@ def numbers(text: str) -> list[list[float]]:
 def test_points_come_in_blocks_and_are_all_counted(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dkrls_cli.files import points
+    from dkrls_cli.files.text import points
 
     def blocks(*given: Any) -> Any:
         yield from read(*given)

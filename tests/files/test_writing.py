@@ -252,7 +252,7 @@ def test_a_failure_leaves_nothing_behind(
 
     monkeypatch.setattr(xr.Dataset, "to_netcdf", full)
     monkeypatch.setattr(xr.Dataset, "to_zarr", full)
-    monkeypatch.setattr("dkrls_cli.files.rows.RowWriter.write_cells", full)
+    monkeypatch.setattr("dkrls_cli.files.text.rows.RowWriter.write_cells", full)
     line = refusal("predict", model, "-o", tmp_path / name, "--overwrite")
     assert line == "Error: No space left on device: 'o.nc'"
     assert {path.name for path in tmp_path.iterdir()} == {"a.nc", "m.npz", name}

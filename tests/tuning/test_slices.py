@@ -12,7 +12,7 @@ from dkrls_cli import fit
 from dkrls_cli.bench import paper_3d, paper_3d_split
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
 from dkrls_cli.cascade.spectrum import decompose
-from dkrls_cli.model.splits import random_split
+from dkrls_cli.model.validation.splits import random_split
 from dkrls_cli.tuning import slices as module
 from dkrls_cli.tuning.slices import (
     CONSTANT,

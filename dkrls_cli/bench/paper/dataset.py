@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices
-from dkrls_cli.model.splits import random_split
+from dkrls_cli.model.validation.splits import random_split
 
 # Share of every dimension that the search holds out of its small grid: the paper's share.
 _HELD_SHARE = 0.2

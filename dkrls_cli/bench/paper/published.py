@@ -16,7 +16,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.bench.paper.dataset import Dataset
-from dkrls_cli.model.splits import random_split
+from dkrls_cli.model.validation.splits import random_split
 
 # Samples per dimension of the 3D grid, and its last coordinates; the first is 0.1 (section 3.2).
 PAPER_3D_SIZES = (145, 150, 100)

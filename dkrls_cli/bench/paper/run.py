@@ -28,7 +28,7 @@ from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.model import fit as fitting
-from dkrls_cli.model.metrics import scores
+from dkrls_cli.model.validation.metrics import scores
 
 # Threads of every method: most work on vectors and small matrices, which more threads slow down.
 THREADS = 1

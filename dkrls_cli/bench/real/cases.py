@@ -12,7 +12,7 @@ from dkrls_cli.arrays import Indices
 from dkrls_cli.grid.axes import Axis, is_latitude, is_longitude
 from dkrls_cli.grid.cf import is_time
 from dkrls_cli.grid.grid import Grid
-from dkrls_cli.model.splits import Split, alternate_split, random_split
+from dkrls_cli.model.validation.splits import Split, alternate_split, random_split
 
 # Share of every dimension that is held out at random: the paper's share.
 SHARE = 0.2

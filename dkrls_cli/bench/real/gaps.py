@@ -19,7 +19,7 @@ from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import hierarchy_of
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model import fit as fitting
-from dkrls_cli.model.metrics import coverage90
+from dkrls_cli.model.validation.metrics import coverage90
 
 # Share of the observed cells that is hidden.
 HIDDEN = 0.1

@@ -17,7 +17,7 @@ from dkrls_cli.bench.rivals.interpolators import (
     move_first,
 )
 from dkrls_cli.model import fit as fitting
-from dkrls_cli.model.metrics import coverage90
+from dkrls_cli.model.validation.metrics import coverage90
 
 # A ratio up to this counts as good as the best interpolator.
 CLOSE = 1.02

@@ -15,7 +15,7 @@ from dkrls_cli.bench.methods import DKRLS
 from dkrls_cli.bench.worker import JobFailedError, JobTimeoutError, Worker
 from dkrls_cli.grid.axes import axis_of
 from dkrls_cli.grid.grid import Grid
-from dkrls_cli.model.metrics import scores
+from dkrls_cli.model.validation.metrics import scores
 
 # Errors below this share of the largest value are round-off and count as equal: every method is
 # exact on a constant field.

@@ -6,7 +6,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.csv import open_text, parse_numbers, source_name
+from dkrls_cli.files.text.csv import open_text, parse_numbers, source_name
 from dkrls_cli.grid.axes import index_axis
 from dkrls_cli.grid.grid import Grid
 

@@ -186,8 +186,8 @@ def case_line(rows: Rows) -> dict[str, float]:
 
 def write_rows(rows: Rows, output: Path | None, overwrite: bool) -> None:
     """Write one row per case and method as CSV; the file is complete or not there at all."""
-    from dkrls_cli.files.csv import csv_text
     from dkrls_cli.files.output import atomic_write
+    from dkrls_cli.files.text.csv import csv_text
 
     if output is not None:
         with atomic_write(output, overwrite=overwrite) as temporary:

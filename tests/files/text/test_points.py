@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.points import point_blocks
+from dkrls_cli.files.text.points import point_blocks
 from dkrls_cli.grid.axes import axis_of, text_axis
 
 POINT_AXES = [

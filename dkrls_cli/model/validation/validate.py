@@ -15,10 +15,10 @@ from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import Axis, convert_coordinates
 from dkrls_cli.grid.grid import Coordinates, Grid, GridLike, as_grid, is_labelled, scalar_axes
 from dkrls_cli.model.fit import fit_grid
-from dkrls_cli.model.metrics import coverage90, scores
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import DEFAULTS, PerLevel, Settings
-from dkrls_cli.model.splits import Split, random_split
+from dkrls_cli.model.validation.metrics import coverage90, scores
+from dkrls_cli.model.validation.splits import Split, random_split
 
 # Enough for a median that one odd hold-out does not move.
 REPEATS = 5
@@ -34,9 +34,9 @@ class Validation:
     Attributes
     ----------
     metrics
-        By name: those of :func:`dkrls_cli.model.metrics.scores`, and ``coverage90``, the share of
-        cells within the 90 % error band. Of hold-outs, the medians over all runs, with the
-        seconds of a run (``fit_seconds``, ``predict_seconds``) among them.
+        By name: those of :func:`dkrls_cli.model.validation.metrics.scores`, and ``coverage90``, the
+        share of cells within the 90 % error band. Of hold-outs, the medians over all runs, with
+        the seconds of a run (``fit_seconds``, ``predict_seconds``) among them.
     runs
         The same of every hold-out; empty if a model was measured.
     held_out

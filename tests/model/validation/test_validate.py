@@ -11,10 +11,10 @@ from dkrls_cli import fit, validate
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import axis_of
 from dkrls_cli.grid.grid import Grid, as_grid
-from dkrls_cli.model.metrics import coverage90, scores
 from dkrls_cli.model.settings import Settings
-from dkrls_cli.model.splits import random_split
-from dkrls_cli.model.validate import read_fractions, validate_holdout, validate_model
+from dkrls_cli.model.validation.metrics import coverage90, scores
+from dkrls_cli.model.validation.splits import random_split
+from dkrls_cli.model.validation.validate import read_fractions, validate_holdout, validate_model
 
 X, T = np.linspace(0, 4, 10), np.arange(12.0)
 VALUES = np.sin(np.add.outer(T / 4, X)) + 3.0

@@ -20,7 +20,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.files.csv import (
+from dkrls_cli.files.text.csv import (
     BATCH_ROWS,
     Integers,
     TextColumn,

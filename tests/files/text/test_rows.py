@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sample_files import LABELS, NUMBERS, rows_text
 
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.files.points import PointBlock
-from dkrls_cli.files.rows import RowWriter
+from dkrls_cli.files.text.points import PointBlock
+from dkrls_cli.files.text.rows import RowWriter
 
 NAN = np.nan
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import DkrlsError, InputError
-from dkrls_cli.files.csv import (
+from dkrls_cli.files.text.csv import (
     code_texts,
     find_bad_text,
     join_names,

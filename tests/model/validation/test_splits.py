@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dkrls_cli.errors import SettingError
-from dkrls_cli.model.splits import Split, alternate_split, random_split
+from dkrls_cli.model.validation.splits import Split, alternate_split, random_split
 
 
 def assert_parts(split: Split, size: int) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.files.csv import parse_numbers
-from dkrls_cli.files.points import PointBlock
+from dkrls_cli.files.text.csv import parse_numbers
+from dkrls_cli.files.text.points import PointBlock
 
 _UNSAFE_IN_CSV = re.compile(r'[,;\t"\r\n]|^[\s#]|\s$')
 _ZERO_PADDED = re.compile(r"[+-]?0\d")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.files.csv import (
+from dkrls_cli.files.text.csv import (
     TextColumn,
     code_texts,
     csv_rows,

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 from dkrls_cli.errors import SettingError
-from dkrls_cli.model.metrics import ERRORS, NAMES, coverage90, exceeded, scores
+from dkrls_cli.model.validation.metrics import ERRORS, NAMES, coverage90, exceeded, scores
 
 
 def test_scores_are_those_of_scikit_learn() -> None:

@@ -16,14 +16,14 @@ from hypothesis.extra import numpy as hnp
 from sample_files import LABELS, NUMBERS, rows_text
 
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.tables import read_table
+from dkrls_cli.files.text.tables import read_table
 from dkrls_cli.grid.axes import Axis, axis_of, text_axis
 from dkrls_cli.grid.calendars import TimeScale
 
 NAN = np.nan
 DAYS = TimeScale("days since 1970-01-01", "proleptic_gregorian")
-SENSORS = Path(__file__).parents[2] / "sample_data" / "sensors.csv"
-EL_NINO = Path(__file__).parents[3] / "shared" / "data" / "elnino.csv"
+SENSORS = Path(__file__).parents[3] / "sample_data" / "sensors.csv"
+EL_NINO = Path(__file__).parents[3 + 1] / "shared" / "data" / "elnino.csv"
 LONG = "x,y,v\n1,a,10\n1,b,20\n2,a,30\n2,b,40\n"
 WIDE = "year,JAN,FEB,MAR\n1950,1.5,2,3\n1951,4,5,6\n1952,7,8,9.5\n"
 
@@ -31,7 +31,7 @@ WIDE = "year,JAN,FEB,MAR\n1950,1.5,2,3\n1951,4,5,6\n1952,7,8,9.5\n"
 @pytest.fixture(params=[0, 10**9], ids=["at once", "by row"])
 def large(request, monkeypatch):
     """Let pandas split every table, and none: nobody may see a difference."""
-    monkeypatch.setattr("dkrls_cli.files.tables.LARGE", request.param)
+    monkeypatch.setattr("dkrls_cli.files.text.tables.LARGE", request.param)
 
 
 @pytest.fixture
@@ -448,7 +448,7 @@ def test_cells_are_read_back_as_they_were(tmp_path_factory, names, dtype, large,
     path = tmp_path_factory.mktemp("trip") / "grid.csv"
     text = rows_text(dims, [texts_of(axis) for axis in grid_axes], {name: values})
     path.write_text(text, "utf-8", newline="")
-    with mock.patch("dkrls_cli.files.tables.LARGE", large):
+    with mock.patch("dkrls_cli.files.text.tables.LARGE", large):
         grid, _ = read_table(str(path), dims=dims)
     assert (grid.name, grid.dims) == (name, tuple(dims))
     np.testing.assert_array_equal(grid.values.astype(dtype), values)
@@ -465,7 +465,7 @@ ROWS = st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=6)
 
 def outcome(path, var, large):
     """What is read: all of a grid and the notes, or the error."""
-    with mock.patch("dkrls_cli.files.tables.LARGE", large):
+    with mock.patch("dkrls_cli.files.text.tables.LARGE", large):
         try:
             grid, notes = read_table(str(path), var)
         except InputError as error:
@@ -502,22 +502,22 @@ def test_numbers_are_read_to_the_last_digit_both_ways(tmp_path_factory, numbers)
     path = tmp_path_factory.mktemp("digits") / "grid.csv"
     path.write_text("\n".join(["x,v", *(f"{i},{n!r}" for i, n in enumerate(numbers))]), "utf-8")
     for large in (0, 10**9):
-        with mock.patch("dkrls_cli.files.tables.LARGE", large):
+        with mock.patch("dkrls_cli.files.text.tables.LARGE", large):
             assert read_table(str(path), "v")[0].values.tolist() == numbers
 
 
 def test_a_large_regular_table_is_split_by_pandas(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text(LONG)
-    monkeypatch.setattr("dkrls_cli.files.tables.LARGE", len(LONG))
+    monkeypatch.setattr("dkrls_cli.files.text.tables.LARGE", len(LONG))
     with mock.patch("pandas.read_csv", side_effect=ValueError) as split:
         assert read_table(str(path))[0].values.tolist() == [[10, 20], [30, 40]]
         assert split.call_count == 1
-        monkeypatch.setattr("dkrls_cli.files.tables.LARGE", len(LONG) + 1)
+        monkeypatch.setattr("dkrls_cli.files.text.tables.LARGE", len(LONG) + 1)
         read_table(str(path))
         assert split.call_count == 1
-    with mock.patch("dkrls_cli.files.tables._split_by_row") as by_row:
-        monkeypatch.setattr("dkrls_cli.files.tables.LARGE", 0)
+    with mock.patch("dkrls_cli.files.text.tables._split_by_row") as by_row:
+        monkeypatch.setattr("dkrls_cli.files.text.tables.LARGE", 0)
         assert read_table(str(path))[0].values.tolist() == [[10, 20], [30, 40]]
     by_row.assert_not_called()
 
@@ -525,6 +525,8 @@ def test_a_large_regular_table_is_split_by_pandas(tmp_path, monkeypatch):
 def test_a_small_table_does_not_import_pandas(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(LONG)
-    code = f"import sys; from dkrls_cli.files.tables import read_table; read_table({str(path)!r})"
+    code = (
+        f"import sys; from dkrls_cli.files.text.tables import read_table; read_table({str(path)!r})"
+    )
     code += "; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

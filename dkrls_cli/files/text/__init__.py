@@ -1,0 +1,1 @@
+"""Tables, points and rows of answers as text: CSV and JSON lines."""
