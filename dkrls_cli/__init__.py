@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from dkrls_cli.files.reading import open_grid
     from dkrls_cli.model.fill import fill
     from dkrls_cli.model.fit import fit
-    from dkrls_cli.model.model import Model, load_model
+    from dkrls_cli.model.model import Model, load_model, load_models, save_models
+    from dkrls_cli.model.regrid import regrid
     from dkrls_cli.model.stream import Stream
     from dkrls_cli.model.validation.validate import validate
 
@@ -34,7 +35,10 @@ __all__ = [
     "fill",
     "fit",
     "load_model",
+    "load_models",
     "open_grid",
+    "regrid",
+    "save_models",
     "validate",
 ]
 
@@ -49,7 +53,10 @@ _MODULES = {
     "fill": "model.fill",
     "fit": "model.fit",
     "load_model": "model.model",
+    "load_models": "model.model",
     "open_grid": "files.reading",
+    "regrid": "model.regrid",
+    "save_models": "model.model",
     "validate": "model.validation.validate",
 }
 

@@ -40,12 +40,17 @@ JOINT = {
 
 
 def assert_equal_models(model, other, tolerance=1e-9):
-    answers, expected = model.predict(**NEW), other.predict(**NEW)
+    answers, expected = (
+        model.predict(**NEW, extrapolate=True),
+        other.predict(**NEW, extrapolate=True),
+    )
     scale = float(np.abs(expected).max())
     assert model.axes[model.grows].texts == other.axes[other.grows].texts
     assert float(np.abs(answers - expected).max()) <= tolerance * scale
     assert float(np.abs(model.predict() - other.predict()).max()) <= tolerance * scale
-    np.testing.assert_allclose(model.std(**NEW), other.std(**NEW), rtol=1e-6)
+    np.testing.assert_allclose(
+        model.std(**NEW, extrapolate=True), other.std(**NEW, extrapolate=True), rtol=1e-6
+    )
 
 
 def with_gaps(seed=1, share=0.2, slices=range(15, 24)):

@@ -30,7 +30,8 @@ DOORS = {  # library: folders or modules that may import it
     "rich": {"cli"},
     "threadpoolctl": {"threads", "bench"},
     "matplotlib": {"bench/plots"},
-    "scipy": {"cascade/spectrum", "tuning/forecasts", "baselines", "bench"},
+    "scipy": {"cascade/spectrum", "gaps/holes", "tuning/forecasts", "model/answering/bounds"}
+    | {"baselines", "bench"},
     "sklearn": {"bench/rivals/regressors"},
     "torch": {"bench/rivals/grid_process"},
     "gpytorch": {"bench/rivals/grid_process"},

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from dkrls_cli.model.fill import Filled
 
 
+# How to change what was decided about land.
+_OTHER_MASKS = "--mask none fills all, --mask FILE knows land, --within DISTANCE fills near data."
+
+
 @opt.expand
 def fill(
     grid: Annotated[
@@ -45,13 +49,22 @@ def fill(
         ),
     ] = None,
     mask: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="always|first|none|FILE",
-            help="What stays missing: cells missing in every slice of the last level (land), those "
-            "missing in the first slice, nothing, or cells where FILE has 0 or no value.",
+            help="What stays missing: cells that never have data (land), those missing in the "
+            "first slice of the last level, nothing, or cells where FILE has 0 or no value.  "
+            "[always; with --within none]",
         ),
-    ] = "always",
+    ] = None,
+    within: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[DIM=]DISTANCE",
+            help="Fill only cells this near to data: a number of cells, or DIM=VALUE in units of "
+            "the coordinates (of time: 5D), an ellipse of all given. Repeatable.",
+        ),
+    ] = None,
     std: Annotated[
         bool, typer.Option("--std", help="Add the standard error of every filled cell.")
     ] = False,
@@ -79,6 +92,8 @@ def fill(
       dkrls fill sst.nc -o filled.nc --max-gap time=5D --std
 
       dkrls fill rain.csv -o filled.csv --mask none
+
+      dkrls fill sst.nc -o coasts.nc --within 2
     """
     from dkrls_cli.model.fill import fill_grid
     from dkrls_cli.threads import blas_threads
@@ -97,15 +112,18 @@ def fill(
                 settings,
                 mask=read_mask(mask),
                 max_gap=limits,
+                within=opt.setting(within, "--within") if within else None,
                 std=std,
                 extrapolate=allow_extrapolation,
                 watch=choice_printer(report),
             )
         seconds = perf_counter() - start
+        if filled.note:
+            report.note(f"Note: {filled.note}. {_OTHER_MASKS}")
         if filled.model is not None:
             report_fit_notes(filled.model, report)
         elif filled.left:
-            report.note("Note: nothing is left to fill; --mask none and --max-gap decide on that.")
+            report.note("Note: nothing is left to fill; --mask, --max-gap and --within decide.")
         write_filled(grid, filled, target)
         report_filled(whole, filled, target, seconds, report)
 
@@ -129,11 +147,11 @@ def gap_limits(texts: list[str] | None) -> dict[str, str]:
     return setting
 
 
-def read_mask(mask: str) -> str | Grid:
-    """Return the name of a kind of mask, or the mask in a file."""
+def read_mask(mask: str | None) -> str | Grid | None:
+    """Return the name of a kind of mask, None for the default, or the mask in a file."""
     from dkrls_cli.files.reading import open_file
 
-    return mask if mask in ("always", "first", "none") else open_file(mask).grid()
+    return mask if mask in (None, "always", "first", "none") else open_file(mask).grid()
 
 
 def open_whole(path: str, var: str | None, levels: list[str] | None, report: Report) -> Source:
@@ -210,6 +228,7 @@ def report_filled(
         "missing": count,
         "filled": int(filled.cells.sum()),
         "left": filled.left,
+        "note": filled.note or None,
         "cv_error": model.errors[0] if model else None,
         "seconds": seconds if model else 0.0,
     }

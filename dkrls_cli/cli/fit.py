@@ -86,6 +86,7 @@ def fit_settings(options: opt.LevelOptions) -> Settings:
         compact=whole.compact,
         dtype="float32" if whole.float32 else "float64",
         folds=whole.folds,
+        bounds=whole.bounds,
     )
 
 
@@ -132,15 +133,25 @@ def run_fit(
         model = fit_grid(grid, settings, origin=origin, watch=choice_printer(report))
     seconds = perf_counter() - start
     report_fit_notes(model, report)
+    if "land" in model.origin:
+        report.note(f"Note: {model.origin['land']}. predict --mask none answers there.")
     return model, seconds
 
 
 def report_fit_notes(model: Model, report: Report) -> None:
-    """Report the warnings of a fit, and the coordinates it dropped."""
+    """Report the warnings of a fit, the coordinates it dropped, and its bounds."""
     for note in model.origin.get("notes", ()):
         report.note(f"Warning: {note}.")
     for note in model.origin.get("dropped_coordinates", ()):
         report.note(f"Note: {note}.")
+    report_bounds(model, report)
+
+
+def report_bounds(model: Model, report: Report) -> None:
+    """Report the bounds that the file of a model tells, and how to turn them off."""
+    if "bounds" in model.origin:
+        off = " --bounds none turns that off." if model.bounds is not None else ""
+        report.note(f"Note: {model.origin['bounds']}.{off}")
 
 
 def choice_printer(report: Report) -> ChoiceCallback | None:

@@ -132,6 +132,14 @@ class LevelOptions:
             help="Length of the circle; none: no circle and no cycle; auto: as found. Repeatable.",
         ),
     ] = None
+    bounds: Annotated[
+        str,
+        typer.Option(
+            metavar="LOW,HIGH",
+            help="Least and largest answer, like 0,1 or 0, for one alone; none; auto: as the file "
+            "tells (valid_range, fractions).",
+        ),
+    ] = "auto"
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import StringIO
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dkrls_cli.arrays import Array
     from dkrls_cli.files.text.rows import RowWriter
     from dkrls_cli.grid.axes import Axis
+    from dkrls_cli.model.answering.answers import Land, Query, Rules
     from dkrls_cli.model.model import Model
 
 _ROW_FORMATS = ("csv", "jsonl", "json")
@@ -37,10 +39,45 @@ class AnswerOptions:
         False
     )
     smooth: opt.Smooth = False
+    outside: Annotated[
+        Literal["refuse", "missing", "nearest", "extrapolate"] | None,
+        typer.Option(
+            help="What to do outside the training range.  [missing with --like, else refuse]"
+        ),
+    ] = None
     allow_extrapolation: Annotated[
-        bool,
-        typer.Option("--allow-extrapolation", help="Answer outside the training range as well."),
+        bool, typer.Option("--allow-extrapolation", help="The same as --outside extrapolate.")
     ] = False
+    mask: Annotated[
+        str,
+        typer.Option(
+            metavar="model|none|FILE",
+            help="What stays missing: cells that never had data (land), nothing, or cells where "
+            "FILE has 0 or no value; the nearest cell decides.",
+        ),
+    ] = "model"
+
+    def rules(self, model: Model, like: str | None = None) -> Rules:
+        """Return the rules of answering that these options give for a model."""
+        from dkrls_cli.model.answering.answers import Rules
+
+        if self.allow_extrapolation and self.outside not in (None, "extrapolate"):
+            raise SettingError(
+                f"--allow-extrapolation and --outside {self.outside} do not go together."
+            )
+        usual = "refuse" if like is None else "missing"
+        outside = "extrapolate" if self.allow_extrapolation else self.outside or usual
+        return Rules(outside, read_land(self.mask, model), self.smooth)  # type: ignore[arg-type]
+
+
+def read_land(mask: str, model: Model) -> Land:
+    """Return which cells stay missing: the name of a rule, or the mask in a file."""
+    if mask in ("model", "none"):
+        return cast(Literal["model", "none"], mask)
+    from dkrls_cli.files.reading import open_file
+    from dkrls_cli.model.answering.coverage import coverage_of
+
+    return coverage_of(open_file(mask).grid(), model.axes)
 
 
 @opt.expand
@@ -75,7 +112,7 @@ def predict(
 ) -> None:
     """Answer from a model: on a grid, like another file, or at scattered points.
 
-    Without --at, --like or --points, at the training coordinates. Without -o, CSV on stdout.
+    Without --at, --like or --points, on the grid of the data. Without -o, CSV on stdout.
 
     Examples:
       dkrls predict sst.npz --at lat=10:20:0.25 --at time=2020-03-01 -o out.nc
@@ -98,10 +135,8 @@ def predict(
             if points is not None:
                 cells = answer_points(loaded, points, target, answers)
             else:
-                axes = asked_axes(loaded, at, like)
-                if not answers.allow_extrapolation:
-                    loaded.refuse_outside(axes)
-                cells = answer_grid(loaded, axes, target, answers, report)
+                query = asked_grid(loaded, at, like, answers)
+                cells = answer_grid(query, target, answers, report)
         if target.path is not None:
             report.detail(f"{cells} cells written to {output}")
             if report.json:
@@ -115,60 +150,70 @@ def refuse_together(**given: object) -> None:
         raise SettingError(f"{' and '.join(named)} do not go together. Give one of them.")
 
 
-def asked_axes(model: Model, at: Sequence[str] | None, like: str | None) -> list[Axis]:
+def asked_grid(
+    model: Model, at: Sequence[str] | None, like: str | None, answers: AnswerOptions
+) -> Query:
     """Return where to answer: the coordinates of a file, replaced by those of --at."""
+    from dkrls_cli.model.answering.answers import ask
+
     asked: dict[str, Any] = {}
     if like is not None:
         from dkrls_cli.files.reading import read_coordinates
 
         asked = read_coordinates(like, model.axes)
-    return model.axes_at({**asked, **parse_at(at, model.axes)})
+    asked |= parse_at(at, model.axes)
+    return ask(model, model.axes_at(asked), answers.rules(model, like), list(asked))
 
 
-def answer_grid(
-    model: Model, axes: Sequence[Axis], target: Target, answers: AnswerOptions, report: Report
-) -> int:
+def answer_grid(query: Query, target: Target, answers: AnswerOptions, report: Report) -> int:
     """Write the answers on a product grid, and return the number of cells."""
-    smooth = answers.smooth
+    model = query.model
+    report_missing(query, report)
     if target.form not in _ROW_FORMATS:
         with report.working("predicting"):
-            values = model.values_on(axes, smooth=smooth)
-            std = model.std_on(axes, smooth=smooth) if answers.std else None
-        write_answers(model, axes, values, std, target)
+            values = query.values()
+            std = query.std() if answers.std else None
+        write_answers(model, query.axes, values, std, target)
         return values.size
-    texts, cells = [axis.texts for axis in axes], 0
+    texts, cells = [axis.texts for axis in query.axes], 0
     with rows_output(target, model.name) as writer:
-        for part, values, std in model.blocks_on(
-            axes, _BLOCK_CELLS, std=answers.std, smooth=smooth
-        ):
+        for part, values, std in query.blocks(_BLOCK_CELLS, std=answers.std):
             here = [words[p] for words, p in zip(texts, part, strict=True)]
             writer.write_cells(model.dims, here, columns(model, values, std))
             cells += values.size
     return cells
 
 
+def report_missing(query: Query, report: Report) -> None:
+    """Report how many cells stay missing, why, and how to change that."""
+    cells = math.prod(query.shape)
+    beyond, land = query.outside_count, query.land_count
+    if land:
+        report.note(
+            f"Note: {land} of {cells} cells stay missing, where the data never had a value; "
+            "--mask none answers there."
+        )
+    if beyond:
+        report.note(
+            f"Note: {beyond} of {cells} cells stay missing, outside the training range; "
+            "--outside nearest or extrapolate answers there."
+        )
+
+
 def answer_points(model: Model, points: str, target: Target, answers: AnswerOptions) -> int:
     """Write the answers at scattered points as they come, and return the number of points."""
     from dkrls_cli.files.text.points import point_blocks
+    from dkrls_cli.model.answering.answers import ask_points
 
     if target.form not in _ROW_FORMATS:
         raise SettingError("Scattered points are written as csv or jsonl, not as a grid.")
-    count = 0
+    count, rules = 0, answers.rules(model)
     with rows_output(target, model.name) as writer:
         for block in point_blocks(points, model.axes):
-            where = block.coordinates
-            if not answers.allow_extrapolation:
-                model.refuse_outside(
-                    [
-                        replace(axis, numbers=numbers, written=None)
-                        for axis, numbers in zip(model.axes, where, strict=True)
-                    ]
-                )
-            values = model.values_at(where, smooth=answers.smooth)
-            std = model.std_at(where, smooth=answers.smooth) if answers.std else None
-            writer.write_points(block, columns(model, values, std))
+            found = ask_points(model, block.coordinates, rules, std=answers.std)
+            writer.write_points(block, columns(model, found.values, found.std))
             writer.stream.flush()
-            count += values.size
+            count += found.values.size
     return count
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dkrls_cli.cli.terminal.tables import Layout
 
 HINTS = {
-    "allow_extrapolation": "--allow-extrapolation answers there all the same.",
+    "outside": "--outside missing leaves them out, nearest or extrapolate answers there.",
 }
 """Sentences that name the option of a setting, where the plain one would not do."""
 

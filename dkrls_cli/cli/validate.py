@@ -10,7 +10,13 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import model_rows, shape_text
-from dkrls_cli.cli.fit import fit_settings, open_inputs, read_values, refuse_too_large
+from dkrls_cli.cli.fit import (
+    fit_settings,
+    open_inputs,
+    read_values,
+    refuse_too_large,
+    report_bounds,
+)
 from dkrls_cli.cli.report import Report, edge
 from dkrls_cli.cli.terminal.tables import pairs, table
 from dkrls_cli.errors import SettingError
@@ -94,6 +100,7 @@ def validate(
                 found = measure_holdouts(
                     source, settings, holdout, count, first, keep_edges, smooth, report
                 )
+                report_bounds(found.model, report)
                 facts = holdout_facts(found, first)
         above = exceeded(found.metrics, limits)
         report_metrics(found, facts, above, limits, report)

@@ -17,7 +17,7 @@ from dkrls_cli.files.source import FileKind, Source
 from dkrls_cli.grid.axes import Axis, index_axis, number_axis, text_axis
 from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.cf import counts_time, is_place, is_time
-from dkrls_cli.grid.grid import Style
+from dkrls_cli.grid.grid import Style, with_growing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -64,7 +64,7 @@ def open_dataset(
     var
         Name of the variable; None to choose the only one that can be meant.
     grows
-        Tells which axis is kept even if it has one coordinate.
+        Tells which scalar is an axis of one coordinate, if no dimension is.
     likely
         Variable to take if `var` is None and the file has it.
 
@@ -257,19 +257,15 @@ def _axes(
 ) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
     """Return the axes of a variable, and axes of one coordinate that it does not have.
 
-    Where files are joined, an axis that grows counts even if the variable has it as a scalar.
+    An axis that grows counts even if the variable has it as a scalar only.
     """
-    every = [read_axis(dataset, str(dim), notes) for dim in array.dims]
-    kept = [axis for axis in every if axis.size > 1 or grows(axis)]
-    dropped = [axis for axis in every if axis not in kept]
+    own = tuple(read_axis(dataset, str(dim), notes) for dim in array.dims)
     scalars = [axis for axis in read_scalars(dataset) if axis.name in array.coords or is_time(axis)]
-    if not any(map(grows, kept)):
-        kept = [axis for axis in scalars if grows(axis)][:1] + kept
-    for axis in kept:
+    axes = with_growing(own, scalars, grows)
+    for axis in axes:
         _refuse_coordinates(axis)
-    if dropped and kept:
-        notes.append(f"dimensions of size 1 dropped: {', '.join(axis.name for axis in dropped)}")
-    return tuple(kept), tuple(a for a in (*dropped, *scalars) if a.has_coordinate)
+    names = [axis.name for axis in axes]
+    return axes, tuple(axis for axis in scalars if axis.name not in names)
 
 
 def read_scalars(dataset: xr.Dataset) -> list[Axis]:

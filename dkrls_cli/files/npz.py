@@ -23,6 +23,10 @@ from dkrls_cli.files.output import atomic_write
 
 FORMAT = "dkrls-model"
 VERSION = 1
+"""Version of files of one variable."""
+
+SEVERAL = 2
+"""Version of files of several variables, which programs that know of one cannot read."""
 # Bytes of a header at most, so that a damaged file does not fill the memory.
 _LARGEST_HEADER = 2**28
 # Bytes that a member has besides its numbers, at most: the header of the npy format.
@@ -35,6 +39,7 @@ def write(
     arrays: Mapping[str, NDArray[Any]],
     *,
     overwrite: bool = True,
+    version: int = VERSION,
 ) -> None:
     """Write a model file, whole or not at all.
 
@@ -48,6 +53,8 @@ def write(
         Arrays by name.
     overwrite
         Whether the file may exist.
+    version
+        Version of the file.
 
     Raises
     ------
@@ -55,7 +62,7 @@ def write(
         If the file cannot be written.
     """
     try:
-        _write(path, header, arrays, overwrite)
+        _write(path, {"format": FORMAT, "version": version, **header}, arrays, overwrite)
     except OSError as error:
         raise OutputError(f"'{path}' cannot be written ({error.strerror or error}).") from None
 
@@ -70,7 +77,7 @@ def _write(
     if objects:
         raise ValueError(f"array '{objects[0]}' holds objects, which would need pickle")
     contents = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
-    text = json.dumps({"format": FORMAT, "version": VERSION, **header, "arrays": contents})
+    text = json.dumps({**header, "arrays": contents})
     with atomic_write(path, overwrite=overwrite) as temporary:
         members: dict[str, Any] = {"header": np.frombuffer(text.encode(), np.uint8), **arrays}
         with open(temporary, "wb") as file:
@@ -112,11 +119,11 @@ def _read_header(archive: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict
     header = json.loads(raw.tobytes())
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError("its header is of another format")
-    if header["version"] != VERSION:
+    if header["version"] not in (VERSION, SEVERAL):
         raise ModelFileError(
-            f"'{path}' is a model file of version {header['version']}; this program reads version "
-            f"{VERSION}. Use the program that wrote it ({header.get('program', 'unknown')}), "
-            "or fit the model again."
+            f"'{path}' is a model file of version {header['version']}; this program reads versions "
+            f"{VERSION} and {SEVERAL}. Use the program that wrote it "
+            f"({header.get('program', 'unknown')}), or fit the model again."
         )
     return header
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,15 +14,12 @@ from dkrls_cli.errors import InputError
 from dkrls_cli.files.netcdf import open_dataset, open_xarray, read_axis, read_scalars
 from dkrls_cli.files.source import Source, expand, kind_of
 from dkrls_cli.files.text.tables import read_table
-from dkrls_cli.grid.axes import Axis, calendar_of, convert_coordinates, index_axis, number_axis
-from dkrls_cli.grid.cf import CRITERIA, hierarchy_of, is_time, role_of
+from dkrls_cli.grid.axes import Axis, calendar_of, convert_coordinates, index_axis
+from dkrls_cli.grid.cf import hierarchy_of, is_time, pair_axes
 from dkrls_cli.grid.grid import Style, to_data_array
 
 if TYPE_CHECKING:
     import xarray as xr
-
-# Decimals of degrees to which two longitudes are compared, in single and in double precision.
-_DIGITS = {"float32": 4, "float64": 9}
 
 
 def open_grid(
@@ -31,8 +27,8 @@ def open_grid(
 ) -> xr.DataArray:
     r"""Read one variable of a file, or of several joined along time, as it is read by ``fit``.
 
-    Fill values and values that were never written are NaN, coordinates are decoded, dimensions of
-    size 1 are dropped, and so are longitudes that repeat an earlier one.
+    Fill values and values that were never written are NaN, coordinates are decoded, and a scalar
+    time is a dimension of one coordinate.
 
     Parameters
     ----------
@@ -92,14 +88,13 @@ def open_source(
         If a file cannot be read, or files do not go together.
     """
     paths = [path for given in inputs for path in expand(given)]
-    if len(paths) == 1:
-        source = drop_repeats(_open(paths[0], var, levels, lambda _: False, likely))
-        if max(source.shape) < 2:
-            raise InputError(f"'{source.name}' in '{paths[0]}' is one cell. Expected a grid.")
-        return source
     grows = is_time if levels is None else lambda axis: axis.name == levels[-1]
     sources = [_open(path, var, levels, grows, likely) for path in paths]
-    return drop_repeats(_join(sources, paths, levels))
+    if len(paths) > 1:
+        return _join(sources, paths, levels)
+    if max(sources[0].shape) < 2:
+        raise InputError(f"'{sources[0].name}' in '{paths[0]}' is one cell. Expected a grid.")
+    return sources[0]
 
 
 def open_slices(
@@ -123,12 +118,12 @@ def open_slices(
     sources = [
         _open(path, var, hierarchy, lambda axis: axis.name == last, likely) for path in paths
     ]
-    return drop_repeats(_join(sources, paths, hierarchy) if sources[1:] else sources[0])
+    return _join(sources, paths, hierarchy) if sources[1:] else sources[0]
 
 
 def open_file(path: str, var: str | None = None, levels: Sequence[str] | None = None) -> Source:
     """Open one variable of one file, nothing of it left out."""
-    return _open(path, var, levels, lambda _: False)
+    return _open(path, var, levels, is_time)
 
 
 def read_coordinates(path: str, axes: Sequence[Axis]) -> dict[str, Any]:
@@ -142,10 +137,8 @@ def read_coordinates(path: str, axes: Sequence[Axis]) -> dict[str, Any]:
     InputError
         If the file has no coordinate for any of the axes.
     """
-    theirs = {axis.name: axis for axis in _all_axes(expand(path)[0])}
-    roles = {_role(axis): axis for axis in theirs.values() if _role(axis)}
-    pairs = [(own, theirs.get(own.name) or roles.get(_role(own))) for own in axes]
-    found = {own.name: convert_coordinates(axis, own) for own, axis in pairs if axis is not None}
+    pairs = pair_axes(axes, _all_axes(expand(path)[0]))
+    found = {own.name: convert_coordinates(theirs, own) for own, theirs in pairs}
     if not found:
         names = ", ".join(axis.name for axis in axes)
         raise InputError(f"'{path}' has no coordinate of the model's dimensions {names}.")
@@ -172,17 +165,6 @@ def _all_axes(path: str) -> list[Axis]:
         return [*(read_axis(dataset, name, []) for name in vectors), *read_scalars(dataset)]
 
 
-def _role(axis: Axis) -> str:
-    """Return what a coordinate is, whatever its name: its role in CF, else its standard name.
-
-    The standard name of a role that other attributes deny does not count: a latitude in radians is
-    not comparable with one in degrees.
-    """
-    role = "time" if axis.time is not None else role_of(axis.name, axis.attrs)
-    standard = str(axis.attrs.get("standard_name", ""))
-    return role or ("" if standard in CRITERIA else standard)
-
-
 def _open(
     path: str,
     var: str | None,
@@ -190,7 +172,7 @@ def _open(
     grows: Callable[[Axis], bool],
     likely: str | None = None,
 ) -> Source:
-    """Open a variable of a file; an axis that `grows` is kept even if it has one coordinate."""
+    """Open a variable of a file; a scalar that `grows` is an axis of one coordinate."""
     kind = kind_of(path)
     if kind != "table":
         return open_dataset(path, kind, var, grows, likely)
@@ -199,38 +181,6 @@ def _open(
     return Source(
         grid.axes, grid.name, grid.attrs, Style(), "float64", lambda: grid.values, notes=notes
     )
-
-
-def drop_repeats(source: Source) -> Source:
-    """Return a source without the columns that repeat a longitude one turn later."""
-    for place, axis in enumerate(source.axes):
-        kept = _first_of_each(axis)
-        if kept.size == axis.size:
-            continue
-        gone = axis.take(np.setdiff1d(np.arange(axis.size), kept)).texts
-        verb = "repeat earlier ones and are" if len(gone) > 1 else "repeats an earlier one and is"
-        note = f"{axis.name} {', '.join(gone)} {verb} dropped"
-        fresh = number_axis(axis.name, axis.stored[kept], axis.attrs)
-        source = replace(
-            source,
-            axes=(*source.axes[:place], fresh, *source.axes[place + 1 :]),
-            load=partial(_load_some, source.load, kept, place),
-            notes=[*source.notes, note],
-        )
-    return source
-
-
-def _load_some(load: Callable[[], NDArray[Any]], kept: Any, place: int) -> NDArray[Any]:
-    return np.asarray(np.take(load(), kept, axis=place))
-
-
-def _first_of_each(axis: Axis) -> NDArray[np.intp]:
-    """Return the positions of coordinates that are not whole turns away from an earlier one."""
-    if axis.turn is None or np.unique(axis.plain).size < axis.size:
-        return np.arange(axis.size)
-    digits = _DIGITS.get(axis.dtype, _DIGITS["float64"])
-    spots = np.round(np.mod(axis.plain, axis.turn), digits) % axis.turn
-    return np.sort(np.unique(spots, return_index=True)[1])
 
 
 def _join(sources: Sequence[Source], paths: Sequence[str], levels: Sequence[str] | None) -> Source:

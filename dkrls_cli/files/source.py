@@ -37,7 +37,7 @@ class Source:
     load
         Reads the values.
     scalars
-        Axes of one coordinate that the grid does not have: dropped dimensions, and scalars.
+        Axes of one coordinate that the grid does not have: scalars of the file.
     notes
         What was decided or noticed while reading, a sentence each, for the user.
     """

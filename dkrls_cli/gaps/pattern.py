@@ -28,7 +28,7 @@ class Pattern:
         Number of slices without an observed cell, one number per axis.
     fixed
         Share of cells that are missing at every coordinate of the last level, such as land in a
-        grid of sea temperatures. Empty slices are not counted.
+        grid of sea temperatures; 0 if that has one coordinate. Empty slices are not counted.
     scattered
         Share of cells that are missing but not all along any axis. Empty slices are not counted.
     shape
@@ -75,17 +75,21 @@ def pattern(observed: Mask, last: int = -1) -> Pattern:
     return Pattern(
         1.0 - float(observed.mean()),
         tuple(gone.size for gone in lost),
-        float(np.mean(~present.any(axis=last))),
+        float(np.mean(~present.any(axis=last))) if present.shape[last] > 1 else 0.0,
         float(gaps.mean()),
         _shape(gaps if enough else ~present),
     )
 
 
 def scattered(observed: Mask) -> Mask:
-    """Return the missing cells that have an observed cell on their line along every axis."""
+    """Return the missing cells that have an observed cell on their line along every axis.
+
+    An axis of one coordinate has no other cell on its lines, and does not count.
+    """
     gaps = ~observed
-    for axis in range(observed.ndim):
-        gaps &= observed.any(axis=axis, keepdims=True)
+    for axis, size in enumerate(observed.shape):
+        if size > 1:
+            gaps &= observed.any(axis=axis, keepdims=True)
     return gaps
 
 

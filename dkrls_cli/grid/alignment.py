@@ -49,6 +49,7 @@ def align_slices(
         If dimensions, units, calendars or coordinates differ; the message names them.
     """
     dims = [axis.name for axis in axes]
+    grid = _add_single(drop_other_single(grid, axes), axes, grows)
     if sorted(grid.dims) != sorted(dims):
         raise InputError(
             f"The new slices have dimensions {', '.join(grid.dims)}, the model {', '.join(dims)}."
@@ -62,6 +63,13 @@ def align_slices(
         if place != grows:
             values = _sort_like(own, its, values, place)
     return values, _check_finite(axes[grows].continue_with(theirs[grows]))
+
+
+def drop_other_single(grid: Grid, axes: Sequence[Axis]) -> Grid:
+    """Return a grid without those dimensions of one coordinate that the axes do not have."""
+    names = [axis.name for axis in axes]
+    kept = tuple(axis for axis in grid.axes if axis.size > 1 or axis.name in names)
+    return replace(grid, values=grid.values.reshape([axis.size for axis in kept]), axes=kept)
 
 
 def plain_slices(
@@ -102,6 +110,17 @@ def coordinates_on(axis: Axis, values: Any) -> Axis:
     if axis.labels is None:
         return _check_finite(axis.at(values))
     return axis.continue_with(text_axis(axis.name, [str(value) for value in np.atleast_1d(values)]))
+
+
+def _add_single(grid: Grid, axes: Sequence[Axis], grows: int) -> Grid:
+    """Return slices with the dimensions of one coordinate that the model has and they have not."""
+    lacking = tuple(
+        axis
+        for place, axis in enumerate(axes)
+        if axis.size == 1 and place != grows and axis.name not in grid.dims
+    )
+    whole = (*lacking, *grid.axes)
+    return replace(grid, values=grid.values.reshape([axis.size for axis in whole]), axes=whole)
 
 
 def _check_finite(new: Axis) -> Axis:

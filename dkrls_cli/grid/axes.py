@@ -24,6 +24,8 @@ NO_ATTRIBUTES: Attributes = MappingProxyType({})
 
 # Degrees in a full turn of longitude.
 _CIRCLE = 360.0
+# Decimals of degrees to which two longitudes are compared, in single and in double precision.
+_DIGITS = {"float32": 4, "float64": 9}
 # Calendars that agree on all dates since 1582, and so may be joined.
 _GREGORIAN = ("gregorian", "proleptic_gregorian")
 # Coordinates or labels that a message lists before it says only how many there are.
@@ -120,6 +122,19 @@ class Axis:
         """Return the axis at some of its own coordinates."""
         written = None if self.written is None else self.written[indices]
         return replace(self, numbers=self.numbers[indices], written=written)
+
+    @property
+    def distinct(self) -> NDArray[np.intp]:
+        """Positions of the coordinates that do not repeat an earlier one whole turns away.
+
+        Coordinates are compared to the decimals of degrees that their stored type can hold. Equal
+        coordinates are all returned: they are a fault of the data, not a way to close a circle.
+        """
+        if self.turn is None or np.unique(self.plain).size < self.size:
+            return np.arange(self.size)
+        digits = _DIGITS.get(self.dtype, _DIGITS["float64"])
+        spots = np.round(np.mod(self.plain, self.turn), digits) % self.turn
+        return np.sort(np.unique(spots, return_index=True)[1])
 
     def continue_with(self, theirs: Axis) -> Axis:
         """Return the coordinates of another axis in the terms of this one, to follow it.
@@ -233,9 +248,12 @@ def number_axis(name: str, values: NDArray[Any], attrs: Attributes = NO_ATTRIBUT
 
 
 def _without_jump(degrees: Array) -> Array:
-    """Move degrees by whole turns, so that the widest gap is the way round the back."""
-    way_round = _CIRCLE - float(np.ptp(degrees))
-    if np.diff(np.sort(degrees), prepend=degrees.min()).max() <= way_round + 1e-6:
+    """Move degrees by whole turns where they leave out more than half of the circle inside.
+
+    Longitudes such as 350, 355, 0, 5 are then neighbours. A narrower gap stays where it is, so
+    that whatever lies between the smallest and the largest longitude lies inside.
+    """
+    if degrees.size < 2 or np.diff(np.sort(degrees)).max() <= _CIRCLE / 2:
         return degrees
     ring = np.sort(np.mod(degrees, _CIRCLE))
     widest = np.argmax(np.diff(ring, append=ring[0] + _CIRCLE))

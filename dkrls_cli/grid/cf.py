@@ -4,7 +4,8 @@ The CF conventions mark a coordinate by its units, standard name or ``axis`` att
 without such marks are understood by the names in common use. The table works on names and
 attributes, so that files and axes read it alike. CF's ``axis`` letters X and Y are not in it: they
 also mark the axes of map projections, in metres. Nor is the vertical: heights, depths and pressures
-go by different standard names and must not stand for one another.
+go by different standard names and must not stand for one another. :func:`place_of` knows all of
+these, to tell places from times; it says nothing about which axes may stand for one another.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from dkrls_cli.arrays import Array
 from dkrls_cli.circle import spacing
 from dkrls_cli.errors import SettingError
 
@@ -72,6 +74,29 @@ CRITERIA: dict[Role, Criteria] = {
 }
 """Marks by role. The role is also the CF standard name."""
 
+Place = Literal["latitude", "longitude", "vertical", "projection"]
+"""Kinds of coordinates that say where a cell is."""
+
+# Standard names of the vertical: heights, depths and pressures, and coordinates of model levels
+# such as atmosphere_hybrid_sigma_pressure_coordinate and ocean_s_coordinate_g1.
+_VERTICAL_STANDARD = re.compile(
+    r"(depth|height|altitude|geopotential_height|model_level_number)(_(below|above)_.+)?"
+    r"|air_pressure|sea_water_pressure|air_potential_temperature"
+    r"|(atmosphere|ocean)_.*coordinate(_g[12])?"
+)
+# Units of pressure in lower case, which CF takes for the vertical.
+_PRESSURE = re.compile(r"[hk]?pa|pascals?|mb|m?bar|millibars?|dbar|decibars?|atm|atmosphere")
+# Names of vertical dimensions without attributes; deptht to depthw and olevel are NEMO's.
+_VERTICAL_NAME = re.compile(
+    r"depth[tuvw]?|lev|levels?|plev|height|altitude|z|zlev|olevel|st_ocean|isobaricinhpa"
+)
+_ROTATED: dict[str, Place] = {"grid_latitude": "latitude", "grid_longitude": "longitude"}
+# Kilometres in a unit of length, by its spellings in lower case.
+_KILOMETRES = {
+    **dict.fromkeys(("m", "metre", "metres", "meter", "meters"), 1e-3),
+    **dict.fromkeys(("km", "kilometre", "kilometres", "kilometer", "kilometers"), 1.0),
+}
+
 # Names of two-dimensional latitudes and longitudes in the files of ocean and weather models:
 # nav_lat (NEMO), XLONG_M (WRF), TLAT (POP), lat_rho (ROMS), geolon_t (MOM) is marked by its units.
 _FIELD_NAME = re.compile(
@@ -84,6 +109,11 @@ _CIRCLES = {
     **dict.fromkeys(("hour", "hours", "hourofday"), 24.0),
     **dict.fromkeys(("doy", "dayofyear", "yearday"), 365.25),
 }
+# Widest gap, in degrees, of a ring of longitudes that closes: one month of the sun's way round.
+_WIDEST_GAP = 30.0
+# Way round, in degrees, from the last longitude to the first of a ring that closes, whatever gaps
+# lie between them: longitudes that span 340 degrees are meant to go round.
+_WIDEST_SEAM = 20.0
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
@@ -129,6 +159,44 @@ def is_place(name: str, attrs: Mapping[str, Any]) -> bool:
     )
 
 
+def place_of(axis: Axis) -> Place | None:
+    """Return what kind of place the coordinates of a dimension are, or None if they are none.
+
+    Latitude and longitude, those of a rotated pole among them; the vertical (height, depth,
+    pressure, model levels); and the axes of a map projection. Times and texts are no places.
+
+    >>> from dkrls_cli.grid.axes import axis_of
+    >>> place_of(axis_of("plev", [1000.0, 500.0], {"units": "hPa"}))
+    'vertical'
+    """
+    if axis.time is not None or axis.labels is not None:
+        return None
+    role = role_of(axis.name, axis.attrs)
+    if role is not None:
+        return None if role == "time" else role
+    standard = _text(axis.attrs, "standard_name").lower()
+    if standard in _ROTATED:
+        return _ROTATED[standard]
+    letter = _text(axis.attrs, "axis").upper()
+    projected = standard.startswith("projection_") and standard.endswith("_coordinate")
+    if projected or (letter in ("X", "Y") and kilometres(axis) is not None):
+        return "projection"
+    return "vertical" if _is_vertical(axis, standard, letter) else None
+
+
+def _is_vertical(axis: Axis, standard: str, letter: str) -> bool:
+    """Return whether a dimension is vertical; its name counts if no axis letter speaks against."""
+    marked = letter == "Z" or _text(axis.attrs, "positive").lower() in ("up", "down")
+    named = letter == "" and _VERTICAL_NAME.fullmatch(axis.name.lower()) is not None
+    known = _VERTICAL_STANDARD.fullmatch(standard) is not None
+    return marked or named or known or _PRESSURE.fullmatch(_units(axis.attrs)) is not None
+
+
+def kilometres(axis: Axis) -> float | None:
+    """Return how many kilometres one unit of the coordinates is, or None if it is no length."""
+    return _KILOMETRES.get(_units(axis.attrs))
+
+
 def counts_time(attrs: Mapping[str, Any]) -> bool:
     """Return whether the units count time from a date, as ``days since 2000-01-01`` do."""
     return " since " in _text(attrs, "units").lower()
@@ -147,12 +215,46 @@ def is_time(axis: Axis) -> bool:
     return axis.time is not None or role_of(axis.name, axis.attrs) == "time"
 
 
+def meaning_of(axis: Axis) -> str:
+    """Return what a dimension is, whatever its name: its role in CF, else its standard name.
+
+    The standard name of a role that other attributes deny does not count: a latitude in radians is
+    not comparable with one in degrees.
+    """
+    role = "time" if axis.time is not None else role_of(axis.name, axis.attrs)
+    standard = _text(axis.attrs, "standard_name")
+    return role or ("" if standard in CRITERIA else standard)
+
+
+def pair_axes(own: Sequence[Axis], theirs: Sequence[Axis]) -> list[tuple[Axis, Axis]]:
+    """Return the axes that belong together: those of the same name, or else of the same meaning.
+
+    Examples
+    --------
+    >>> from dkrls_cli.grid.axes import axis_of
+    >>> own, other = axis_of("latitude", [0.0, 1.0]), axis_of("lat", [0.5])
+    >>> [(a.name, b.name) for a, b in pair_axes([own, axis_of("x", [1.0])], [other])]
+    [('latitude', 'lat')]
+    """
+    names = {axis.name: axis for axis in theirs}
+    meanings = {meaning_of(axis): axis for axis in theirs if meaning_of(axis)}
+    pairs = [(axis, names.get(axis.name) or meanings.get(meaning_of(axis))) for axis in own]
+    return [(axis, other) for axis, other in pairs if other is not None]
+
+
+def is_time_itself(axis: Axis) -> bool:
+    """Return whether an axis is marked as time, not as a time of something, such as a reference."""
+    named = axis.name.lower() in CRITERIA["time"].names
+    return named or _text(axis.attrs, "standard_name") == "time" or _text(axis.attrs, "axis") == "T"
+
+
 def natural_period(axis: Axis) -> float | None:
     """Return the length of the circle that the coordinates close, or None.
 
-    They close it if the way round from the last to the first is an ordinary step. Known circles
-    are degrees of longitude and, by their names, months, hours of the day and days of the year;
-    twelve names of months in order are months as well.
+    They close it if the way round from the last to the first is an ordinary step; longitudes also
+    if they cover the circle, with no gap of 30 degrees or more or over 340 degrees in all. Known
+    circles are degrees of longitude and, by their names, months, hours of the day and days of the
+    year; twelve names of months in order are months as well.
     """
     named = _CIRCLES.get(axis.name.lower().replace("_", "")) if axis.time is None else None
     if axis.labels is not None:
@@ -161,7 +263,16 @@ def natural_period(axis: Axis) -> float | None:
     if circle is None or axis.size < 3:
         return None
     way_round = circle - float(np.ptp(axis.numbers))
-    return circle if 0 < way_round <= 1.5 * spacing(axis.numbers) else None
+    if way_round <= 0:
+        return None
+    closes = way_round <= 1.5 * spacing(axis.numbers)
+    return circle if closes or (axis.turn and _covers_circle(axis.numbers, way_round)) else None
+
+
+def _covers_circle(degrees: Array, way_round: float) -> bool:
+    """Return whether longitudes go round the circle, whatever some of them are left out."""
+    widest = max(way_round, float(np.diff(np.sort(degrees)).max()))
+    return widest < _WIDEST_GAP or way_round <= _WIDEST_SEAM
 
 
 def natural_cycles(axis: Axis) -> tuple[float, ...]:
@@ -182,6 +293,8 @@ def natural_cycles(axis: Axis) -> tuple[float, ...]:
 def hierarchy_of(axes: Sequence[Axis], levels: Sequence[str] | None) -> tuple[str, ...]:
     """Return the dimensions from level 0 to the last: as given, or else with time last.
 
+    Dimensions of one coordinate come first, unless they are time; the levels need not name them.
+
     Raises
     ------
     SettingError
@@ -189,11 +302,17 @@ def hierarchy_of(axes: Sequence[Axis], levels: Sequence[str] | None) -> tuple[st
     """
     dims = [axis.name for axis in axes]
     if levels is None:
-        return tuple(axis.name for axis in sorted(axes, key=is_time))
-    names = tuple(levels)
+        return tuple(axis.name for axis in sorted(axes, key=_usual_place))
+    single = [axis.name for axis in axes if axis.size == 1 and axis.name not in levels]
+    names = (*single, *levels)
     if sorted(names) != sorted(dims):
         raise SettingError(
-            f"The levels {', '.join(names)} are not the dimensions of the data, {', '.join(dims)}. "
-            "Name each of them once."
+            f"The levels {', '.join(levels)} are not the dimensions of the data, "
+            f"{', '.join(dims)}. Name each of them once."
         )
     return names
+
+
+def _usual_place(axis: Axis) -> tuple[bool, bool]:
+    """Return a key that sorts axes of one coordinate first and time last."""
+    return is_time(axis), axis.size > 1

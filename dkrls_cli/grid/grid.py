@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dkrls_cli.arrays import Mask, as_numbers
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.grid.axes import Attributes, Axis, axis_of, index_axis
+from dkrls_cli.grid.axes import Attributes, Axis, axis_of, index_axis, number_axis
+from dkrls_cli.grid.cf import is_time, is_time_itself
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -100,6 +101,9 @@ class Grid:
             )
 
 
+# Kinds of numpy types that coordinates of an axis may have: numbers, dates, texts and objects.
+_AXIS_KINDS = "fiubMUSO"
+
 GridLike: TypeAlias = "xr.DataArray | Grid | ArrayLike"
 """Data that functions of the Python interface take: a labelled array, a grid, or numbers."""
 
@@ -121,7 +125,7 @@ def as_grid(data: GridLike, coordinates: Coordinates | None = None) -> Grid:
     Returns
     -------
     Grid
-        The values with their axes. Dimensions of size 1 of a DataArray are dropped.
+        The values with their axes. A scalar time of a DataArray is a dimension of one coordinate.
 
     Raises
     ------
@@ -160,14 +164,15 @@ def is_labelled(data: object) -> TypeIs[xr.DataArray]:
 
 
 def from_data_array(array: xr.DataArray, keep: str | None = None) -> Grid:
-    """Return an xarray.DataArray as a grid, without dimensions of size 1.
+    """Return an xarray.DataArray as a grid; a scalar time becomes a dimension of one coordinate.
 
     Parameters
     ----------
     array
         The labelled values.
     keep
-        Name of a dimension that stays even if it has size 1 or is a scalar coordinate.
+        Name of a dimension that may be a scalar coordinate instead. None: time, if the array has
+        no dimension of time.
 
     Raises
     ------
@@ -176,14 +181,62 @@ def from_data_array(array: xr.DataArray, keep: str | None = None) -> Grid:
     """
     if not hasattr(array, "name"):
         raise InputError("Expected one variable, got a Dataset. Pick one: dataset['name'].")
-    if keep in array.coords and keep not in array.dims:
-        array = array.expand_dims(keep)
-    single = [dim for dim, size in array.sizes.items() if size == 1 and dim != keep]
-    squeezed = array.squeeze(single, drop=True)
-    if squeezed.ndim == 0:
+    if max(array.shape, default=1) < 2 and keep is None:
         raise InputError(f"'{array.name}' has no dimension of more than one coordinate.")
-    axes = tuple(_axis_from(squeezed, str(dim)) for dim in squeezed.dims)
-    return Grid(squeezed.values, axes, str(array.name or "values"), dict(array.attrs))
+    axes = tuple(_axis_from(array, str(dim)) for dim in array.dims)
+    grows = is_time if keep is None else lambda axis: axis.name == keep
+    scalars = scalar_axes(array, [str(name) for name in array.coords if name not in array.dims])
+    axes = with_growing(axes, scalars, grows)
+    values = array.values.reshape([axis.size for axis in axes])
+    return Grid(values, axes, str(array.name or "values"), _attrs_of(array))
+
+
+def with_growing(
+    axes: tuple[Axis, ...], scalars: Sequence[Axis], grows: Callable[[Axis], bool]
+) -> tuple[Axis, ...]:
+    """Return axes with the one that grows first among them, if it is only a scalar.
+
+    Of several scalars that count time, the one marked as time itself is taken: a time of reference
+    may stand beside it.
+    """
+    found = sorted(filter(grows, scalars), key=lambda axis: not is_time_itself(axis))
+    return axes if not found or any(map(grows, axes)) else (found[0], *axes)
+
+
+def drop_repeats(grid: Grid) -> tuple[Grid, list[str]]:
+    """Return the grid without columns that repeat a longitude one turn later, and a note per axis.
+
+    Examples
+    --------
+    >>> east = {"units": "degrees_east"}
+    >>> axes = (axis_of("lon", [0.0, 120.0, 240.0, 360.0], east),)
+    >>> fewer, notes = drop_repeats(Grid(np.arange(4.0), axes))
+    >>> fewer.values, notes
+    (array([0., 1., 2.]), ['lon 360.0 repeats an earlier one and is dropped'])
+    """
+    notes = []
+    for place, axis in enumerate(grid.axes):
+        kept = axis.distinct
+        if kept.size == axis.size:
+            continue
+        gone = axis.take(np.setdiff1d(np.arange(axis.size), kept)).texts
+        verb = "repeat earlier ones and are" if len(gone) > 1 else "repeats an earlier one and is"
+        notes.append(f"{axis.name} {', '.join(gone)} {verb} dropped")
+        fresh = number_axis(axis.name, axis.stored[kept], axis.attrs)
+        axes = (*grid.axes[:place], fresh, *grid.axes[place + 1 :])
+        grid = replace(grid, values=np.take(grid.values, kept, axis=place), axes=axes)
+    return grid, notes
+
+
+# Attributes in units of the packed numbers, which xarray leaves as they are when it unpacks.
+_OF_PACKED_VALUES = ("valid_range", "valid_min", "valid_max")
+
+
+def _attrs_of(array: xr.DataArray) -> dict[str, Any]:
+    """Return the attributes that hold for the values."""
+    packed = "scale_factor" in array.encoding or "add_offset" in array.encoding
+    gone = _OF_PACKED_VALUES if packed else ()
+    return {str(key): value for key, value in array.attrs.items() if key not in gone}
 
 
 def scalar_axes(array: xr.DataArray, dims: Sequence[str]) -> tuple[Axis, ...]:
@@ -192,8 +245,17 @@ def scalar_axes(array: xr.DataArray, dims: Sequence[str]) -> tuple[Axis, ...]:
     return tuple(
         axis_of(dim, np.atleast_1d(coordinate.values), dict(coordinate.attrs))
         for dim, coordinate in coords.items()
-        if coordinate.size == 1
+        if coordinate.size == 1 and coordinate.dtype.kind in _AXIS_KINDS
     )
+
+
+def coordinate_axes(data: xr.DataArray | xr.Dataset) -> list[Axis]:
+    """Return every coordinate of an object of xarray that is a vector or a scalar, as an axis."""
+    return [
+        axis_of(str(name), np.atleast_1d(coordinate.values), dict(coordinate.attrs))
+        for name, coordinate in data.coords.items()
+        if coordinate.dims in ((), (name,)) and coordinate.dtype.kind in _AXIS_KINDS
+    ]
 
 
 def _axis_from(array: xr.DataArray, dim: str) -> Axis:

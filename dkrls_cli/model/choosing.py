@@ -14,6 +14,7 @@ from dkrls_cli.model.settings import FitPlan, LevelRequest
 from dkrls_cli.tuning import slices as tuning
 from dkrls_cli.tuning.joint import choose_joint
 from dkrls_cli.tuning.slices import LevelChoice
+from dkrls_cli.tuning.spectra import SpectrumCache
 
 ChoiceCallback = Callable[[str, LevelChoice], None]
 """Called with the name of a dimension and its choice, as soon as the choice is made."""
@@ -49,6 +50,7 @@ def choose_levels(
     *,
     folds: int | None = None,
     watch: ChoiceCallback | None = None,
+    spectra: SpectrumCache | None = None,
 ) -> ChosenLevels:
     """Choose what the plan leaves open, the shortest level first: :mod:`dkrls_cli.tuning.slices`.
 
@@ -68,6 +70,8 @@ def choose_levels(
         Number of blocks of neighbours to leave out, instead of single slices.
     watch
         Called for every level that is chosen.
+    spectra
+        Spectra that are known from other variables on the same axes.
 
     Returns
     -------
@@ -76,17 +80,18 @@ def choose_levels(
     """
     levels: dict[int, Level] = {}
     warnings: list[str] = []
-    spectra: list[Spectrum | None] = [None] * values.ndim
+    taken: list[Spectrum | None] = [None] * values.ndim
     seen, centre = values, mean
     order = sorted(range(values.ndim), key=lambda place: values.shape[place])
     for place in order:
         axis, request = axes[place], plan.levels[place]
-        smoother, spectrum = _closed(request, plan.joint), None
+        smoother, spectrum = _closed(request, plan.joint, axis.size), None
         if smoother is not None:
             levels[place] = smoother
         else:
             assert isinstance(request, LevelRequest)
-            choice = _choose(request, axis, tuning.sample_fibres(seen, place, centre), folds)
+            fibres = tuning.sample_fibres(seen, place, centre)
+            choice = _choose(request, axis, fibres, folds, spectra)
             if watch is not None:
                 watch(axis.name, choice)
             warnings += [
@@ -95,7 +100,7 @@ def choose_levels(
             smoother = _level(request, choice, joint=False)
             spectrum = choice.spectra.get(smoother.kernel)
             levels[place] = _level(request, choice, plan.joint)
-            spectra[place] = choice.spectra.get(levels[place].kernel)
+            taken[place] = choice.spectra.get(levels[place].kernel)
         if place != order[-1] and axis.size > 1 and axis.labels is None:
             kernel, ridge = smoother.kernel, smoother.ridge
             seen = tuning.predict_midpoints(
@@ -103,7 +108,7 @@ def choose_levels(
             )
             centre = 0.0
     in_order = tuple(levels[place] for place in range(values.ndim))
-    chosen = ChosenLevels(in_order, None, tuple(warnings), tuple(spectra))
+    chosen = ChosenLevels(in_order, None, tuple(warnings), tuple(taken))
     return _choose_joint_ridge(plan, axes, values - mean, chosen) if plan.joint else chosen
 
 
@@ -111,7 +116,10 @@ def _choose_joint_ridge(
     plan: FitPlan, axes: Sequence[Axis], values: Array, chosen: ChosenLevels
 ) -> ChosenLevels:
     """Choose one ridge for all levels, and with it the sigmas that are open."""
-    movable = [isinstance(level, LevelRequest) and level.sigma is None for level in plan.levels]
+    movable = [
+        isinstance(level, LevelRequest) and level.sigma is None and axis.size > 1
+        for level, axis in zip(plan.levels, axes, strict=True)
+    ]
     if plan.joint_ridge is not None and not any(movable):
         return replace(chosen, joint_ridge=plan.joint_ridge)
     choice = choose_joint(
@@ -127,17 +135,34 @@ def _choose_joint_ridge(
     return replace(chosen, levels=levels, joint_ridge=choice.setting.ridge, spectra=choice.spectra)
 
 
-def _closed(request: Level | LevelRequest, joint: bool) -> Level | None:
-    """Return the level if nothing of it is left open, else None."""
+def _closed(request: Level | LevelRequest, joint: bool, size: int) -> Level | None:
+    """Return the level if nothing of it is left open, or nothing can be chosen, else None."""
     if isinstance(request, Level):
         return request
+    if size == 1:
+        return single_level(request)
     ridge = 0.0 if joint else request.ridge
     if request.family is None or request.sigma is None or ridge is None:
         return None
     return Level(request.name, Kernel(request.family, request.sigma, request.period), ridge)
 
 
-def _choose(request: LevelRequest, axis: Axis, data: Array, folds: int | None) -> LevelChoice:
+def single_level(request: Level | LevelRequest) -> Level:
+    """Return the level of one coordinate: there is nothing to choose by, and nothing to smooth."""
+    if isinstance(request, Level):
+        return request
+    sigma = 1.0 if request.sigma is None else request.sigma
+    kernel = Kernel(request.family or "gaussian", sigma, request.period)
+    return Level(request.name, kernel, request.ridge or 0.0)
+
+
+def _choose(
+    request: LevelRequest,
+    axis: Axis,
+    data: Array,
+    folds: int | None,
+    spectra: SpectrumCache | None,
+) -> LevelChoice:
     return tuning.choose_level(
         axis.numbers,
         data,
@@ -147,6 +172,7 @@ def _choose(request: LevelRequest, axis: Axis, data: Array, folds: int | None) -
         period=request.period,
         cycles=request.cycles,
         folds=folds,
+        spectra=spectra,
     )
 
 

@@ -1,8 +1,8 @@
 """Missing cells of a grid, filled by a model of the observed ones.
 
 A model is fitted through the gaps and answers in them. Some missing cells are left as they are:
-those that a mask keeps missing (land), those in gaps longer than a limit, and those at coordinates
-beyond the observed ones, where a model could only extrapolate.
+those that a mask keeps missing (land), those in gaps longer than a limit or farther from data, and
+those at coordinates beyond the observed ones, where a model could only extrapolate.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import numpy as np
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.gaps.pattern import always_missing, gap_lengths
+from dkrls_cli.gaps.holes import Reach, within_reach
+from dkrls_cli.gaps.pattern import gap_lengths
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.grid.cf import hierarchy_of
+from dkrls_cli.grid.cf import hierarchy_of, natural_period, place_of
 from dkrls_cli.grid.grid import (
     Coordinates,
     Grid,
@@ -28,6 +29,8 @@ from dkrls_cli.grid.grid import (
     std_variable,
     to_data_array,
 )
+from dkrls_cli.model.answering.bounds import BoundsLike
+from dkrls_cli.model.answering.masks import LastingMask, lasting_mask, steps_round
 from dkrls_cli.model.choosing import ChoiceCallback
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
@@ -41,6 +44,9 @@ MaskLike: TypeAlias = GridLike
 
 GapLimits: TypeAlias = Mapping[str, float | str]
 """The longest gaps to fill, by dimension: a number, or for time a duration like 5D."""
+
+Distance: TypeAlias = float | str | Mapping[str, float | str]
+"""The largest distance from data: a number of cells, or lengths by dimension as in gap limits."""
 
 # Relative rounding of coordinates: a gap of just the limit is filled, however it is computed.
 _ROUNDING = 1e-9
@@ -63,6 +69,8 @@ class Filled:
         Number of cells that are still missing, by reason.
     model
         The model that filled the cells, or None if there was nothing to fill.
+    note
+        What was decided about land and gaps, without a full stop, where the data does not show it.
     """
 
     grid: Grid
@@ -70,6 +78,7 @@ class Filled:
     std: Array | None
     left: Mapping[str, int]
     model: Model | None
+    note: str = ""
 
 
 @overload
@@ -82,8 +91,10 @@ def fill(
     sigma: PerLevel[float | str] = ...,
     ridge: PerLevel[float | str] = ...,
     period: PerLevel[float | str | None] = ...,
-    mask: MaskLike = ...,
+    bounds: BoundsLike = ...,
+    mask: MaskLike | None = ...,
     max_gap: GapLimits | None = ...,
+    within: Distance | None = ...,
     std: Literal[False] = ...,
     extrapolate: bool = ...,
 ) -> xr.DataArray: ...
@@ -99,8 +110,10 @@ def fill(
     sigma: PerLevel[float | str] = ...,
     ridge: PerLevel[float | str] = ...,
     period: PerLevel[float | str | None] = ...,
-    mask: MaskLike = ...,
+    bounds: BoundsLike = ...,
+    mask: MaskLike | None = ...,
     max_gap: GapLimits | None = ...,
+    within: Distance | None = ...,
     std: Literal[True],
     extrapolate: bool = ...,
 ) -> xr.Dataset: ...
@@ -115,8 +128,10 @@ def fill(
     sigma: PerLevel[float | str] = DEFAULTS.sigma,
     ridge: PerLevel[float | str] = DEFAULTS.ridge,
     period: PerLevel[float | str | None] = DEFAULTS.period,
-    mask: MaskLike = "always",
+    bounds: BoundsLike = DEFAULTS.bounds,
+    mask: MaskLike | None = None,
     max_gap: GapLimits | None = None,
+    within: Distance | None = None,
     std: bool = False,
     extrapolate: bool = False,
 ) -> xr.DataArray | xr.Dataset:
@@ -129,17 +144,25 @@ def fill(
     coordinates
         For an array of numbers, a coordinate vector per axis, by name or in order. Without them,
         the positions 0, 1, 2, ...
-    levels, kernel, sigma, ridge, period
+    levels, kernel, sigma, ridge, period, bounds
         Settings of the model that fills the gaps, as for :func:`dkrls_cli.fit`.
     mask
-        Which cells stay missing. ``always``: those missing in every slice of the last level, like
-        land. ``first``: those missing in its first slice. ``none``: no cell. An array: those where
-        it is 0, False or NaN; a DataArray or Grid on some dimensions of the grid with the same
-        coordinates, or plain numbers of a shape that broadcasts to that of the grid.
+        Which cells stay missing. ``always``: those that never have data, like land: see
+        :func:`dkrls_cli.model.answering.masks.lasting_mask`. ``first``: those missing in the first
+        slice of the last level. ``none``: no cell. An array: those where it is 0, False or NaN; a
+        DataArray or Grid on some dimensions of the grid with the same coordinates, or plain
+        numbers of a shape that broadcasts to that of the grid. The default is ``always``, with
+        `within` ``none``.
     max_gap
         Fill only gaps up to this length, by dimension: a number in units of the coordinates, or
         for time a duration like ``5D``. The length of a gap is the distance from the last observed
         coordinate before it to the first one after.
+    within
+        Fill only cells at most this far from the nearest observed cell. A number counts cells,
+        along the dimensions that are places (latitude, longitude, vertical, map projection), or
+        without any along all but the last level. A mapping from dimension to distance, as
+        for `max_gap`, is in units of the coordinates: the observed cell lies in the ellipse with
+        these half axes, at the same coordinates of all other dimensions.
     std
         Whether to return the standard errors of the filled cells as well.
     extrapolate
@@ -171,8 +194,16 @@ def fill(
     ['values', 'values_std']
     """
     grid = as_grid(data, coordinates)
-    settings = Settings(levels, kernel, sigma, ridge, period)
-    found = fill_grid(grid, settings, mask=mask, max_gap=max_gap, std=std, extrapolate=extrapolate)
+    settings = Settings(levels, kernel, sigma, ridge, period, bounds=bounds)
+    found = fill_grid(
+        grid,
+        settings,
+        mask=mask,
+        max_gap=max_gap,
+        within=within,
+        std=std,
+        extrapolate=extrapolate,
+    )
     filled = _labelled(data, found.grid)
     if found.std is None:
         return filled
@@ -187,8 +218,9 @@ def fill_grid(
     grid: Grid,
     settings: Settings = DEFAULTS,
     *,
-    mask: MaskLike = "always",
+    mask: MaskLike | None = None,
     max_gap: GapLimits | None = None,
+    within: Distance | None = None,
     std: bool = False,
     extrapolate: bool = False,
     watch: ChoiceCallback | None = None,
@@ -202,7 +234,7 @@ def fill_grid(
         turn later is filled, but the model is fitted without it.
     settings
         Settings of the model that fills the gaps.
-    mask, max_gap, std, extrapolate
+    mask, max_gap, within, std, extrapolate
         As for :func:`fill`.
     watch
         As for :func:`dkrls_cli.fit`.
@@ -225,10 +257,11 @@ def fill_grid(
     >>> int(found.cells.sum()), found.left
     (1, {'left beyond the data along dim_1': 4})
     """
-    cells, left = choose_cells(grid, settings, mask, max_gap)
+    chosen = choose_cells(grid, settings, mask, max_gap, within)
+    cells, left = chosen.cells, dict(chosen.left)
     if not cells.any():
-        return Filled(grid, cells, _no_errors(grid) if std else None, left, None)
-    model = fit_grid(_drop_repeats(grid), settings, watch=watch)
+        return Filled(grid, cells, _no_errors(grid) if std else None, left, None, chosen.note)
+    model = fit_grid(grid, settings, watch=watch)
     asked = {axis.name: axis.plain if axis.labels is None else axis.texts for axis in grid.axes}
     axes = model.axes_at(asked)
     if not extrapolate:
@@ -238,47 +271,76 @@ def fill_grid(
     if errors is not None:
         errors[cells] = model.std_on(axes)[cells]
     filled = replace(grid, values=values.astype(grid.values.dtype, copy=False))
-    return Filled(filled, cells, errors, left, model)
+    return Filled(filled, cells, errors, left, model, chosen.note)
+
+
+@dataclass(frozen=True, eq=False)
+class CellChoice:
+    """Which missing cells to fill.
+
+    Attributes
+    ----------
+    cells
+        The cells to fill, in the shape of the grid.
+    left
+        Number of cells left, by reason.
+    note
+        What was decided about land and gaps, where the data does not show it.
+    """
+
+    cells: Mask
+    left: Mapping[str, int]
+    note: str = ""
 
 
 def choose_cells(
-    grid: Grid, settings: Settings, mask: MaskLike, max_gap: GapLimits | None
-) -> tuple[Mask, dict[str, int]]:
-    """Return which missing cells to fill, and how many are left by mask and length of gap.
+    grid: Grid,
+    settings: Settings,
+    mask: MaskLike | None = None,
+    max_gap: GapLimits | None = None,
+    within: Distance | None = None,
+) -> CellChoice:
+    """Choose the missing cells to fill by mask, length of gap and distance from data.
 
     Parameters
     ----------
     grid
         Values on named axes, NaN where cells are missing.
     settings
-        Of these, the levels: the last is the one along which a mask looks.
-    mask, max_gap
+        Of these, the levels: masks may look along the last one.
+    mask, max_gap, within
         As for :func:`fill`.
 
     Returns
     -------
-    Mask
-        The cells to fill, in the shape of the grid.
-    dict
-        Number of cells left, by reason.
+    CellChoice
+        The cells to fill, and how many are left.
 
     Raises
     ------
     InputError
         If the mask does not fit the grid.
     SettingError
-        If the mask, a dimension or a length is not a possible one.
+        If the mask, a dimension, a length or a distance is not a possible one.
     """
-    last = grid.dims.index(hierarchy_of(grid.axes, settings.level_names)[-1])
-    limits = _gap_limits(max_gap or {}, grid.axes)
+    hierarchy = hierarchy_of(grid.axes, settings.level_names)
+    limits = _lengths(max_gap or {}, grid.axes, "longest gap")
+    reaches = {} if within is None else _reaches(within, grid.axes, hierarchy)
+    if mask is None:
+        mask = "always" if within is None else "none"
     missing = np.isnan(grid.values)
     cells = missing.copy()
-    left = {"left as masked": _leave(cells, _masked(grid, missing, mask, last))}
+    masked = _masked(grid, mask, hierarchy)
+    left = {"left as masked": _leave(cells, masked.cells)}
     for place, limit in limits.items():
         axis = grid.axes[place]
         too_long = gap_lengths(missing, place, axis.numbers) > limit * (1 + _ROUNDING)
         left[f"left in gaps along {axis.name}"] = _leave(cells, too_long)
-    return cells, {reason: count for reason, count in left.items() if count}
+    if within is not None:
+        reason = f"left further than {_distance_text(within)} from data"
+        left[reason] = _leave(cells, ~within_reach(missing, reaches))
+    left = {reason: count for reason, count in left.items() if count}
+    return CellChoice(cells, left, masked.note)
 
 
 def _leave(cells: Mask, left: Mask) -> int:
@@ -304,45 +366,111 @@ def _no_errors(grid: Grid) -> Array:
     return np.where(np.isnan(grid.values), np.nan, 0.0)
 
 
-def _gap_limits(max_gap: GapLimits, axes: Sequence[Axis]) -> dict[int, float]:
-    """Return the longest gaps to fill in units of the coordinates, by place of the axis."""
+def _lengths(given: Mapping[str, float | str], axes: Sequence[Axis], what: str) -> dict[int, float]:
+    """Return lengths by dimension in units of the coordinates, by place of the axis."""
     places = {axis.name: place for place, axis in enumerate(axes)}
-    limits = {}
-    for dim, given in max_gap.items():
+    lengths = {}
+    for dim, length in given.items():
         if dim not in places:
             raise SettingError(f"There is no dimension '{dim}'. The data has {', '.join(places)}.")
-        limits[places[dim]] = _length(axes[places[dim]], given)
-    return limits
+        lengths[places[dim]] = _length(axes[places[dim]], length, what)
+    return lengths
 
 
-def _length(axis: Axis, given: float | str) -> float:
-    """Return the length of a gap in units of the coordinates."""
+def _length(axis: Axis, given: float | str, what: str) -> float:
+    """Return a length along an axis in units of its coordinates."""
     try:
         length = float(given)
     except ValueError:
         if axis.time is None:
             raise SettingError(
-                f"Invalid longest gap '{given}' along '{axis.name}': that is not a number."
+                f"Invalid {what} '{given}' along '{axis.name}': that is not a number."
             ) from None
         length = axis.time.length(str(given))
     if not length > 0:
-        raise SettingError(f"Invalid longest gap {given} along '{axis.name}'. It must be above 0.")
+        raise SettingError(f"Invalid {what} {given} along '{axis.name}'. It must be above 0.")
     return length
 
 
-def _masked(grid: Grid, missing: Mask, mask: MaskLike, last: int) -> Mask:
+def _reaches(within: Distance, axes: Sequence[Axis], hierarchy: Sequence[str]) -> dict[int, Reach]:
+    """Return how far from data cells are filled along each axis, by place of the axis."""
+    if not isinstance(within, Mapping):
+        return _cell_reaches(within, axes, hierarchy)
+    lengths = _lengths(within, axes, "distance")
+    for place, length in lengths.items():
+        axis = axes[place]
+        if axis.labels is not None:
+            raise SettingError(f"'{axis.name}' holds text labels, which have no distance.")
+        if length == np.inf:
+            raise SettingError(f"Invalid distance {length} along '{axis.name}'. It must be finite.")
+    if not lengths:
+        raise SettingError("The distance from data names no dimension. Give a number, or one each.")
+    return {
+        place: Reach(axes[place].numbers, length, axes[place].turn or natural_period(axes[place]))
+        for place, length in lengths.items()
+    }
+
+
+def _cell_reaches(
+    within: float | str, axes: Sequence[Axis], hierarchy: Sequence[str]
+) -> dict[int, Reach]:
+    """Return how far from data cells are filled, for a distance in cells."""
+    try:
+        count = float(within)
+    except ValueError:
+        count = np.nan
+    if not 0 < count < np.inf:
+        raise SettingError(
+            f"Invalid distance '{within}' from data. Give a number of cells above 0, or a distance "
+            "for each of some dimensions."
+        )
+    ordered = [place for place, axis in enumerate(axes) if axis.labels is None]
+    places = [place for place in ordered if place_of(axes[place]) is not None]
+    others = [place for place in ordered if axes[place].name != hierarchy[-1]]
+    chosen = places or others or ordered
+    if not chosen:
+        raise SettingError("All dimensions hold text labels, which have no distance.")
+    return {place: _steps(axes[place], count) for place in chosen}
+
+
+def _steps(axis: Axis, count: float) -> Reach:
+    """Return a reach in steps from coordinate to coordinate, round a circle that they close."""
+    ranks = np.argsort(np.argsort(axis.numbers, kind="stable"), kind="stable").astype(np.float64)
+    return Reach(ranks, count, steps_round(axis))
+
+
+def _distance_text(within: Distance) -> str:
+    if isinstance(within, Mapping):
+        return ", ".join(f"{dim} {length}" for dim, length in within.items())
+    return "1 cell" if float(within) == 1 else f"{float(within):g} cells"
+
+
+def _masked(grid: Grid, mask: MaskLike, hierarchy: Sequence[str]) -> LastingMask:
     """Return the cells that stay missing, in a shape that broadcasts to that of the grid."""
     if not isinstance(mask, str):
-        return ~_open_cells(grid, mask)
+        return LastingMask(~_open_cells(grid, mask))
     if mask == "none":
-        return np.zeros((), bool)
+        return LastingMask(np.zeros((), bool))
     if mask == "always":
-        return always_missing(missing, last)
+        return lasting_mask(grid, hierarchy)
     if mask == "first":
-        return np.take(missing, [0], axis=last)
+        return LastingMask(_missing_at_first(grid, grid.dims.index(hierarchy[-1])))
     raise SettingError(
         f"Unknown mask '{mask}'. Choose from: always, first, none; or give an array."
     )
+
+
+def _missing_at_first(grid: Grid, last: int) -> Mask:
+    """Return what is missing in the first slice of the last level, if that can show a mask."""
+    axis = grid.axes[last]
+    why = "has one coordinate" if axis.size == 1 else "is a place" if place_of(axis) else ""
+    if why:
+        raise SettingError(
+            f"The mask 'first' looks along the last level, and '{axis.name}' {why}: its first "
+            "slice shows no mask. Choose another mask, or levels with time last.",
+            setting="mask",
+        )
+    return np.asarray(np.isnan(np.take(grid.values, [0], axis=last)))
 
 
 def _open_cells(grid: Grid, mask: MaskLike) -> Mask:
@@ -376,18 +504,6 @@ def _aligned(grid: Grid, mask: Grid) -> Mask:
     order = [mask.dims.index(dim) for dim in grid.dims if dim in mask.dims]
     shape = [axis.size if axis.name in mask.dims else 1 for axis in grid.axes]
     return np.asarray(np.nan_to_num(mask.values.transpose(order)).reshape(shape) != 0)
-
-
-def _drop_repeats(grid: Grid) -> Grid:
-    """Return the grid without columns that repeat a longitude one turn later."""
-    from dkrls_cli.files.reading import drop_repeats
-    from dkrls_cli.files.source import Source
-
-    dtype = str(grid.values.dtype)
-    source = drop_repeats(
-        Source(grid.axes, grid.name, grid.attrs, grid.style, dtype, lambda: grid.values)
-    )
-    return replace(grid, values=source.load(), axes=source.axes)
 
 
 def _labelled(data: GridLike, filled: Grid) -> xr.DataArray:

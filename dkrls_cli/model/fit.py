@@ -8,11 +8,17 @@ import numpy as np
 
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.grid.axes import NO_ATTRIBUTES, Attributes
-from dkrls_cli.grid.grid import Coordinates, Grid, GridLike, as_grid
+from dkrls_cli.grid.cf import is_time
+from dkrls_cli.grid.grid import Coordinates, Grid, GridLike, as_grid, drop_repeats
+from dkrls_cli.model.answering.bounds import BoundsLike, choose_bounds
+from dkrls_cli.model.answering.coverage import Coverage
+from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.choosing import ChoiceCallback
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import (
     DEFAULTS,
+    FitPlan,
+    LevelRequest,
     Missing,
     Noise,
     PerLevel,
@@ -20,7 +26,8 @@ from dkrls_cli.model.settings import (
     Storage,
     plan_fit,
 )
-from dkrls_cli.model.training import drop_lost_slices, train, train_through_gaps
+from dkrls_cli.model.training import CHOSEN_ON, drop_lost_slices, train, train_through_gaps
+from dkrls_cli.tuning.spectra import SpectrumCache
 
 
 def fit(
@@ -38,6 +45,7 @@ def fit(
     compact: bool = DEFAULTS.compact,
     dtype: Storage = DEFAULTS.dtype,
     folds: int | None = DEFAULTS.folds,
+    bounds: BoundsLike = DEFAULTS.bounds,
     origin: Attributes = NO_ATTRIBUTES,
     watch: ChoiceCallback | None = None,
 ) -> Model:
@@ -62,7 +70,7 @@ def fit(
         ``level``: a ridge per level, the paper's. ``joint``: one ridge over the whole grid.
         ``auto``: level on complete grids, joint where cells are missing.
     missing
-        ``model``: fit through missing cells; coordinates without any observed cell are dropped.
+        ``model``: fit through missing cells; cells that never had data stay missing in answers.
         ``error``: refuse missing cells.
     mean
         The number that answers fall back to far from data; ``auto`` is the mean of the data.
@@ -73,6 +81,11 @@ def fit(
     folds
         Number of blocks of neighbours to leave out when choosing, instead of single slices: for
         answers in gaps much wider than the steps of the data.
+    bounds
+        The least and the largest value of an answer: ``(0, 1)``, or ``(0, None)`` for one alone;
+        None for no bounds. Answers outside are moved to the nearest bound, and standard errors
+        with them. ``auto``: those that the attributes of the data tell (``valid_range``,
+        ``valid_min``, ``valid_max``, or a standard name of a fraction), unless data lies outside.
     origin
         Anything to remember in the model about where the data came from.
     watch
@@ -99,7 +112,7 @@ def fit(
     [1.0, 1.5]
     """
     settings = Settings(
-        levels, kernel, sigma, ridge, period, noise, missing, mean, compact, dtype, folds
+        levels, kernel, sigma, ridge, period, noise, missing, mean, compact, dtype, folds, bounds
     )
     return fit_grid(as_grid(data, coordinates), settings, origin=origin, watch=watch)
 
@@ -110,6 +123,7 @@ def fit_grid(
     *,
     origin: Attributes = NO_ATTRIBUTES,
     watch: ChoiceCallback | None = None,
+    spectra: SpectrumCache | None = None,
 ) -> Model:
     """Train a model of a grid as :func:`fit` does, with settings that are one value.
 
@@ -121,6 +135,8 @@ def fit_grid(
         Settings of the fit.
     origin, watch
         As for :func:`fit`.
+    spectra
+        Spectra that are known from other variables on the same axes.
 
     Returns
     -------
@@ -139,16 +155,23 @@ def fit_grid(
     """
     if settings.missing == "error":
         grid.refuse_missing()
-    share, dropped = 0.0, list[str]()
+    whole = grid
+    bounds, told = choose_bounds(settings.bounds, grid)
+    grid, dropped = drop_repeats(grid)
+    share = 0.0
     if not grid.is_complete:
         share = float(np.isnan(grid.values).mean())
-        grid, dropped = drop_lost_slices(grid)
+        grid, lost = drop_lost_slices(grid)
+        dropped += lost
     complete = grid.is_complete
     plan = plan_fit(grid.axes, settings, complete)
     if complete:
-        result = train(grid, plan, settings, watch)
+        result = train(grid, plan, settings, watch, spectra)
     else:
-        result = train_through_gaps(grid, plan, settings, share)
+        result = train_through_gaps(grid, plan, settings, share, spectra)
+    coverage, land = _cover(whole, plan.hierarchy)
+    chosen_on = _chosen_on(grid, plan)
+    facts = {"dropped_coordinates": dropped, "land": land, "bounds": told, CHOSEN_ON: chosen_on}
     return Model(
         result.cascade,
         grid.axes,
@@ -157,8 +180,26 @@ def fit_grid(
         grid.name,
         grid.attrs,
         grid.style,
-        {**origin, **result.facts, **({"dropped_coordinates": dropped} if dropped else {})},
+        {**origin, **result.facts, **{key: found for key, found in facts.items() if found}},
+        known_coverage=coverage,
+        bounds=bounds,
     )
+
+
+def _chosen_on(grid: Grid, plan: FitPlan) -> int | None:
+    """Return 1 if the last level has one slice, on which its settings cannot be chosen."""
+    last = grid.dims.index(plan.hierarchy[-1])
+    level = plan.levels[last]
+    is_open = isinstance(level, LevelRequest) and level.sigma is None
+    return 1 if is_open and grid.axes[last].size == 1 and is_time(grid.axes[last]) else None
+
+
+def _cover(grid: Grid, hierarchy: Sequence[str]) -> tuple[Coverage, str]:
+    """Return the grid and its cells that never had data, and a note on how these were told."""
+    if grid.is_complete or not grid.observed.any():
+        return Coverage(grid.axes, np.zeros((1,) * len(grid.axes), bool)), ""
+    lasting = lasting_mask(grid, hierarchy)
+    return Coverage(grid.axes, lasting.cells), lasting.note
 
 
 def retune(model: Model) -> Model:

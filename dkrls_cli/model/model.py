@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dkrls_cli import __version__
 from dkrls_cli.arrays import Array, Mask, Slices
@@ -18,19 +18,29 @@ from dkrls_cli.cascade.errorbars import Bars, calibrate, variance_on_grid
 from dkrls_cli.cascade.growing import Growing, SliceStore
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.circle import outside
-from dkrls_cli.errors import ModelFileError, SettingError
+from dkrls_cli.errors import InputError, ModelFileError, SettingError
 from dkrls_cli.files import npz as modelfile
 from dkrls_cli.grid.axes import Attributes, Axis
 from dkrls_cli.grid.grid import Grid, Style, std_variable, to_data_array
+from dkrls_cli.model.answering.answers import Land, Outside, Rules, ask, ask_points
+from dkrls_cli.model.answering.bounds import Bounds
+from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.record import (
+    Record,
     axis_from,
     axis_record,
     bars_from,
     bars_record,
+    bounds_from,
+    bounds_record,
     cascade_from,
     cascade_record,
+    coverage_from,
+    coverage_record,
     filled_from,
     from_json,
+    join_records,
+    split_record,
     to_json,
 )
 
@@ -61,6 +71,11 @@ class Model:
         Cells that were missing in slices added later, under a ridge per level; or None.
     store
         Storage of the slices of a model that grows, see :mod:`dkrls_cli.cascade.growing`.
+    known_coverage
+        The grid of the data, whole, and its cells without data: see
+        :mod:`dkrls_cli.model.answering.coverage`. None: all cells of the training grid have data.
+    bounds
+        The least and the largest value of an answer, or None.
     """
 
     cascade: Cascade
@@ -73,6 +88,15 @@ class Model:
     origin: Attributes = field(default_factory=dict)
     filled: Mask | None = None
     store: SliceStore | None = None
+    known_coverage: Coverage | None = None
+    bounds: Bounds | None = None
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """The grid that the model was fitted to, whole, and its cells without data."""
+        if self.known_coverage is not None:
+            return self.known_coverage
+        return Coverage(self.axes, np.zeros((1,) * len(self.axes), bool))
 
     @cached_property
     def _calibrated(self) -> Bars:
@@ -141,7 +165,19 @@ class Model:
         """The levels, from level 0 to the last."""
         return tuple(self.cascade.levels[self.dims.index(name)] for name in self.hierarchy)
 
-    def predict(self, *, smooth: bool = False, **at: Any) -> xr.DataArray:
+    def level_of(self, dim: str) -> Level:
+        """Return the level of a dimension."""
+        return self.cascade.levels[self.dims.index(dim)]
+
+    def predict(
+        self,
+        *,
+        smooth: bool = False,
+        outside: Outside = "refuse",
+        extrapolate: bool = False,
+        mask: Land = "model",
+        **at: Any,
+    ) -> xr.DataArray:
         """Return the answers on the product grid of the given coordinates.
 
         Parameters
@@ -149,9 +185,17 @@ class Model:
         smooth
             Ask the model at training coordinates as well, where it otherwise returns the data: see
             :mod:`dkrls_cli.cascade.cascade`.
+        outside
+            What happens to coordinates outside the training range: ``refuse``, ``missing`` (no
+            answer), ``nearest`` (the answer at the end of the range) or ``extrapolate``.
+        extrapolate
+            The same as ``outside="extrapolate"``.
+        mask
+            Cells without an answer: ``model`` for those that never had data (land; between
+            coordinates the nearest cell decides), or ``none``.
         **at
             Coordinates by dimension: numbers, dates or labels as in the data. A dimension that is
-            not named keeps its training coordinates; a scalar drops its dimension.
+            not named keeps the coordinates of the data; a scalar drops its dimension.
 
         Returns
         -------
@@ -161,7 +205,8 @@ class Model:
         Raises
         ------
         SettingError
-            If the model has no such dimension, or a coordinate cannot be read.
+            If the model has no such dimension, a coordinate cannot be read, or one is outside the
+            training range and is refused there.
 
         Examples
         --------
@@ -172,48 +217,86 @@ class Model:
         >>> answers.dims, bool(np.allclose(answers, np.sin([0.51, 1.02]) * np.cos(2.5), atol=1e-3))
         (('x',), True)
         """
-        axes = self.axes_at(at)
-        values = self.cascade.predict(self.queries(axes), smooth=smooth)
-        answers = to_data_array(values, axes, self.name, self.attrs)
+        rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        query = ask(self, self.axes_at(at), rules, list(at))
+        answers = to_data_array(query.values(), query.axes, self.name, self.attrs)
         return answers.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
 
-    def std(self, *, smooth: bool = False, **at: Any) -> xr.DataArray:
+    def std(
+        self,
+        *,
+        smooth: bool = False,
+        outside: Outside = "refuse",
+        extrapolate: bool = False,
+        mask: Land = "model",
+        **at: Any,
+    ) -> xr.DataArray:
         """Return the standard errors of :meth:`predict`; 0 where the answer is the data itself."""
-        axes = self.axes_at(at)
-        spread = self.variance(self.queries(axes), smooth=smooth)
+        rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        query = ask(self, self.axes_at(at), rules, list(at))
         name, attrs = self.std_variable()
-        errors = to_data_array(np.sqrt(spread), axes, name, attrs)
+        errors = to_data_array(query.std(), query.axes, name, attrs)
         return errors.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
 
     def std_variable(self) -> tuple[str, dict[str, Any]]:
         """Return name and attributes of the standard error, after the CF conventions."""
         return std_variable(self.name, self.attrs)
 
-    def predict_points(self, *, smooth: bool = False, **at: Any) -> Array:
-        """Return the answers at scattered points: equally long coordinates for every dimension."""
-        return self.cascade.predict_points(self._points(at), smooth=smooth)
+    def predict_points(
+        self,
+        *,
+        smooth: bool = False,
+        outside: Outside = "refuse",
+        extrapolate: bool = False,
+        mask: Land = "model",
+        **at: Any,
+    ) -> Array:
+        """Return the answers at scattered points: equally long coordinates for every dimension.
 
-    def std_points(self, *, smooth: bool = False, **at: Any) -> Array:
+        A dimension of one coordinate need not be named. The other parameters are those of
+        :meth:`predict`.
+        """
+        rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        return ask_points(self, self._points(at), rules).values
+
+    def std_points(
+        self,
+        *,
+        smooth: bool = False,
+        outside: Outside = "refuse",
+        extrapolate: bool = False,
+        mask: Land = "model",
+        **at: Any,
+    ) -> Array:
         """Return the standard errors of :meth:`predict_points`."""
-        return self.std_at(self._points(at), smooth=smooth)
+        rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        errors = ask_points(self, self._points(at), rules, std=True).std
+        assert errors is not None
+        return errors
 
     def variance(self, queries: Sequence[Array], *, smooth: bool = False) -> Array:
-        """Return the variance of the answers on the product grid of these numbers."""
+        """Return the variance of the answers on the product grid of these numbers, bounds aside."""
         return variance_on_grid(self.bars, self.cascade, queries, smooth=smooth)
 
     def _points(self, at: Mapping[str, Any]) -> list[Array]:
-        missing = [dim for dim in self.dims if dim not in at]
+        missing = [axis.name for axis in self.axes if axis.name not in at and axis.size > 1]
         if missing:
             raise SettingError(f"Points need a coordinate for '{missing[0]}' as well.")
-        return self.queries(self.axes_at(at))
+        numbers = [axis.numbers for axis in self.axes_at(at)]
+        count = max(coordinates.size for coordinates in numbers)
+        return [np.broadcast_to(c, count) if c.size == 1 else c for c in numbers]
 
     def values_on(self, axes: Sequence[Axis], *, smooth: bool = False) -> Array:
         """Return the answers on the product grid of axes that :meth:`axes_at` returned."""
-        return self.cascade.predict(self.queries(axes), smooth=smooth)
+        return self._clip(self.cascade.predict(self.queries(axes), smooth=smooth))
 
     def std_on(self, axes: Sequence[Axis], *, smooth: bool = False) -> Array:
         """Return the standard errors of :meth:`values_on`."""
-        return np.sqrt(self.variance(self.queries(axes), smooth=smooth))
+        queries = self.queries(axes)
+        std = np.sqrt(self.variance(queries, smooth=smooth))
+        if self.bounds is None:
+            return std
+        return self.bounds.spread(self.cascade.predict(queries, smooth=smooth), std)
 
     def blocks_on(
         self, axes: Sequence[Axis], cells: int, *, std: bool = False, smooth: bool = False
@@ -225,15 +308,25 @@ class Model:
         queries = self.queries(axes)
         variance = self.bars.variance_blocks(self.cascade, queries, smooth=smooth) if std else None
         for part, values in self.cascade.predict_blocks(queries, cells, smooth=smooth):
-            yield part, values, None if variance is None else np.sqrt(variance(part))
+            errors = None if variance is None else np.sqrt(variance(part))
+            if errors is not None and self.bounds is not None:
+                errors = self.bounds.spread(values, errors)
+            yield part, self._clip(values), errors
 
     def values_at(self, points: Sequence[Array], *, smooth: bool = False) -> Array:
         """Return the answers at scattered points, given as the numbers of every axis."""
-        return self.cascade.predict_points(points, smooth=smooth)
+        return self._clip(self.cascade.predict_points(points, smooth=smooth))
 
     def std_at(self, points: Sequence[Array], *, smooth: bool = False) -> Array:
         """Return the standard errors of :meth:`values_at`."""
-        return np.sqrt(self.bars.variance_at_points(self.cascade, points, smooth=smooth))
+        std = np.sqrt(self.bars.variance_at_points(self.cascade, points, smooth=smooth))
+        if self.bounds is None:
+            return std
+        return self.bounds.spread(self.cascade.predict_points(points, smooth=smooth), std)
+
+    def _clip(self, values: Array) -> Array:
+        """Return answers within the bounds."""
+        return values if self.bounds is None else self.bounds.clip(values)
 
     def outside(self, axes: Sequence[Axis]) -> list[Mask]:
         """Return, for every axis, which coordinates lie beyond the training coordinates."""
@@ -241,18 +334,6 @@ class Model:
             outside(axis.numbers, own.numbers, level.kernel.period)
             for axis, own, level in zip(axes, self.axes, self.cascade.levels, strict=True)
         ]
-
-    def refuse_outside(self, axes: Sequence[Axis]) -> None:
-        """Raise SettingError if a coordinate lies beyond the training coordinates."""
-        for axis, own, beyond in zip(axes, self.axes, self.outside(axes), strict=True):
-            if beyond.any():
-                low, high = own.take([own.numbers.argmin(), own.numbers.argmax()]).texts
-                first = axis.take(np.flatnonzero(beyond)[:1]).texts[0]
-                raise SettingError(
-                    f"{int(beyond.sum())} of {axis.size} coordinates of '{axis.name}' are outside "
-                    f"the training range {low} to {high}, the first {first}.",
-                    setting="allow_extrapolation",
-                )
 
     def weights(self, depth: int) -> xr.DataArray:
         """Return the paper's weights after levels 0 to `depth` - 1 (1: Initial Modeling)."""
@@ -264,13 +345,19 @@ class Model:
         return to_data_array(values, self.axes, f"weights_{depth}", {"long_name": label})
 
     def axes_at(self, at: Mapping[str, Any]) -> list[Axis]:
-        """Return the axes at the given coordinates; a dimension that is not named keeps its own."""
+        """Return the axes at the given coordinates.
+
+        A dimension that is not named has the coordinates of the data, also those without data.
+        """
         unknown = [dim for dim in at if dim not in self.dims]
         if unknown:
             raise SettingError(
                 f"The model has no dimension '{unknown[0]}'. It has {', '.join(self.dims)}."
             )
-        return [axis.at(at[axis.name]) if axis.name in at else axis for axis in self.axes]
+        return [
+            axis.at(at[axis.name]) if axis.name in at else whole
+            for axis, whole in zip(self.axes, self.coverage.axes, strict=True)
+        ]
 
     def queries(self, axes: Sequence[Axis]) -> list[Array]:
         """Return the numbers to ask the cascade for on these axes."""
@@ -348,6 +435,10 @@ class Model:
         OutputError
             If the file exists and `overwrite` is False, or cannot be written.
         """
+        modelfile.write(path, *self.record(), overwrite=overwrite)
+
+    def record(self) -> Record:
+        """Return the model as a file stores it."""
         header, arrays = cascade_record(self.cascade)
         bars, distance = bars_record(self._calibrated)
         header |= {
@@ -360,17 +451,97 @@ class Model:
             "hierarchy": list(self.hierarchy),
             "axes": [axis_record(axis) for axis in self.axes],
         }
+        if self.bounds is not None:
+            header["bounds"] = bounds_record(self.bounds)
         filled = {} if self.filled is None else {"filled": np.packbits(self.filled)}
-        modelfile.write(path, header, {**arrays, **distance, **filled}, overwrite=overwrite)
+        whole, land = coverage_record(self.known_coverage)
+        header |= whole
+        return header, {**arrays, **distance, **filled, **land}
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
+def save_models(
+    models: Iterable[Model], path: str | os.PathLike[str], *, overwrite: bool = True
+) -> None:
+    """Write the models of several variables to one model file, whole or not at all.
+
+    Parameters
+    ----------
+    models
+        Models of different names. What they have in common is stored once.
+    path
+        The file.
+    overwrite
+        Whether the file may exist.
+
+    Raises
+    ------
+    InputError
+        If two models have the same name.
+    OutputError
+        If the file exists and `overwrite` is False, or cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from dataclasses import replace
+    >>> from dkrls_cli import fit, load_models
+    >>> x = np.linspace(0, 3, 20)
+    >>> t, u = fit(np.sin(x), {"x": x}), fit(np.cos(x), {"x": x})
+    >>> t, u = replace(t, name="t"), replace(u, name="u")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_models([t, u], pathlib.Path(folder) / "m.npz")
+    ...     list(load_models(pathlib.Path(folder) / "m.npz"))
+    ['t', 'u']
+    """
+    several = list(models)
+    names = [model.name for model in several]
+    if len(set(names)) < len(names):
+        raise InputError(f"Two of the models have the same name: {', '.join(names)}.")
+    if len(several) == 1:
+        several[0].save(path, overwrite=overwrite)
+        return
+    header, arrays = join_records([model.record() for model in several])
+    modelfile.write(path, header, arrays, overwrite=overwrite, version=modelfile.SEVERAL)
+
+
+def load_models(path: str | os.PathLike[str]) -> dict[str, Model]:
+    """Read a model file of one variable or several.
+
+    Parameters
+    ----------
+    path
+        A file that :func:`save_models`, :meth:`Model.save` or ``dkrls fit`` wrote.
+
+    Returns
+    -------
+    dict
+        The models, by name of their variable.
+
+    Raises
+    ------
+    ModelFileError
+        If there is no such file, or it is damaged, or of a version that this program cannot read.
+    """
+    header, arrays = modelfile.read(path)
+    try:
+        models = [_model_from(*record) for record in split_record(header, arrays)]
+        found = {model.name: model for model in models}
+        if not found or len(found) < len(models):
+            raise ValueError("its variables do not have a name each")
+        return found
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise ModelFileError(f"'{path}' is damaged ({error}). Fit the model again.") from None
+
+
+def load_model(path: str | os.PathLike[str], var: str | None = None) -> Model:
     """Read a model file.
 
     Parameters
     ----------
     path
         A file that :meth:`Model.save` or ``dkrls fit`` wrote.
+    var
+        Name of the variable; needed only if the file has several.
 
     Returns
     -------
@@ -392,21 +563,44 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     ...     load_model(pathlib.Path(folder) / "m.npz").dims
     ('dim_0', 'dim_1')
     """
-    header, arrays = modelfile.read(path)
-    try:
-        trained = cascade_from(header, arrays)
-        axes = tuple(
-            axis_from(axis, level.name, numbers)
-            for axis, level, numbers in zip(
-                header["axes"], trained.levels, trained.coordinates, strict=True
-            )
+    models = load_models(path)
+    if var is None and len(models) > 1:
+        raise SettingError(
+            f"'{path}' has models of {len(models)} variables: {', '.join(models)}. Choose one.",
+            setting="var",
         )
-        attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
-        style, hierarchy = Style(**from_json(header["style"])), tuple(header["hierarchy"])
-        if sorted(hierarchy) != sorted(level.name for level in trained.levels):
-            raise ValueError("hierarchy and levels have different names")
-        bars = bars_from(header["bars"], arrays, trained.shape, trained.joint_ridge is not None)
-        filled = filled_from(arrays, trained.shape)
-        return Model(trained, axes, hierarchy, bars, header["name"], attrs, style, origin, filled)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise ModelFileError(f"'{path}' is damaged ({error}). Fit the model again.") from None
+    name = next(iter(models)) if var is None else var
+    if name not in models:
+        raise SettingError(f"'{path}' has no variable '{name}'. It has {', '.join(models)}.")
+    return models[name]
+
+
+def _model_from(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Model:
+    """Return the model that was recorded, or raise an error if its parts do not fit together."""
+    trained = cascade_from(header, arrays)
+    axes = tuple(
+        axis_from(axis, level.name, numbers)
+        for axis, level, numbers in zip(
+            header["axes"], trained.levels, trained.coordinates, strict=True
+        )
+    )
+    attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
+    style, hierarchy = Style(**from_json(header["style"])), tuple(header["hierarchy"])
+    if sorted(hierarchy) != sorted(level.name for level in trained.levels):
+        raise ValueError("hierarchy and levels have different names")
+    bars = bars_from(header["bars"], arrays, trained.shape, trained.joint_ridge is not None)
+    filled = filled_from(arrays, trained.shape)
+    coverage = coverage_from(header, arrays, axes)
+    return Model(
+        trained,
+        axes,
+        hierarchy,
+        bars,
+        header["name"],
+        attrs,
+        style,
+        origin,
+        filled,
+        known_coverage=coverage,
+        bounds=bounds_from(header),
+    )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.calendars import TimeScale
+from dkrls_cli.model.answering.bounds import Bounds, read_bounds
+from dkrls_cli.model.answering.coverage import Coverage
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -134,10 +137,99 @@ def filled_from(arrays: Arrays, shape: tuple[int, ...]) -> Mask | None:
     """Return which cells were missing and are filled; None if none was recorded."""
     if "filled" not in arrays:
         return None
+    return _unpack(arrays["filled"], shape, "filled cells")
+
+
+Record = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+"""A model as a file stores it: facts that JSON can hold, and arrays by name."""
+
+
+def join_records(records: Sequence[Record]) -> Record:
+    """Return the record of several models as one; arrays that are equal are stored once.
+
+    Variables on the same coordinates share these, and factors where their kernels are the same.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    stored: dict[tuple[Any, ...], str] = {}
+    headers = []
+    for number, (header, own) in enumerate(records):
+        members = {}
+        for name, array in own.items():
+            key = array.dtype.str, array.shape, sha256(array.tobytes()).digest()
+            members[name] = stored.setdefault(key, f"{number}_{name}")
+            arrays.setdefault(members[name], array)
+        headers.append({**header, "members": members})
+    return {"variables": headers}, arrays
+
+
+def split_record(header: Mapping[str, Any], arrays: Arrays) -> list[Record]:
+    """Return the records of the models in a file, one for each variable.
+
+    Raises
+    ------
+    KeyError, TypeError
+        If the file does not have what its header names.
+    """
+    if "variables" not in header:
+        return [(dict(header), dict(arrays))]
+    return [
+        (one, {name: arrays[member] for name, member in one["members"].items()})
+        for one in header["variables"]
+    ]
+
+
+def coverage_record(
+    coverage: Coverage | None,
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the axes and the shape of a coverage for the header, and its arrays."""
+    if coverage is None:
+        return {}, {}
+    header = {"axes": [axis_record(axis) for axis in coverage.axes]}
+    arrays: dict[str, NDArray[Any]] = {
+        f"whole_{i}": axis.numbers for i, axis in enumerate(coverage.axes)
+    }
+    shape = list(coverage.absent.shape)
+    return {"coverage": {**header, "shape": shape}}, {
+        **arrays,
+        "absent": np.packbits(coverage.absent),
+    }
+
+
+def coverage_from(
+    header: Mapping[str, Any], arrays: Arrays, axes: Sequence[Axis]
+) -> Coverage | None:
+    """Return the coverage that was recorded, or None; raise ValueError if it does not fit."""
+    known = header.get("coverage")
+    if known is None:
+        return None
+    whole = tuple(
+        axis_from(record, axis.name, arrays[f"whole_{i}"])
+        for i, (record, axis) in enumerate(zip(known["axes"], axes, strict=True))
+    )
+    shape = tuple(known["shape"])
+    if len(shape) != len(whole) or any(
+        size not in (1, axis.size) for size, axis in zip(shape, whole, strict=True)
+    ):
+        raise ValueError("cells without data do not fit the grid")
+    return Coverage(whole, _unpack(arrays["absent"], shape, "cells without data"))
+
+
+def _unpack(bits: NDArray[Any], shape: tuple[int, ...], what: str) -> Mask:
+    """Return packed bits as a mask of this shape, or raise ValueError if they do not fit it."""
     count = math.prod(shape)
-    if arrays["filled"].shape != ((count + 7) // 8,):
-        raise ValueError("filled cells do not fit the grid")
-    return np.unpackbits(arrays["filled"], count=count).astype(bool).reshape(shape)
+    if bits.shape != ((count + 7) // 8,):
+        raise ValueError(f"{what} do not fit the grid")
+    return np.unpackbits(bits, count=count).astype(bool).reshape(shape)
+
+
+def bounds_record(bounds: Bounds) -> list[float | None]:
+    """Return the bounds of answers as JSON can hold them: None is an open end."""
+    return [end if math.isfinite(end) else None for end in (bounds.low, bounds.high)]
+
+
+def bounds_from(header: Mapping[str, Any]) -> Bounds | None:
+    """Return the bounds of answers that were recorded; None if there are none."""
+    return read_bounds(header.get("bounds"))
 
 
 def axis_record(axis: Axis) -> dict[str, Any]:

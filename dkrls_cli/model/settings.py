@@ -11,11 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
+import numpy as np
+
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel
 from dkrls_cli.cascade.level import Level, check_ridges, checked_coordinates
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import hierarchy_of, natural_cycles, natural_period
+from dkrls_cli.model.answering.bounds import BoundsLike, read_bounds
 
 T = TypeVar("T")
 PerLevel: TypeAlias = T | Mapping[str, T]
@@ -90,6 +93,10 @@ class Settings:
         See :func:`dkrls_cli.cascade.fit.fit_cascade`.
     folds
         Number of blocks of neighbours to leave out when choosing, instead of single slices.
+    bounds
+        The least and the largest value of an answer: a pair with None for an open end, or a text
+        such as ``0,1`` or ``0,``. None or ``none``: no bounds. ``auto``: those that the attributes
+        of the variable tell, see :func:`dkrls_cli.model.answering.bounds.choose_bounds`.
 
     Raises
     ------
@@ -113,6 +120,7 @@ class Settings:
     compact: bool = False
     dtype: Storage = "float64"
     folds: int | None = None
+    bounds: BoundsLike = "auto"
 
     def __post_init__(self) -> None:
         _check_choice("kind of noise", self.noise, get_args(Noise))
@@ -130,6 +138,10 @@ class Settings:
             raise SettingError(f"Invalid mean {self.mean}. It must be a finite number, or auto.")
         if self.folds is not None and self.folds < _FEWEST_FOLDS:
             raise SettingError(f"Invalid number of folds {self.folds}. It must be 2 or above.")
+        if isinstance(self.bounds, list | np.ndarray):
+            object.__setattr__(self, "bounds", tuple(self.bounds))
+        if self.bounds != "auto":
+            read_bounds(self.bounds)
 
     @property
     def given(self) -> dict[str, Any]:

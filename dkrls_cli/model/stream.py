@@ -107,7 +107,10 @@ class Stream:
         if self._bars is None:
             self._bars = _StreamBars(self.model.variance(_slice_queries(self.model, new)))
         self._forecast = self._forecast_slice(new)
-        return Expected(self._forecast.values, self._bars.std)
+        values, std, bounds = self._forecast.values, self._bars.std, self.model.bounds
+        if bounds is not None:
+            values, std = bounds.clip(values), bounds.spread(values, std)
+        return Expected(values, std)
 
     def learn(self, new: Axis, values: Array) -> None:
         """Learn the slice that was forecast last, NaN where it has no value."""
@@ -125,6 +128,8 @@ class Stream:
         self.slices += 1
         squares = (forecast.values - values) ** 2
         self._bars.learn(squares)
+        if self.model.bounds is not None:
+            squares = (self.model.bounds.clip(forecast.values) - values) ** 2
         self._tally.learn(squares, values)
         if self._forecaster is not None:
             self._forecaster.learn(forecast, values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,19 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, calibrate
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.gaps.pattern import Pattern, empty_slices, pattern
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.axes import Axis, list_some
 from dkrls_cli.grid.grid import Grid
-from dkrls_cli.model.choosing import ChoiceCallback, choose_levels
+from dkrls_cli.model.choosing import ChoiceCallback, choose_levels, single_level
 from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings
 from dkrls_cli.tuning.gaps import choose_with_gaps, gap_bars
 from dkrls_cli.tuning.moves import LevelConstraint
+from dkrls_cli.tuning.spectra import SpectrumCache
+
+CHOSEN_ON = "last_level_chosen_on"
+"""What the origin of a model fitted to one slice calls the number of slices last chosen on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +58,8 @@ def drop_lost_slices(grid: Grid) -> tuple[Grid, list[str]]:
         return grid, []
     lost = empty_slices(observed)
     notes = [
-        f"{axis.name}: {gone.size} of {axis.size} coordinates have no observed cell and are "
-        f"dropped, {list_some(axis.take(gone).texts)}"
+        f"{axis.name}: {gone.size} of {axis.size} coordinates have no observed cell and are left "
+        f"out, {list_some(axis.take(gone).texts)}"
         for axis, gone in zip(grid.axes, lost, strict=True)
         if gone.size
     ]
@@ -63,7 +68,11 @@ def drop_lost_slices(grid: Grid) -> tuple[Grid, list[str]]:
 
 
 def train(
-    grid: Grid, plan: FitPlan, settings: Settings, watch: ChoiceCallback | None = None
+    grid: Grid,
+    plan: FitPlan,
+    settings: Settings,
+    watch: ChoiceCallback | None = None,
+    spectra: SpectrumCache | None = None,
 ) -> TrainingResult:
     """Train on a complete grid.
 
@@ -77,6 +86,8 @@ def train(
         Of these, the mean, compact, dtype and folds.
     watch
         Called for every level that is chosen.
+    spectra
+        Spectra that are known from other variables on the same axes.
 
     Returns
     -------
@@ -90,7 +101,9 @@ def train(
     """
     values = checked_values(grid.values)
     mean = float(np.mean(values)) if settings.centre is None else settings.centre
-    chosen = choose_levels(plan, grid.axes, values, mean, folds=settings.folds, watch=watch)
+    chosen = choose_levels(
+        plan, grid.axes, values, mean, folds=settings.folds, watch=watch, spectra=spectra
+    )
     trained = fit_cascade(
         values,
         [axis.numbers for axis in grid.axes],
@@ -105,7 +118,11 @@ def train(
 
 
 def train_through_gaps(
-    grid: Grid, plan: FitPlan, settings: Settings, missing: float
+    grid: Grid,
+    plan: FitPlan,
+    settings: Settings,
+    missing: float,
+    spectra: SpectrumCache | None = None,
 ) -> TrainingResult:
     """Train on the observed cells of a grid, under one joint ridge: :mod:`dkrls_cli.gaps.solve`.
 
@@ -119,6 +136,8 @@ def train_through_gaps(
         Of these, the mean, compact and dtype.
     missing
         Share of missing cells to report, those of dropped coordinates among them.
+    spectra
+        Spectra that are known from other variables on the same axes.
 
     Returns
     -------
@@ -132,29 +151,37 @@ def train_through_gaps(
     """
     values = checked_gaps(grid.values)
     observed = ~np.isnan(values)
-    coordinates = [axis.numbers for axis in grid.axes]
     mean = float(values[observed].mean()) if settings.centre is None else settings.centre
-    given = [_constraint(level) for level in plan.levels]
-    chosen = choose_with_gaps(values, coordinates, given, ridge=plan.joint_ridge, mean=mean)
-    kernels, ridge = chosen.setting.kernels, chosen.setting.ridge
-    spectra = chosen.spectra
-    done = complete(
-        values, coordinates, kernels, ridge, mean, tolerance=chosen.tolerance, spectra=spectra
+    places = [place for place, size in enumerate(values.shape) if size > 1]
+    thin = values.squeeze()  # a dimension of one coordinate takes no part in the choice
+    coordinates = [grid.axes[place].numbers for place in places]
+    given = [_constraint(plan.levels[place]) for place in places]
+    chosen = choose_with_gaps(
+        thin, coordinates, given, ridge=plan.joint_ridge, mean=mean, spectra=spectra
     )
+    kernels, ridge = chosen.setting.kernels, chosen.setting.ridge
+    done = complete(
+        thin, coordinates, kernels, ridge, mean, tolerance=chosen.tolerance, spectra=chosen.spectra
+    )
+    levels = [single_level(level) for level in plan.levels]
+    known: list[Spectrum | None] = [None] * values.ndim
+    for place, kernel, spectrum in zip(places, kernels, chosen.spectra, strict=True):
+        levels[place], known[place] = Level(grid.axes[place].name, kernel), spectrum
     trained = fit_cascade(
-        done.values,
-        coordinates,
-        [Level(axis.name, kernel) for axis, kernel in zip(grid.axes, kernels, strict=True)],
+        done.values.reshape(values.shape),
+        [axis.numbers for axis in grid.axes],
+        levels,
         joint_ridge=ridge,
         mean=mean,
         compact=settings.compact,
         dtype=settings.dtype,
-        spectra=spectra,
+        spectra=known,
     )
     last = grid.dims.index(plan.hierarchy[-1])
     facts = missing_facts(observed, grid.axes, last, done)
     facts |= {"settings_tried": chosen.tried, "share": missing}
-    bars = gap_bars(coordinates, kernels, observed, chosen)
+    bars = gap_bars(coordinates, kernels, observed.squeeze(), chosen)
+    bars = replace(bars, distance=bars.distance.reshape(values.shape))
     return TrainingResult(trained, bars, {"missing": facts, "notes": solve_notes(done)})
 
 

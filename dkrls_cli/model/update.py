@@ -29,9 +29,10 @@ from dkrls_cli.gaps.bars import GapBars, distance, rescale
 from dkrls_cli.gaps.slices import fill_slices
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.alignment import align_slices, plain_slices
-from dkrls_cli.grid.axes import Attributes, Axis
-from dkrls_cli.grid.grid import Grid, from_data_array, is_labelled
+from dkrls_cli.grid.axes import Attributes, Axis, convert_coordinates, list_some
+from dkrls_cli.grid.grid import Grid, drop_repeats, from_data_array, is_labelled
 from dkrls_cli.model.model import Model
+from dkrls_cli.model.training import CHOSEN_ON
 from dkrls_cli.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 # Relative difference of two variances that count as equal.
 _ALIKE = 1e-6
+
+# Slices that are enough to choose the settings of the last level for good: two years of months.
+_ENOUGH = 24
 
 # Drift: root mean square error more than this many times the standard error that was predicted.
 _DRIFT = 3.0
@@ -132,7 +136,38 @@ def align(
         return plain_slices(as_numbers(data, "values"), coordinates, model.axes, model.grows)
     if coordinates is not None:
         raise SettingError("Coordinates were given for data that has its own.")
-    return align_slices(data, model.axes, model.grows, model.attrs)
+    trained = drop_untrained(model, drop_repeats(data)[0])
+    return align_slices(trained, model.axes, model.grows, model.attrs)
+
+
+def drop_untrained(model: Model, grid: Grid) -> Grid:
+    """Return new slices without the coordinates at which the model has never had data.
+
+    Raises
+    ------
+    InputError
+        If the slices have data there.
+    """
+    for place, its in enumerate(grid.axes):
+        if its.name not in model.dims or its.name == model.hierarchy[-1]:
+            continue
+        at = model.dims.index(its.name)
+        own, whole = model.axes[at], model.coverage.axes[at]
+        lost = whole.take(~nearest(whole.numbers, own.numbers, own.turn)[1])
+        if not lost.size:
+            continue
+        numbers = own.encode(convert_coordinates(its, own))
+        gone = nearest(numbers, lost.numbers, own.turn)[1]
+        seen = np.flatnonzero(gone)[observed_slices(grid.values.compress(gone, place), place)]
+        if seen.size:
+            raise InputError(
+                f"The new slices have data at '{its.name}' {list_some(its.take(seen).texts)}, "
+                "where the model has never had any. Fit all slices again."
+            )
+        kept = [np.arange(axis.size) for axis in grid.axes]
+        kept[place] = np.flatnonzero(~gone)
+        grid = grid.take(kept)
+    return grid
 
 
 def measure_surprise(model: Model, values: Array, new: Axis) -> Surprise:
@@ -171,9 +206,27 @@ def add_slices(
     """
     if window is not None and window < 1:
         raise SettingError(f"Invalid window {window}. It must be 1 or above.")
+    if model.bounds is not None:
+        model = dataclasses.replace(model, bounds=model.bounds.admit(values))
     count = int(model.origin.get("slices_added", 0)) + observed_slices(values, model.grows).size
     after = _with_facts(_join(model, values, new, replace, window), {"slices_added": count})
+    after = _settle(after)
     return after if max_rank is None else thin(after, max_rank)
+
+
+def _settle(model: Model) -> Model:
+    """Choose the settings of the last level for a model that was fitted to one slice.
+
+    One slice says nothing of them, so they are chosen each time there are twice as many slices,
+    until there are enough to choose them for good.
+    """
+    chosen_on, slices = model.origin.get(CHOSEN_ON), model.axes[model.grows].size
+    if chosen_on is None or slices < 2 * chosen_on:
+        return model
+    from dkrls_cli.model.fit import retune
+
+    settled = retune(_with_facts(model, {CHOSEN_ON: None}))
+    return _with_facts(settled, {CHOSEN_ON: slices if slices < _ENOUGH else None})
 
 
 def change_settings(
@@ -440,6 +493,8 @@ def _with_slices(
         filled=filled,
         store=growing.store,
     )
+    coverage = model.coverage.grow(model.grows, changed.axes, changed.unobserved)
+    changed = dataclasses.replace(changed, known_coverage=coverage)
     if changed.unobserved is None:
         lasting = {key: value for key, value in model.origin.items() if key != "missing"}
         return dataclasses.replace(changed, origin=lasting)
@@ -447,8 +502,10 @@ def _with_slices(
 
 
 def _with_facts(model: Model, facts: Attributes) -> Model:
-    """Return the model with more known about its origin."""
-    return dataclasses.replace(model, origin={**model.origin, **facts})
+    """Return the model with more known about its origin; a fact that is None is forgotten."""
+    origin = {**model.origin, **facts}
+    known = {key: fact for key, fact in origin.items() if fact is not None}
+    return dataclasses.replace(model, origin=known)
 
 
 def _gap_facts(model: Model, done: Completed | None) -> dict[str, Any]:

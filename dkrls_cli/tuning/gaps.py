@@ -112,6 +112,7 @@ def choose_with_gaps(
     ridge: float | None = None,
     mean: float = 0.0,
     seed: int = 0,
+    spectra: SpectrumCache | None = None,
 ) -> GapChoice:
     """Choose the setting for a grid with missing cells.
 
@@ -128,8 +129,10 @@ def choose_with_gaps(
         Value to which the answers fall back far from data.
     seed
         Of the random numbers that decide which cells are hidden.
+    spectra
+        Spectra that are known from other variables on the same coordinates.
     """
-    spectra = SpectrumCache()
+    spectra = spectra or SpectrumCache()
     windows = hide_cells(values, coordinates, np.random.default_rng(seed))
     search = _Search(windows, mean, float(np.nanstd(values)), spectra)
     bounds = tuple(

@@ -200,6 +200,7 @@ def choose_level(
     period: float | None = None,
     cycles: Sequence[float] = (),
     folds: int | None = None,
+    spectra: SpectrumCache | None = None,
 ) -> LevelChoice:
     """Choose the setting of a level by leaving slices out.
 
@@ -220,6 +221,8 @@ def choose_level(
         Lengths with which the data may repeat. Those that fit twice into every segment are tried.
     folds
         Leave out this many blocks of neighbours, one at a time, instead of single slices.
+    spectra
+        Spectra that are known from other variables on the same coordinates.
 
     Examples
     --------
@@ -228,7 +231,7 @@ def choose_level(
     >>> choice.taken.kernel.family, choice.taken.error < 1e-6
     ('gaussian', True)
     """
-    spectra = SpectrumCache()
+    spectra = spectra or SpectrumCache()
     with one_blas_thread():
         closed = period is not None and coordinates.size <= _WHOLE
         segments = [

@@ -287,3 +287,169 @@ def test_a_mask_of_another_grid_is_refused(source, tmp_path):
     assert "other coordinates" in refusal(*words, "--mask", tmp_path / "m.nc")
     xr.DataArray(np.ones(3), {"z": [0.0, 1, 2]}, ("z",), "m").to_netcdf(tmp_path / "z.nc")
     assert "dimension 'z'" in refusal(*words, "--mask", tmp_path / "z.nc")
+
+
+# Land, coasts and bounds --------------------------------------------------------------------------
+
+
+def write_map(path: Path, missing: np.ndarray, name="t", attrs=None, values=None, **dims) -> Path:
+    """A map of the globe in steps of 5 degrees, or of other dimensions."""
+    lat, lon = np.arange(-87.5, 90, 5), np.arange(2.5, 360, 5)
+    waves = 15 + np.add.outer(5 * np.cos(np.deg2rad(lat)), np.sin(np.deg2rad(lon)))
+    values = np.broadcast_to(waves if values is None else values, missing.shape)
+    xr.Dataset(
+        {name: ((*dims, "lat", "lon"), np.where(missing, np.nan, values), attrs or {})},
+        {
+            **dims,
+            "lat": ("lat", lat, {"units": "degrees_north"}),
+            "lon": ("lon", lon, {"units": "degrees_east"}),
+        },
+    ).to_netcdf(path)
+    return path
+
+
+def globe_land() -> np.ndarray:
+    land = np.zeros((36, 72), bool)
+    land[12:24, 60:] = land[12:24, :5] = land[:4] = True
+    return land
+
+
+SMOOTH = ("--kernel", "matern52", "--sigma", "30", "--ridge", "1e-4")
+HOW = "--mask none fills all, --mask FILE knows land, --within DISTANCE fills near data."
+
+
+@pytest.mark.parametrize("one_day", [False, True])
+def test_one_day_of_the_sea_keeps_its_land_and_says_so(one_day, tmp_path):
+    land = globe_land()
+    missing, dims = (land[None], {"time": [0]}) if one_day else (land, {})
+    source = write_map(tmp_path / "sst.nc", missing, "sst", **dims)
+    result = dkrls("fill", source, "-o", tmp_path / "o.nc", *SMOOTH, "--json")
+    told = json.loads(result.stdout)
+    assert told["filled"] == 0
+    assert told["left"] == {"left as masked": int(land.sum())}
+    assert "the quantity is of the sea" in result.stderr
+    assert told["note"] in result.stderr
+    assert HOW in result.stderr
+    with xr.open_dataset(tmp_path / "o.nc") as filled:
+        assert np.array_equal(np.isnan(filled.sst.values), missing)
+    result = dkrls("fill", source, "-o", tmp_path / "p.nc", *SMOOTH, "--json", "--mask", "none")
+    assert HOW not in result.stderr
+    told = json.loads(result.stdout)
+    assert told["left"].get("left as masked") is None
+    assert told["note"] is None
+
+
+def test_a_map_keeps_wide_holes_and_fills_narrow_ones(tmp_path):
+    land, clouds = globe_land(), np.zeros((36, 72), bool)
+    clouds[27, 30:33] = clouds[30, 10] = True
+    source = write_map(tmp_path / "t.nc", land | clouds)
+    result = dkrls("fill", source, "-o", tmp_path / "o.nc", *SMOOTH)
+    assert f"{land.sum()} missing cells in 2 holes wider than 500 km" in result.stderr
+    assert "4 missing cells in 2 holes are taken for gaps" in result.stderr
+    assert "4 of" in result.stdout
+    with xr.open_dataset(tmp_path / "o.nc") as filled:
+        assert np.array_equal(np.isnan(filled.t.values), land)
+
+
+def test_the_sea_floor_stays_missing(tmp_path):
+    land = globe_land()
+    missing = np.stack([land, land, land])
+    missing[2, 30:, 20:30] = True
+    lasting = missing.copy()
+    missing[1, 26, 20] = True
+    source = write_map(tmp_path / "o.nc", missing, depth=[0.0, 100.0, 1000.0])
+    given = (*SMOOTH[:2], "--sigma", "lat=30", "--sigma", "lon=30", "--sigma", "depth=500")
+    result = dkrls("fill", source, "-o", tmp_path / "p.nc", *given, "--ridge", "1e-3")
+    assert "up to an end of 'depth'" in result.stderr
+    with xr.open_dataset(tmp_path / "p.nc") as filled:
+        assert np.array_equal(np.isnan(filled.t.values), lasting)
+
+
+def test_coasts_are_filled_within_a_distance(tmp_path):
+    land = globe_land()
+    source = write_map(tmp_path / "sst.nc", land, "sst")
+    cells = json.loads(
+        dkrls("fill", source, "-o", tmp_path / "a.nc", *SMOOTH, "--within", "1", "--json").stdout
+    )
+    rim = land & (
+        ~np.roll(land, 1, 1) | ~np.roll(land, -1, 1) | ~np.roll(land, 1, 0) | ~np.roll(land, -1, 0)
+    )
+    rim[0] = False  # rows before the first have no data
+    with xr.open_dataset(tmp_path / "a.nc") as filled:
+        assert np.array_equal(
+            ~np.isnan(filled.sst.values) & land, rim & (np.arange(36) > 3)[:, None]
+        )
+    assert cells["filled"] == rim[4:].sum()
+    beyond = "left beyond the data along lat"
+    assert cells["left"] == {
+        "left further than 1 cell from data": int(land.sum() - rim.sum()),
+        beyond: int(rim[:4].sum()),
+    }
+    words = ("--within", "lat=5", "--within", "lon=10", "--mask", "always")
+    both = json.loads(
+        dkrls("fill", source, "-o", tmp_path / "b.nc", *SMOOTH, *words, "--json").stdout
+    )
+    assert both["filled"] == 0
+
+
+def test_tables_have_coasts_as_well(tmp_path):
+    rows = [f"{x},{d},{'' if 2 < x < 8 else x + d}" for x in range(12) for d in range(6)]
+    source, out = tmp_path / "t.csv", tmp_path / "o.csv"
+    source.write_text("x,day,t\n" + "\n".join(rows) + "\n")
+    dkrls("fill", source, "-o", out, "--within", "x=2", "--sigma", "4", "--ridge", "1e-4")
+    filled = list(csv.DictReader(out.read_text().splitlines()))
+    assert {r["x"] for r in filled if not r["t"]} == {"5"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--within", "0"], "above 0"),
+        (["--within", "1", "--within", "lat=2"], "DIM=1"),
+        (["--within", "depth=2"], "no dimension 'depth'"),
+        (["--within", "lat=2D"], "not a number"),
+        (["--mask", "first", "--levels", "time,lat,lon"], "'lon' is a place"),
+        (["--bounds", "0,10"], "lie outside, from 1"),
+        (["--bounds", "10,0"], "below the other"),
+        (["--bounds", "wide"], "Give two numbers"),
+    ],
+)
+def test_distances_masks_and_bounds_that_cannot_be_are_refused(words, message, source, tmp_path):
+    given = ("fill", source, "--var", "sst", "-o", tmp_path / "o.nc", *GIVEN)
+    assert message in refusal(*given, *words, code=2)
+    assert not list(tmp_path.iterdir())
+
+
+def ice(tmp_path: Path, **attrs) -> tuple[Path, np.ndarray]:
+    waves = np.clip(
+        0.5 + np.add.outer(np.sin(np.arange(36) / 2), 1.2 * np.sin(np.arange(72) / 3)), 0, 1
+    )
+    missing = np.random.default_rng(3).random(waves.shape) < 0.3
+    missing[0] = missing[-1] = False
+    return write_map(tmp_path / "ice.nc", missing, "frac", attrs, waves), missing
+
+
+def test_fractions_stay_fractions_by_their_standard_name(tmp_path):
+    source, missing = ice(tmp_path, standard_name="cloud_area_fraction", units="1")
+    given = ("fill", source, "--mask", "none", "--kernel", "gaussian", "--sigma", "10")
+    given = (*given, "--ridge", "1e-4", "--std")
+    result = dkrls(*given, "-o", tmp_path / "a.nc")
+    assert (
+        "Note: answers are kept between 0 and 1, as the standard name 'cloud_area_fraction' tells. "
+        "--bounds none turns that off." in result.stderr
+    )
+    result = dkrls(*given, "-o", tmp_path / "b.nc", "--bounds", "none")
+    assert "answers" not in result.stderr
+    with xr.open_dataset(tmp_path / "a.nc") as kept, xr.open_dataset(tmp_path / "b.nc") as free:
+        assert free.frac.values.min() < 0
+        np.testing.assert_allclose(kept.frac, np.clip(free.frac, 0, 1), atol=1e-12)
+        assert (kept.frac_std.values <= free.frac_std.values + 1e-12).all()
+        assert (kept.frac_std.values[missing] < free.frac_std.values[missing]).any()
+
+
+def test_bounds_that_data_lies_outside_of_are_not_used(tmp_path):
+    source, _ = ice(tmp_path, valid_max=0.5)
+    words = ("--sigma", "10", "--ridge", "1e-3", "--mask", "none")
+    result = dkrls("fill", source, "-o", tmp_path / "o.nc", *words)
+    assert "Note: answers are not kept at or below 0.5, as valid_max tells: " in result.stderr
+    assert "turns that off" not in result.stderr

@@ -129,3 +129,30 @@ def test_tables_come_in_every_way(tmp_path: Path, way: str) -> None:
     dkrls("fit", source, "-o", tmp_path / "m.npz", stdin=stdin)
     told = csv_rows(dkrls("predict", tmp_path / "m.npz", "--at", "x=2", "--at", "y=1").stdout)
     assert told == [{"x": "2", "y": "1.0", "v": "4.0"}]
+
+
+def test_bounds_are_kept_by_every_answer_of_a_model(tmp_path: Path) -> None:
+    rows = [f"{x},{d},{min(1, max(0, (x - 5) / 2))}" for x in range(11) for d in range(5)]
+    (source := tmp_path / "t.csv").write_text("x,day,ice\n" + "\n".join(rows) + "\n")
+    given = ("--kernel", "gaussian", "--sigma", "x=1.5", "--sigma", "day=3", "--ridge", "1e-4")
+    where = ("--at", "x=3.5,4.5,7.5,8.5", "--at", "day=1.5", "--std")
+    answers = {}
+    for bounds in ("none", "0,1", "0,"):
+        saved = tmp_path / "m.npz"
+        words = ("fit", source, "-o", saved, *given, "--overwrite", "--bounds", bounds)
+        assert "answers" not in dkrls(*words).stderr
+        printed = csv_rows(dkrls("predict", saved, *where).stdout)
+        answers[bounds] = [(float(row["ice"]), float(row["ice_std"])) for row in printed]
+    free, both, low = (answers[bounds] for bounds in ("none", "0,1", "0,"))
+    assert min(free)[0] < 0
+    assert max(free)[0] > 1
+    assert [value for value, _ in both] == [min(max(value, 0), 1) for value, _ in free]
+    assert [value for value, _ in low] == [max(value, 0) for value, _ in free]
+    assert all(one[1] < other[1] for one, other in zip(both, free, strict=True))
+    (config := tmp_path / "c.toml").write_text("bounds = [0, 1]\n")
+    dkrls("fit", source, "-o", saved, *given, "--overwrite", "--config", config)
+    assert csv_rows(dkrls("predict", saved, *where).stdout)[0]["ice"] == str(both[0][0])
+    assert "'0;1'" in refusal("fit", source, "--dry-run", "--bounds", "0;1", code=2)
+    line = refusal("fit", source, "-o", saved, "--overwrite", "--bounds", ",0.5", code=2)
+    assert "at or below 0.5, and 20 of 55 values lie outside, from 1 to 1" in line
+    assert line.endswith("Option: --bounds.")

@@ -139,8 +139,20 @@ def test_outside_is_refused_with_count_and_range_unless_allowed(model: Path) -> 
     words = ["predict", model, "--at", "lat=50:70:10", "--at", "time=2020-01-01", "--at", "lon=0"]
     line = refusal(*words, code=2)
     assert "1 of 3 coordinates of 'lat' are outside the training range -60.0 to 60.0" in line
-    assert "the first 70.0. --allow-extrapolation" in line
-    assert len(csv_rows(dkrls(*words, "--allow-extrapolation").stdout)) == 3
+    assert "the first 70.0. --outside missing leaves them out" in line
+    far = {}
+    for how in ("missing", "nearest", "extrapolate"):
+        told = dkrls(*words, "--outside", how)
+        far[how] = [row["t"] for row in csv_rows(told.stdout)]
+        assert ("1 of 3 cells stay missing, outside the training range" in told.stderr) == (
+            how == "missing"
+        )
+    assert far["missing"] == [*far["extrapolate"][:2], ""]
+    assert far["nearest"] == [*far["extrapolate"][:2], far["extrapolate"][1]]
+    assert len(set(far["extrapolate"])) == 3
+    assert csv_rows(dkrls(*words, "--allow-extrapolation").stdout)[2]["t"] == far["extrapolate"][2]
+    both = refusal(*words, "--allow-extrapolation", "--outside", "missing", code=2)
+    assert "--allow-extrapolation and --outside missing do not go together" in both
 
 
 def test_dates_outside_are_named_as_dates(model: Path) -> None:

@@ -225,7 +225,7 @@ def test_work_is_shown_unless_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
         (SettingError("Wrong."), 2, "Wrong."),
         (InputError("Bad\n  data."), 1, "Bad data."),
         (ModelFileError("No model."), 1, "No model."),
-        (SettingError("Far.", setting="allow_extrapolation"), 2, "Far. --allow-extrapolation answ"),
+        (SettingError("Far.", setting="outside"), 2, "Far. --outside missing leaves them out"),
         (OutputError("It exists.", setting="overwrite"), 1, "It exists. Option: --overwrite."),
         (InputError("Big.", setting="max_memory"), 1, "Big. Option: --max-memory."),
         (MemoryError("9 GB"), 1, "Not enough memory (9 GB). Use a part of the grid, or --float32."),

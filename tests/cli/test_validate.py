@@ -78,3 +78,22 @@ def test_seeds_are_kept_to(globe: Path) -> None:
 
     assert errors("4") == errors("4")
     assert errors("4")[1] == errors("5")[0]
+
+
+def test_bounds_of_the_file_are_told_and_measured(tmp_path: Path) -> None:
+    attrs = {"standard_name": "cloud_area_fraction", "units": "%", "valid_min": 0.0}
+    whole = latlon(tmp_path / "a.nc", var_attrs=attrs)
+    with xr.open_dataset(whole) as dataset:
+        ice = dataset.load()
+    ice["t"] = (abs(ice.t) / abs(ice.t).max()).assign_attrs(attrs)
+    ice.to_netcdf(source := tmp_path / "b.nc")
+    words = ("validate", source, "--holdout", "lat=0.3", "--repeats", "1")
+    told = dkrls(*words, "--json")
+    assert "Note: answers are kept at or above 0, as valid_min tells. --bounds" in told.stderr
+    assert "Note: answers" not in dkrls(*words, "--bounds", "none").stderr
+    assert "lie outside" in refusal(*words, "--bounds", "0.5,", code=2)
+    dkrls("fit", source, "-o", tmp_path / "m.npz")
+    assert "answers are kept" in dkrls("info", tmp_path / "m.npz").stdout
+    given = ("validate", source, "--model", tmp_path / "m.npz")
+    assert "--bounds goes with --holdout" in refusal(*given, "--bounds", "0,1", code=2)
+    assert json.loads(dkrls(*given, "--json").stdout)["metrics"]["max_error"] < 1e-9

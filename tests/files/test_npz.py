@@ -168,9 +168,9 @@ def test_a_header_that_is_too_large_is_not_read(
 
 
 def test_another_version_is_refused_with_the_program_that_wrote_it(path: Path) -> None:
-    words = r"of version 2; this program reads version 1. Use .* \(dkrls 0\)"
+    words = r"of version 3; this program reads versions 1 and 2. Use .* \(dkrls 0\)"
     with pytest.raises(ModelFileError, match=words):
-        npz.read(rewrite(path, header=header_of(path, version=2)))
+        npz.read(rewrite(path, header=header_of(path, version=3)))
 
 
 def test_files_that_are_none_are_refused(tmp_path: Path) -> None:

@@ -175,21 +175,6 @@ def test_tables_join(tmp_path: Path) -> None:
 # Details ------------------------------------------------------------------------------------------
 
 
-def test_longitude_without_its_repeats(tmp_path: Path) -> None:
-    lon = np.arange(-45.0, 405, 45)  # a halo of one column on either side
-    source = open_source([str(grid(tmp_path / "h.nc", {"lat": (LAT, NORTH), "lon": (lon, EAST)}))])
-    assert source.shape == (LAT.size, 8)
-    assert source.notes == ["lon 315.0, 360.0 repeat earlier ones and are dropped"]
-    np.testing.assert_array_equal(source.axes[1].plain, lon[:8])
-    assert source.grid().values.shape == source.shape
-
-
-def test_repeats_of_longitudes_in_single_precision_are_seen(tmp_path: Path) -> None:
-    lon = np.append(np.arange(0.1, 360, 45), 360.1).astype("float32")
-    path = grid(tmp_path / "f.nc", {"lat": (LAT, NORTH), "lon": (lon, EAST)})
-    assert open_source([str(path)]).shape == (LAT.size, 8)
-
-
 def test_coordinates_of_another_file_are_found_by_what_they_are(tmp_path: Path) -> None:
     own = open_source([str(files.WHOLE["four_dimensions"](tmp_path))]).axes
     theirs = grid(
@@ -282,12 +267,10 @@ def test_a_grid_is_opened_as_xarray_has_it(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found[dim].values, expected[dim].values)
 
 
-def test_fills_are_masked_and_repeats_dropped_in_an_array(tmp_path: Path) -> None:
+def test_fills_are_masked_in_an_array(tmp_path: Path) -> None:
     packed = open_grid(files.REFUSED["missing_in_packed"][0](tmp_path))
     assert int(packed.isnull().sum()) == 2
     assert float(packed[0, 0]) == pytest.approx(files.RAW[0, 0] * 0.01 + 1)
-    round_once = open_grid(files.WHOLE["longitude_repeats_its_first"](tmp_path))
-    assert np.unique(round_once.lon.values % 360).size == round_once.lon.size
 
 
 def test_several_files_and_a_chosen_variable_are_an_array(tmp_path: Path) -> None:
@@ -311,7 +294,7 @@ def test_new_slices_may_be_one(tmp_path: Path) -> None:
     path = str(part(tmp_path / "a.nc", [3]))
     one = open_slices([path], None, ("lat", "time"), "t")
     assert (one.shape, one.notes) == ((1, LAT.size), [])
-    assert open_source([path]).shape == (LAT.size,)
+    assert open_source([path]).shape == (1, LAT.size)
     more = str(part(tmp_path / "b.nc", [4, 5]))
     joined = open_slices([path, more], None, ("lat", "time"), "t")
     assert joined.axes[0].texts == ["2000-01-04", "2000-01-05", "2000-01-06"]
@@ -323,22 +306,6 @@ def test_the_likely_column_of_a_table_is_taken(tmp_path: Path) -> None:
     path = str(tmp_path / "a.csv")
     assert open_slices([path], None, ("site", "time"), "v").grid().values.ravel().tolist() == [5, 7]
     assert open_slices([path], "w", ("site", "time"), "v").grid().values.ravel().tolist() == [6, 8]
-
-
-@pytest.mark.parametrize(("off", "dropped"), [(4e-10, True), (2e-9, False)])
-def test_longitudes_repeat_to_nine_decimals(tmp_path: Path, off: float, dropped: bool) -> None:
-    lon = np.append(LON, 360.0 + off)
-    path = grid(tmp_path / "a.nc", {"lat": (LAT, NORTH), "lon": (lon, EAST)})
-    assert open_source([str(path)]).shape[1] == LON.size + (not dropped)
-
-
-def test_values_beside_a_dropped_longitude_keep_their_places(tmp_path: Path) -> None:
-    lon = np.array([0.0, 90.0, 360.0, 180.0, 270.0])
-    path = grid(tmp_path / "a.nc", {"lon": (lon, EAST), "lat": (LAT, NORTH)})
-    source = open_source([str(path)])
-    assert source.notes == ["lon 360.0 repeats an earlier one and is dropped"]
-    whole = xr.load_dataset(path).t.values
-    np.testing.assert_array_equal(source.grid().values, whole[[0, 1, 3, 4]])
 
 
 def test_coordinates_twice_in_one_of_several_files_are_refused(tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ from dkrls_cli.grid.cf import (
     hierarchy_of,
     is_place,
     is_time,
+    kilometres,
     marked_role,
     natural_cycles,
     natural_period,
+    place_of,
     role_of,
 )
 
@@ -148,9 +150,16 @@ DEGREES_EAST = {"units": "degrees_east"}
     [
         (axis_of("lon", np.arange(0.0, 360, 10), DEGREES_EAST), 360.0),
         (axis_of("lon", np.arange(-180.0, 180, 2.5), DEGREES_EAST), 360.0),
-        (axis_of("lon", np.arange(0.0, 346, 10), DEGREES_EAST), None),
-        (axis_of("lon", np.append(np.arange(0.0, 341, 10), 345.0), DEGREES_EAST), 360.0),
-        (axis_of("lon", np.append(np.arange(0.0, 341, 10), 344.0), DEGREES_EAST), None),
+        (axis_of("lon", np.arange(0.0, 346, 10), DEGREES_EAST), 360.0),
+        (axis_of("lon", np.arange(0.0, 331, 10), DEGREES_EAST), None),
+        (axis_of("lon", np.append(np.arange(0.0, 331, 10), 331.0), DEGREES_EAST), 360.0),
+        (axis_of("lon", np.delete(np.arange(0.0, 360, 10), [5, 6]), DEGREES_EAST), 360.0),
+        (axis_of("lon", np.delete(np.arange(0.0, 360, 10), range(5, 20)), DEGREES_EAST), 360.0),
+        (axis_of("lon", np.delete(np.arange(0.0, 331, 10), range(5, 20)), DEGREES_EAST), None),
+        (axis_of("lon", np.delete(np.arange(0.0, 341, 10), range(5, 20)), DEGREES_EAST), 360.0),
+        (axis_of("lon", np.delete(np.arange(0.0, 360, 10), range(5, 30)), DEGREES_EAST), None),
+        (axis_of("lon", np.arange(-180.0, 181, 10), DEGREES_EAST), None),
+        (axis_of("lon", np.arange(0.0, 350, 45), DEGREES_EAST), 360.0),
         (axis_of("x", np.arange(0.0, 360, 10)), None),
         (axis_of("month", np.arange(1, 13)), 12.0),
         (axis_of("Month_of_Year", np.arange(1, 13)), 12.0),
@@ -192,3 +201,76 @@ def times(start, stop, step):
 )
 def test_days_and_years_are_cycles_where_times_resolve_them(axis, cycles):
     assert natural_cycles(axis) == tuple(getattr(axis.time, cycle) for cycle in cycles)
+
+
+# Places -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "attrs", "place"),
+    [
+        ("lat", {}, "latitude"),
+        ("x", {"units": "degrees_east"}, "longitude"),
+        ("rlat", {"standard_name": "grid_latitude", "units": "degrees"}, "latitude"),
+        ("rlon", {"standard_name": "grid_longitude", "units": "degrees"}, "longitude"),
+        ("a", {"axis": "Z"}, "vertical"),
+        ("a", {"axis": "z"}, "vertical"),
+        ("a", {"positive": "Down"}, "vertical"),
+        ("a", {"positive": "up"}, "vertical"),
+        ("a", {"positive": "yes"}, None),
+        ("a", {"units": "hPa"}, "vertical"),
+        ("a", {"units": "millibar"}, "vertical"),
+        ("a", {"units": "dbar"}, "vertical"),
+        ("a", {"units": "Pa"}, "vertical"),
+        ("a", {"units": "m"}, None),
+        ("a", {"units": "days"}, None),
+        ("a", {"standard_name": "depth"}, "vertical"),
+        ("a", {"standard_name": "height_above_mean_sea_level"}, "vertical"),
+        ("a", {"standard_name": "depth_below_geoid"}, "vertical"),
+        ("a", {"standard_name": "air_pressure"}, "vertical"),
+        ("a", {"standard_name": "atmosphere_hybrid_sigma_pressure_coordinate"}, "vertical"),
+        ("a", {"standard_name": "ocean_s_coordinate_g2"}, "vertical"),
+        ("a", {"standard_name": "sea_surface_height"}, None),
+        ("a", {"standard_name": "forecast_period"}, None),
+        ("depth", {}, "vertical"),
+        ("Level", {}, "vertical"),
+        ("plev", {}, "vertical"),
+        ("deptht", {}, "vertical"),
+        ("z", {"axis": "Y"}, None),
+        ("levelling", {}, None),
+        ("a", {"standard_name": "projection_x_coordinate", "units": "rad"}, "projection"),
+        ("a", {"standard_name": "projection_y_coordinate", "units": "m"}, "projection"),
+        ("a", {"standard_name": "projection_x_angular_coordinate"}, "projection"),
+        ("a", {"axis": "X", "units": "km"}, "projection"),
+        ("a", {"axis": "y", "units": "meters"}, "projection"),
+        ("a", {"axis": "X", "units": "1"}, None),
+        ("a", {"axis": "X"}, None),
+        ("x", {}, None),
+        ("time", {}, None),
+        ("a", {"axis": "T", "positive": "up"}, None),
+        ("member", {}, None),
+        ("month", {}, None),
+    ],
+)
+def test_places_are_told_from_other_dimensions(name, attrs, place):
+    assert place_of(axis_of(name, [1.0, 2.0], attrs)) == place
+    assert place_of(axis_of(name, [1.0], attrs)) == place
+
+
+def test_dates_and_labels_are_no_places():
+    assert place_of(axis_of("depth", np.array(["2001-01-01", "2001-01-02"], "M8[D]"))) is None
+    assert place_of(text_axis("level", ["low", "high"])) is None
+    assert place_of(text_axis("lat", ["south", "north"])) is None
+
+
+def test_the_vertical_has_no_role_in_which_axes_stand_for_one_another():
+    assert role_of("depth", {"axis": "Z", "standard_name": "depth"}) is None
+    assert role_of("x", {"standard_name": "projection_x_coordinate", "units": "m"}) is None
+
+
+@pytest.mark.parametrize(
+    ("units", "length"),
+    [("m", 1e-3), ("Kilometers", 1.0), ("km", 1.0), ("degrees", None), ("", None)],
+)
+def test_lengths_are_measured_in_kilometres(units, length):
+    assert kilometres(axis_of("x", [0.0, 1.0], {"units": units})) == length

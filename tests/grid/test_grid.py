@@ -9,6 +9,7 @@ from dkrls_cli.grid.axes import axis_of, text_axis
 from dkrls_cli.grid.grid import (
     Grid,
     as_grid,
+    drop_repeats,
     from_data_array,
     is_labelled,
     scalar_axes,
@@ -66,13 +67,68 @@ def test_dimensions_without_coordinates_stay_without():
     assert not to_data_array(made.values, made.axes, "v", {}).coords
 
 
-def test_dimensions_of_size_one_are_dropped_but_for_the_one_to_keep():
+def test_dimensions_of_one_coordinate_stay_and_a_scalar_time_becomes_one():
     given = array(z=1, x=3, time=1)
-    assert from_data_array(given).dims == ("x",)
-    assert from_data_array(given, keep="time").dims == ("x", "time")
-    scalar = given.isel(time=0)
-    assert from_data_array(scalar, keep="time").dims == ("time", "x")
+    assert from_data_array(given).dims == ("z", "x", "time")
+    scalar = given.isel(time=0, z=0)
+    assert from_data_array(scalar).dims == ("time", "x")
+    assert from_data_array(scalar, keep="z").dims == ("z", "x")
     assert from_data_array(scalar, keep="absent").dims == ("x",)
+    np.testing.assert_array_equal(from_data_array(scalar).values[0], scalar.values)
+
+
+def test_time_itself_comes_before_a_time_of_reference():
+    days = {"units": "days since 2000-01-01"}
+    scalar = array(x=3).assign_coords(
+        start=((), 0.0, {**days, "standard_name": "forecast_reference_time"}),
+        time=((), 5.0, days),
+        step=np.timedelta64(3, "h"),
+        height=2.0,
+    )
+    assert from_data_array(scalar).dims == ("time", "x")
+    assert from_data_array(scalar.drop_vars("time")).dims == ("start", "x")
+    dated = scalar.expand_dims("start").drop_vars("time")
+    assert from_data_array(dated).dims == ("start", "x")
+
+
+def test_one_cell_is_no_grid_but_may_be_a_slice():
+    one = array(x=1, time=1)
+    with pytest.raises(InputError, match="no dimension of more than one coordinate"):
+        from_data_array(one)
+    assert from_data_array(one, keep="time").dims == ("x", "time")
+
+
+def test_columns_that_repeat_a_longitude_are_dropped():
+    lon = np.arange(-45.0, 405, 45)  # a halo of one column on either side
+    axes = (axis_of("lon", lon, {"units": "degrees_east"}), axis_of("y", [1.0, 2.0]))
+    values = np.arange(2.0 * lon.size).reshape(lon.size, 2)
+    fewer, notes = drop_repeats(Grid(values, axes, "t"))
+    assert notes == ["lon 315.0, 360.0 repeat earlier ones and are dropped"]
+    np.testing.assert_array_equal(fewer.axes[0].plain, lon[:8])
+    np.testing.assert_array_equal(fewer.values, values[:8])
+    assert fewer.name == "t"
+    assert drop_repeats(fewer) == (fewer, [])
+
+
+def test_values_beside_a_dropped_longitude_keep_their_places():
+    lon = np.array([0.0, 90.0, 360.0, 180.0, 270.0])
+    grid = Grid(np.arange(5.0), (axis_of("lon", lon, {"units": "degrees_east"}),))
+    fewer, notes = drop_repeats(grid)
+    assert notes == ["lon 360.0 repeats an earlier one and is dropped"]
+    assert fewer.values.tolist() == [0, 1, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("lon", "kept"),
+    [
+        (np.append(np.arange(0.0, 360, 45), 360.0 + 4e-10), 8),
+        (np.append(np.arange(0.0, 360, 45), 360.0 + 2e-9), 9),
+        (np.append(np.arange(0.1, 360, 45), 360.1).astype("float32"), 8),
+        (np.array([0.0, 90.0, 90.0, 360.0]), 4),
+    ],
+)
+def test_longitudes_repeat_to_the_decimals_of_their_type(lon, kept):
+    assert axis_of("lon", lon, {"units": "degrees_east"}).distinct.size == kept
 
 
 def test_what_is_no_grid_is_refused():
@@ -121,7 +177,7 @@ def test_an_array_gets_positions_or_the_coordinates_given():
     np.testing.assert_array_equal(named.axes[0].numbers, X)
 
 
-def test_a_data_array_keeps_name_and_attributes_and_drops_single_coordinates():
+def test_a_data_array_keeps_name_attributes_and_single_coordinates():
     array = xr.DataArray(
         np.arange(8).reshape(1, 4, 2),
         {"z": [5.0], "x": ("x", X, {"units": "m"})},
@@ -130,9 +186,9 @@ def test_a_data_array_keeps_name_and_attributes_and_drops_single_coordinates():
         {"units": "K"},
     )
     grid = as_grid(array)
-    assert (grid.name, grid.dims, dict(grid.attrs)) == ("t", ("x", "y"), {"units": "K"})
+    assert (grid.name, grid.dims, dict(grid.attrs)) == ("t", ("z", "x", "y"), {"units": "K"})
     assert grid.values.dtype == np.float64
-    assert grid.axes[0].units == "m"
+    assert grid.axes[1].units == "m"
     assert [axis.name for axis in scalar_axes(array, ("z", "x", "w"))] == ["z"]
     assert scalar_axes(array, ("z",))[0].numbers.tolist() == [5.0]
     one = array.isel(x=2)

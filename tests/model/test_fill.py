@@ -1,6 +1,7 @@
 """Missing cells are filled with what a model answers there, and only those that may be."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from dkrls_cli import fill, fit
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import axis_of
 from dkrls_cli.grid.grid import Grid, as_grid
+from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.fill import choose_cells, fill_grid
 from dkrls_cli.model.settings import Settings
 
@@ -58,6 +60,11 @@ def filled_cells(**options):
     np.testing.assert_array_equal(found.cells, MISSING & ~np.isnan(found.grid.values))
     assert found.cells.sum() + sum(found.left.values()) == MISSING.sum()
     return found.cells
+
+
+def chosen(*given):
+    found = choose_cells(*given)
+    return found.cells, found.left
 
 
 # What is returned ---------------------------------------------------------------------------------
@@ -171,15 +178,44 @@ def test_cells_missing_at_all_times_or_at_first_stay_missing():
     assert np.array_equal(filled_cells(mask="none"), MISSING)
 
 
-def test_a_mask_looks_along_the_last_level():
+def test_land_is_what_is_missing_at_all_times_whichever_level_is_last():
     settings = Settings(["time", "lon", "lat"])
-    cells, _ = choose_cells(GRID, settings, "always", None)
-    assert np.array_equal(cells, MISSING & ~MISSING.all(axis=1, keepdims=True))
-    cells, _ = choose_cells(GRID, settings, "first", None)
-    assert np.array_equal(cells, MISSING & ~MISSING[:, :1])
-    assert choose_cells(GRID, settings, "none", None)[1] == {}
+    assert np.array_equal(chosen(GRID, settings, "always", None)[0], MISSING & ~ALWAYS)
+    assert chosen(GRID, settings, "none", None)[1] == {}
     with pytest.raises(SettingError, match="Name each"):
-        choose_cells(GRID, Settings(["time"]), "none", None)
+        chosen(GRID, Settings(["time"]), "none", None)
+
+
+def test_on_a_grid_without_places_a_mask_looks_along_the_last_level():
+    plain = as_grid(GRID.values)
+    settings = Settings(["dim_0", "dim_2", "dim_1"])
+    cells, _ = chosen(plain, settings, "always", None)
+    assert np.array_equal(cells, MISSING & ~MISSING.all(axis=1, keepdims=True))
+    cells, _ = chosen(plain, settings, "first", None)
+    assert np.array_equal(cells, MISSING & ~MISSING[:, :1])
+
+
+def test_the_first_slice_shows_no_mask_along_a_place_or_one_coordinate():
+    with pytest.raises(SettingError, match="'lat' is a place") as refused:
+        fill(sample(), mask="first", levels=["time", "lon", "lat"])
+    assert refused.value.setting == "mask"
+    one = replace(GRID, values=GRID.values[:1], axes=(GRID.axes[0].take([0]), *GRID.axes[1:]))
+    with pytest.raises(SettingError, match="'time' has one coordinate"):
+        choose_cells(one, SETTINGS, "first")
+
+
+def test_what_was_decided_about_land_is_told():
+    """One day: the sea surface temperature says that holes may be land."""
+    day = as_grid(sample().isel(time=3))
+    found = choose_cells(day, Settings())
+    assert not found.cells.any()
+    assert found.left == {"left as masked": MISSING[3].sum()}
+    assert found.note == lasting_mask(day, day.dims).note != ""
+    assert fill_grid(day, SETTINGS).note == found.note
+    everything = fill_grid(day, Settings(sigma=20.0, ridge=1e-3), mask="none")
+    assert everything.note == ""
+    assert everything.cells.sum() == MISSING[3].sum()
+    assert fill_grid(GRID, SETTINGS).note == ""
 
 
 WET = ~LAND & (LAT[:, None] < 10)
@@ -198,17 +234,17 @@ WET = ~LAND & (LAT[:, None] < 10)
     ],
 )
 def test_a_mask_may_be_an_array(mask):
-    cells, left = choose_cells(GRID, SETTINGS, mask, None)
+    cells, left = chosen(GRID, SETTINGS, mask, None)
     assert np.array_equal(cells, MISSING & WET)
     assert left == {"left as masked": (MISSING & ~WET).sum()}
 
 
 def test_a_mask_may_lie_along_one_dimension():
     early = xr.DataArray(np.arange(10) < 4, {"time": DAYS}, ("time",))
-    cells, _ = choose_cells(GRID, SETTINGS, early, None)
+    cells, _ = chosen(GRID, SETTINGS, early, None)
     assert np.array_equal(cells, MISSING & (np.arange(10) < 4)[:, None, None])
     middle = np.array([0, 1, 0, 0, 1, 1])[:, None]
-    assert np.array_equal(choose_cells(GRID, SETTINGS, middle, None)[0], MISSING & (middle > 0))
+    assert np.array_equal(chosen(GRID, SETTINGS, middle, None)[0], MISSING & (middle > 0))
 
 
 def test_a_mask_that_keeps_everything_missing_leaves_nothing_to_fit():
@@ -258,7 +294,7 @@ ONE_GAP = np.array([1.0, 2.0, np.nan, np.nan, 3.0, 4.0])  # from 1 to 7: six lon
 
 
 def fills(max_gap, values=ONE_GAP, axis=STEPS):
-    cells, _ = choose_cells(as_grid(values, {"x": axis}), Settings(), "none", max_gap)
+    cells, _ = chosen(as_grid(values, {"x": axis}), Settings(), "none", max_gap)
     return bool(cells.any())
 
 
@@ -284,14 +320,14 @@ def test_a_gap_is_as_long_as_it_is_missing_masked_or_not():
     open_cells = np.array([1, 1, 1, 0, 1, 1])
     for limit, count in ((6, 1), (5, 0)):
         grid = as_grid(ONE_GAP, {"x": STEPS})
-        cells, left = choose_cells(grid, Settings(), open_cells, {"x": limit})
+        cells, left = chosen(grid, Settings(), open_cells, {"x": limit})
         assert cells.sum() == count
         assert left["left as masked"] == 1
         assert left.get("left in gaps along x", 0) == 1 - count
 
 
 def test_gaps_are_filled_whole_or_not_at_all_and_counted():
-    cells, left = choose_cells(GRID, SETTINGS, "always", {"time": 2})
+    cells, left = chosen(GRID, SETTINGS, "always", {"time": 2})
     sea = MISSING & ~ALWAYS
     assert not cells[2:5, 2, 1].any()
     assert left["left as masked"] == ALWAYS.sum()
@@ -301,7 +337,7 @@ def test_gaps_are_filled_whole_or_not_at_all_and_counted():
 
 def test_time_may_be_a_duration():
     def cells(**limits):
-        return choose_cells(GRID, SETTINGS, "none", limits)[0]
+        return chosen(GRID, SETTINGS, "none", limits)[0]
 
     for text, days in (("2D", 2), ("48H", 2), ("1W", 7), ("0.1M", 365.2425 / 120)):
         assert np.array_equal(cells(time=text), cells(time=days))
@@ -309,8 +345,8 @@ def test_time_may_be_a_duration():
 
 
 def test_a_gap_must_be_short_along_every_dimension_named():
-    each = [choose_cells(GRID, SETTINGS, "none", {dim: 9})[0] for dim in ("lat", "lon")]
-    both, left = choose_cells(GRID, SETTINGS, "none", {"lat": 9, "lon": 9})
+    each = [chosen(GRID, SETTINGS, "none", {dim: 9})[0] for dim in ("lat", "lon")]
+    both, left = chosen(GRID, SETTINGS, "none", {"lat": 9, "lon": 9})
     assert np.array_equal(both, each[0] & each[1])
     assert not np.array_equal(both, each[0])
     assert both.sum() + sum(left.values()) == MISSING.sum()
@@ -331,6 +367,108 @@ def test_a_gap_must_be_short_along_every_dimension_named():
 def test_lengths_that_cannot_be_are_refused(max_gap, message):
     with pytest.raises(SettingError, match=message):
         fill(sample(), max_gap=max_gap)
+
+
+# Distance from data -------------------------------------------------------------------------------
+
+
+def near(grid, places, limit):
+    """Cells at most so far from data, pair by pair: `places` has the positions of every axis."""
+    missing = np.isnan(grid.values)
+    found = np.zeros(missing.shape, bool)
+    for cell in np.argwhere(missing):
+        for datum in np.argwhere(~missing):
+            steps = [abs(p[i] - p[j]) for p, i, j in zip(places, cell, datum, strict=True)]
+            found[tuple(cell)] |= math.hypot(*steps) <= limit * (1 + 1e-12)
+    return found
+
+
+@pytest.mark.parametrize("within", [1, 1.5, "2", 2.4])
+def test_a_distance_counts_cells_along_places(within):
+    found = choose_cells(GRID, SETTINGS, within=within)
+    places = np.arange(10) * 1e9, np.arange(6), np.arange(7)  # no datum of another day is near
+    assert np.array_equal(found.cells, near(GRID, places, float(within)))
+    (reason,) = found.left
+    assert reason == f"left further than {within} cell{'s' * (within != 1)} from data"
+    assert found.cells.sum() + found.left[reason] == MISSING.sum()
+
+
+def test_distances_by_dimension_are_an_ellipse_in_their_units():
+    found = choose_cells(GRID, SETTINGS, within={"lat": 10, "lon": "6"})
+    places = np.arange(10) * 1e9, LAT / 10, LON / 6
+    assert np.array_equal(found.cells, near(GRID, places, 1.0))
+    assert list(found.left) == ["left further than lat 10, lon 6 from data"]
+    found = choose_cells(GRID, SETTINGS, within={"time": "36H"})
+    places = np.arange(10) / 1.5, np.arange(6) * 1e9, np.arange(7) * 1e9
+    assert np.array_equal(found.cells, near(GRID, places, 1.0))
+
+
+def test_distances_go_round_the_circle_of_longitude():
+    values = np.where(np.arange(12) == 1, 5.0, np.nan) * np.ones((2, 1))
+    axes = axis_of("lat", [0.0, 1.0]), axis_of("lon", np.arange(0.0, 360, 30), {"axis": "X"})
+    grid = Grid(values, axes)
+    cells = choose_cells(grid, Settings(), within=2).cells
+    assert np.flatnonzero(cells[0]).tolist() == [0, 2, 3, 11]
+    cells = choose_cells(grid, Settings(), within={"lon": 60}).cells
+    assert np.flatnonzero(cells[0]).tolist() == [0, 2, 3, 11]
+    part = axis_of("lon", np.arange(0.0, 360, 5), {"axis": "X"}).take([0, 1, 2, 70])  # 350 is last
+    near_zero = Grid(np.array([1.0, np.nan, np.nan, np.nan]), (part,))
+    assert choose_cells(near_zero, Settings(), within={"lon": 10}).cells.sum() == 3
+    assert choose_cells(near_zero, Settings(), within={"lon": 9}).cells.sum() == 1
+    assert choose_cells(near_zero, Settings(), within=2).cells.sum() == 3
+
+
+def test_cells_are_counted_along_all_but_the_last_level_without_places():
+    plain = as_grid(GRID.values)
+    cells = choose_cells(plain, Settings(), within=1).cells
+    places = np.arange(10), np.arange(6), np.arange(7) * 1e9
+    assert np.array_equal(cells, near(plain, places, 1.0))
+    series = as_grid(ONE_GAP[None, :].repeat(3, 0), {"site": list("abc"), "x": STEPS})
+    assert np.array_equal(choose_cells(series, Settings(), within=1).cells, np.isnan(series.values))
+    line = as_grid([1.0, *[np.nan] * 5, 2.0])
+    assert np.flatnonzero(choose_cells(line, Settings(), within=2).cells).tolist() == [1, 2, 4, 5]
+
+
+def test_with_a_distance_nothing_is_masked_unless_asked_for():
+    coasts = choose_cells(GRID, SETTINGS, within={"lat": 8})
+    assert (coasts.cells & ALWAYS).any()
+    both = choose_cells(GRID, SETTINGS, "always", within={"lat": 8})
+    assert np.array_equal(both.cells, coasts.cells & ~ALWAYS)
+    assert list(both.left) == ["left as masked", "left further than lat 8 from data"]
+    wet = choose_cells(GRID, SETTINGS, WET, {"time": 2}, {"lat": 8})
+    assert len(wet.left) == 3
+    assert wet.cells.sum() + sum(wet.left.values()) == MISSING.sum()
+    filled = fill(sample(), within={"lat": 10, "lon": 6}, **GIVEN)
+    expected = choose_cells(GRID, SETTINGS, within={"lat": 10, "lon": 6}).cells
+    assert np.array_equal(np.isnan(filled), MISSING & ~expected)
+
+
+@pytest.mark.parametrize(
+    ("within", "message"),
+    [
+        (0, "distance '0' from data. Give a number of cells above 0"),
+        (-1, "above 0"),
+        (math.nan, "above 0"),
+        (math.inf, "above 0"),
+        ("2D", "distance '2D' from data"),
+        ({"depth": 3}, "no dimension 'depth'"),
+        ({"lat": "3D"}, "distance '3D' along 'lat': that is not a number"),
+        ({"lat": 0}, "distance 0 along 'lat'. It must be above 0"),
+        ({"lat": math.inf}, "along 'lat'. It must be finite"),
+        ({}, "names no dimension"),
+    ],
+)
+def test_distances_that_cannot_be_are_refused(within, message):
+    with pytest.raises(SettingError, match=message):
+        fill(sample(), within=within)
+
+
+def test_labels_have_no_distance():
+    grid = as_grid(np.where(MISSING[0], np.nan, 1.0), {"a": list("abcdef"), "b": list("abcdefg")})
+    with pytest.raises(SettingError, match="'a' holds text labels"):
+        fill(grid, within={"a": 1})
+    with pytest.raises(SettingError, match="All dimensions hold text labels"):
+        fill(grid, within=1)
 
 
 # Beyond the data ----------------------------------------------------------------------------------

@@ -77,8 +77,8 @@ def test_lost_slices_are_dropped_and_remembered_with_the_share_that_is_missing()
     assert model.shape == (9, 8)
     assert model.joint_ridge is None  # what is left is complete
     assert model.origin["dropped_coordinates"] == [
-        "time: 2 of 11 coordinates have no observed cell and are dropped, 3.0, 4.0",
-        "x: 1 of 9 coordinates have no observed cell and are dropped, 4.0",
+        "time: 2 of 11 coordinates have no observed cell and are left out, 3.0, 4.0",
+        "x: 1 of 9 coordinates have no observed cell and are left out, 4.0",
     ]
     assert "missing" not in model.origin
     values[0, 0] = np.nan

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dkrls_cli import DkrlsError, Kernel, Level, fit, load_model
+from dkrls_cli import DkrlsError, Kernel, Level, fit, load_model, load_models, save_models
 from dkrls_cli.errors import InputError, ModelFileError, OutputError, SettingError
 from dkrls_cli.files import npz as modelfile
+from dkrls_cli.model.record import join_records
 
 RNG = np.random.default_rng(7)
 
@@ -162,7 +163,7 @@ def rewritten(path, change):
 def test_another_version_is_refused_by_its_number(tmp_path):
     fit(sample()).save(tmp_path / "m.npz")
     rewritten(tmp_path / "m.npz", lambda header, _: header.update(version=99))
-    with pytest.raises(ModelFileError, match=r"version 99.*reads version 1"):
+    with pytest.raises(ModelFileError, match=r"version 99.*reads versions 1 and 2"):
         load_model(tmp_path / "m.npz")
 
 
@@ -241,9 +242,17 @@ def test_plain_arrays_need_no_coordinates():
     assert model.predict(dim_0=[0.5]).shape == (1, 5)
 
 
-def test_size_one_dimensions_are_dropped():
-    data = sample().expand_dims(height=[2.0])
-    assert fit(data).dims == ("time", "lat", "station")
+def test_a_dimension_of_one_coordinate_changes_no_answer_and_comes_back():
+    data = sample()
+    thin = fit(data)
+    model = fit(data.expand_dims(height=[2.0]))
+    assert model.dims == ("height", "time", "lat", "station")
+    assert model.hierarchy == ("height", *thin.hierarchy)
+    at = {"lat": [11.0, 37.0]}
+    xr.testing.assert_allclose(model.predict(**at).isel(height=0, drop=True), thin.predict(**at))
+    xr.testing.assert_allclose(model.std(**at).isel(height=0, drop=True), thin.std(**at))
+    with pytest.raises(SettingError, match=r"outside the training range 2\.0 to 2\.0"):
+        model.predict(height=3.0)
 
 
 X = np.arange(4.0)
@@ -284,13 +293,13 @@ def test_coordinates_beyond_the_training_range_are_refused_unless_on_a_circle():
     circle = {"x": None, "lon": 360.0}
     settings = {"kernel": "matern52", "sigma": {"x": 1, "lon": 60}, "ridge": 0.1, "period": circle}
     model = fit(RNG.standard_normal((4, 8)), {"x": x, "lon": lon}, **settings)
-    model.refuse_outside(model.axes_at({"x": [1.0, 4.0], "lon": [-700.0, 1000.0]}))
+    assert np.isfinite(model.predict(x=[1.0, 4.0], lon=[-700.0, 1000.0])).all()
     with pytest.raises(SettingError) as refused:
-        model.refuse_outside(model.axes_at({"x": [2.0, 4.5, 0.5], "lon": [1.0]}))
+        model.predict(x=[2.0, 4.5, 0.5], lon=[1.0])
     assert str(refused.value) == (
         "2 of 3 coordinates of 'x' are outside the training range 1.0 to 4.0, the first 4.5."
     )
-    assert refused.value.setting == "allow_extrapolation"
+    assert refused.value.setting == "outside"
 
 
 # --- answers in blocks, on axes and at points ----------------------------------------------------
@@ -347,16 +356,18 @@ def test_every_way_to_ask_answers_the_same(kind, smooth):
     model = model_of(kind)
     axes = model.axes_at(AT)
     values, errors = (f(axes, smooth=smooth) for f in (model.values_on, model.std_on))
-    np.testing.assert_array_equal(model.predict(smooth=smooth, **AT), values)
-    np.testing.assert_array_equal(model.std(smooth=smooth, **AT), errors)
+    np.testing.assert_array_equal(model.predict(smooth=smooth, extrapolate=True, **AT), values)
+    np.testing.assert_array_equal(model.std(smooth=smooth, extrapolate=True, **AT), errors)
     points = [axis.ravel() for axis in np.meshgrid(*AT.values(), indexing="ij")]
     named = dict(zip("txy", points, strict=True))
     np.testing.assert_allclose(model.values_at(points, smooth=smooth), values.ravel(), rtol=1e-9)
-    np.testing.assert_allclose(model.predict_points(smooth=smooth, **named), values.ravel())
+    np.testing.assert_allclose(
+        model.predict_points(smooth=smooth, extrapolate=True, **named), values.ravel()
+    )
     np.testing.assert_allclose(
         model.std_at(points, smooth=smooth), errors.ravel(), rtol=1e-7, atol=1e-12
     )
-    at_points = model.std_points(smooth=smooth, **named)
+    at_points = model.std_points(smooth=smooth, extrapolate=True, **named)
     np.testing.assert_allclose(at_points, errors.ravel(), rtol=1e-7, atol=1e-12)
 
 
@@ -399,9 +410,10 @@ def test_every_kind_of_model_survives_a_file(kind, tmp_path):
     model = model_of(kind)
     model.save(tmp_path / "m.npz")
     again = load_model(tmp_path / "m.npz")
-    np.testing.assert_array_equal(again.predict(**AT), model.predict(**AT))
+    far = {**AT, "extrapolate": True}
+    np.testing.assert_array_equal(again.predict(**far), model.predict(**far))
     rtol = 1e-6 if kind == "gaps" else 0  # distances are stored in single precision
-    np.testing.assert_allclose(again.std(**AT), model.std(**AT), rtol=rtol)
+    np.testing.assert_allclose(again.std(**far), model.std(**far), rtol=rtol)
     np.testing.assert_allclose(again.std(), model.std(), rtol=rtol)
     assert again.errors == model.errors
     assert len(again.errors) == 3
@@ -439,3 +451,63 @@ def test_what_lies_outside_is_known():
 def test_weights_have_a_depth_of_one_to_the_number_of_levels(depth):
     with pytest.raises(SettingError, match=f"Invalid depth {depth}. It must be 1 to 3"):
         model_of("level").weights(depth)
+
+
+# --- several variables in one file --------------------------------------------------------------
+
+
+def two_models():
+    x, y = np.linspace(0, 3, 15), np.linspace(0, 2, 12)
+    values = np.outer(np.sin(x), np.cos(y))
+    how = {"kernel": "gaussian", "sigma": 1.0, "ridge": 1e-6}
+    names = {"t": values, "u": 2 * values + 1}
+    return [fit(xr.DataArray(v, {"x": x, "y": y}, name=n), **how) for n, v in names.items()]
+
+
+def test_several_models_survive_one_file_and_share_what_they_have_in_common(tmp_path):
+    models = two_models()
+    save_models(models, tmp_path / "both.npz")
+    again = load_models(tmp_path / "both.npz")
+    assert list(again) == ["t", "u"]
+    for model in models:
+        read = again[model.name]
+        np.testing.assert_array_equal(read.predict(x=[0.7]), model.predict(x=[0.7]))
+        np.testing.assert_array_equal(read.std(x=[0.7]), model.std(x=[0.7]))
+    with np.load(tmp_path / "both.npz") as file:
+        assert [name for name in file.files if name.startswith("1_")] == ["1_core"]
+
+
+def test_one_model_is_chosen_from_several_by_name(tmp_path):
+    save_models(two_models(), tmp_path / "both.npz")
+    assert load_model(tmp_path / "both.npz", "u").name == "u"
+    with pytest.raises(SettingError, match=r"models of 2 variables: t, u\. Choose one") as refused:
+        load_model(tmp_path / "both.npz")
+    assert refused.value.setting == "var"
+    with pytest.raises(SettingError, match=r"no variable 'v'\. It has t, u"):
+        load_model(tmp_path / "both.npz", "v")
+
+
+def test_one_model_is_saved_as_ever_and_names_differ(tmp_path):
+    one, other = two_models()
+    save_models([one], tmp_path / "one.npz")
+    one.save(tmp_path / "same.npz")
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "same.npz").read_bytes()
+    assert list(load_models(tmp_path / "one.npz")) == ["t"]
+    with pytest.raises(InputError, match="same name: t, t"):
+        save_models([one, one], tmp_path / "twice.npz")
+    save_models([one, other], tmp_path / "one.npz")
+    with pytest.raises(OutputError, match="exists already"):
+        save_models([one, other], tmp_path / "one.npz", overwrite=False)
+
+
+def test_a_file_of_several_that_lacks_a_member_is_damaged(tmp_path):
+    header, arrays = join_records([model.record() for model in two_models()])
+    for broken in (
+        {"variables": []},
+        {"variables": [header["variables"][0]] * 2},
+        {"variables": [{**header["variables"][0], "members": {"core": "7_core"}}]},
+        {"variables": 3},
+    ):
+        modelfile.write(tmp_path / "m.npz", broken, arrays, version=modelfile.SEVERAL)
+        with pytest.raises(ModelFileError, match="is damaged"):
+            load_models(tmp_path / "m.npz")

@@ -15,11 +15,14 @@ from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.grid.axes import Axis, axis_of, index_axis, text_axis
+from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.record import (
     axis_from,
     axis_record,
     bars_from,
     bars_record,
+    bounds_from,
+    bounds_record,
     cascade_from,
     cascade_record,
     filled_from,
@@ -248,3 +251,21 @@ def test_values_of_attributes_keep_their_type(value: Any) -> None:
 
 def test_values_that_json_does_not_have_become_texts() -> None:
     assert to_json((1, np.array(["a"]), {2: 1 + 2j})) == [1, ["a"], {"2": "(1+2j)"}]
+
+
+# ---- bounds
+
+
+@pytest.mark.parametrize("bounds", [Bounds(0, 1), Bounds(-2.5), Bounds(high=0.1)])
+def test_bounds_come_back_through_json(bounds):
+    assert bounds_from(through_a_file({"bounds": bounds_record(bounds)})) == bounds
+
+
+def test_files_of_older_versions_have_no_bounds():
+    assert bounds_from({}) is None
+
+
+@pytest.mark.parametrize("record", [[1, 0], [0], "wide", [None, "x"]])
+def test_bounds_that_cannot_be_are_refused(record):
+    with pytest.raises(ValueError, match="ounds"):
+        bounds_from({"bounds": record})

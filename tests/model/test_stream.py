@@ -40,7 +40,7 @@ def test_a_singular_level_asks_the_model_itself() -> None:
     levels = [LEVELS[0], Level("t", Kernel("gaussian", 8.0), 0.0)]
     stream = Stream(fit(values[:, :30], {"x": X, "t": t[:30]}, levels), Plan(window=30))
     for place in range(30, 40):
-        before = stream.model.predict(t=t[place : place + 1]).values
+        before = stream.model.predict(t=t[place : place + 1], extrapolate=True).values
         new = stream.model.axes[1].at(t[place])
         assert np.array_equal(stream.step(new, values[:, [place]]).values, before)
     assert stream.rmse < 1e-3
@@ -59,15 +59,15 @@ def test_a_forecast_is_the_answer_of_the_model_there(
     values = field(t)
     stream = Stream(fitted(values[:, :12], t[:12], **how), Plan(window))
     for place in range(12, 40):
-        before = stream.model.predict(t=t[place : place + 1]).values
+        before = stream.model.predict(t=t[place : place + 1], extrapolate=True).values
         new = stream.model.axes[1].at(t[place])
         expected = stream.step(new, values[:, place : place + 1])
         assert expected.values == pytest.approx(before, rel=1e-9)
     kept = slice(-window, None) if window else slice(None)
     whole = fitted(values[:, kept], t[kept], **how)
     at = {"x": [0.3], "t": [t[-1] + 0.4]}
-    assert float(stream.final_model().predict(**at)[0, 0]) == pytest.approx(
-        float(whole.predict(**at)[0, 0]), rel=1e-9
+    assert float(stream.final_model().predict(**at, extrapolate=True)[0, 0]) == pytest.approx(
+        float(whole.predict(**at, extrapolate=True)[0, 0]), rel=1e-9
     )
     assert stream.slices == 28
 
@@ -86,7 +86,8 @@ def test_errors_are_counted_as_they_are() -> None:
     values = field(t)
     stream = stream_of(values, t, 20, Plan())
     forecasts = [
-        fitted(values[:, :p], t[:p]).predict(t=t[p : p + 1]).values[:, 0] for p in range(20, 40)
+        fitted(values[:, :p], t[:p]).predict(t=t[p : p + 1], extrapolate=True).values[:, 0]
+        for p in range(20, 40)
     ]
     missed = np.array(forecasts).T - values[:, 20:]
     assert stream.rmse == pytest.approx(np.sqrt(np.mean(missed**2)))
@@ -128,7 +129,7 @@ def test_error_bars_widen_with_what_is_missed() -> None:
     ]
     assert bars[-1][3] > 3 * bars[0][3]
     assert np.delete(bars[-1], 3).max() < 0.5 * bars[-1][3]
-    promised = fitted(values[:, :30], t[:30]).std(t=t[30:31]).values[:, 0]
+    promised = fitted(values[:, :30], t[:30]).std(t=t[30:31], extrapolate=True).values[:, 0]
     assert bars[0] == pytest.approx(promised)
 
 

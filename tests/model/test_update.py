@@ -86,10 +86,10 @@ def test_older_models_stay_as_they_were():
     array = grid_of(field())
     base = fitted(array.isel(t=slice(0, 10)))
     before = base.update(array.isel(t=[10]))
-    kept = before.predict(**NEW).values
+    kept = before.predict(**NEW, extrapolate=True).values
     one = before.update(array.isel(t=[11]))
     other = before.update(array.isel(t=[12]))
-    assert np.array_equal(before.predict(**NEW), kept)
+    assert np.array_equal(before.predict(**NEW, extrapolate=True), kept)
     assert_equal_models(one, fitted(array.isel(t=slice(0, 12))))
     assert_equal_models(other, fitted(array.isel(t=[*range(11), 12])))
 
@@ -183,7 +183,11 @@ def test_a_window_keeps_the_slices_of_the_largest_coordinates(route, period, joi
         np.testing.assert_allclose(after.predict().values, SMALL[:, kept], atol=1e-12)
         at = {"x": [0.5], "t": [3.3, 12.4]}
         expected = small(kept, joint, period)
-        np.testing.assert_allclose(after.predict(**at), expected.predict(**at), rtol=1e-9)
+        np.testing.assert_allclose(
+            after.predict(**at, extrapolate=True),
+            expected.predict(**at, extrapolate=True),
+            rtol=1e-9,
+        )
     for window in (len(everything), len(everything) + 1, None):
         whole = model.update(*slices(new), window=window)
         assert whole.axes[1].numbers.tolist() == order(everything)

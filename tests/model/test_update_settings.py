@@ -45,7 +45,7 @@ def test_what_thinning_costs_is_measured():
     model = fitted(array)
     fewer = thin(model, 23)
     (gone,) = set(T) - set(fewer.axes[2].numbers)
-    missed = fewer.predict(t=[gone]).values - array.sel(t=[gone]).values
+    missed = fewer.predict(t=[gone], extrapolate=True).values - array.sel(t=[gone]).values
     assert fewer.origin["thinned"]["rmse"] == pytest.approx(np.sqrt(np.mean(missed**2)))
     assert thin(model, 24) is model
 
@@ -119,7 +119,9 @@ def test_the_cost_of_thinning_is_pooled_over_all_slices_that_went():
     ]
     squares = []
     for after, numbers in zip((first, second), gone, strict=True):
-        missed = after.predict(t=numbers).values - SMALL[:, [int(z) for z in numbers]]
+        missed = (
+            after.predict(t=numbers, extrapolate=True).values - SMALL[:, [int(z) for z in numbers]]
+        )
         squares.append(np.sum(missed**2))
     told = second.origin["thinned"]
     assert (len(gone[0]), len(gone[1]), told["slices"]) == (5, 3, 8)
@@ -131,7 +133,7 @@ def test_cells_that_were_missing_do_not_count_as_missed():
     model = small(range(6)).update(values, t)
     fewer = thin(model, 11)
     (gone,) = set(range(12)) - set(fewer.axes[1].numbers.astype(int))
-    missed = fewer.predict(t=[float(gone)]).values[:, 0] - SMALL[:, gone]
+    missed = fewer.predict(t=[float(gone)], extrapolate=True).values[:, 0] - SMALL[:, gone]
     seen = ~model.unobserved[:, gone]
     assert fewer.origin["thinned"]["rmse"] == pytest.approx(np.sqrt(np.mean(missed[seen] ** 2)))
 
@@ -159,9 +161,9 @@ def test_surprise_counts_cells_with_a_value_and_an_error_bar():
     new = model.axes[1].at([6.0, 2.0])
     found = measure_surprise(model, values, new)
     assert found.cells == 3  # the other slice is known
-    missed = model.predict(t=[6.0]).values[1:, 0] - values[1:, 0]
+    missed = model.predict(t=[6.0], extrapolate=True).values[1:, 0] - values[1:, 0]
     assert found.rmse == pytest.approx(np.sqrt(np.mean(missed**2)))
-    spread = model.std(t=[6.0]).values[1:, 0]
+    spread = model.std(t=[6.0], extrapolate=True).values[1:, 0]
     assert found.promised == pytest.approx(np.sqrt(np.mean(spread**2)))
 
 
@@ -188,7 +190,9 @@ def test_other_settings_make_the_model_of_a_fit_with_them(joint, gaps):
     first = change_settings(start, levels, ridge, start.bars, [])
     again = first.update(*slices(range(6, 12), gaps))
     at = {"x": [0.5], "t": [3.3, 12.4]}
-    np.testing.assert_allclose(other.predict(**at), again.predict(**at), rtol=1e-7)
+    np.testing.assert_allclose(
+        other.predict(**at, extrapolate=True), again.predict(**at, extrapolate=True), rtol=1e-7
+    )
     np.testing.assert_allclose(other.predict(), again.predict(), rtol=1e-6)
     if gaps:
         assert np.array_equal(other.unobserved, model.unobserved)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -12,8 +12,18 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.grid.alignment import drop_other_single
 from dkrls_cli.grid.axes import Axis, convert_coordinates
-from dkrls_cli.grid.grid import Coordinates, Grid, GridLike, as_grid, is_labelled, scalar_axes
+from dkrls_cli.grid.grid import (
+    Coordinates,
+    Grid,
+    GridLike,
+    as_grid,
+    drop_repeats,
+    is_labelled,
+    scalar_axes,
+)
+from dkrls_cli.model.answering.bounds import choose_bounds
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import DEFAULTS, PerLevel, Settings
@@ -168,7 +178,9 @@ def validate_model(
     >>> validate_model(fit(grid), grid).metrics["max_error"]
     0.0
     """
-    theirs = {axis.name: axis for axis in (*scalars, *grid.axes)}
+    grid = drop_other_single(grid, model.axes)
+    single = (axis for axis in model.axes if axis.size == 1)
+    theirs = {axis.name: axis for axis in (*single, *scalars, *grid.axes)}
     if not set(grid.dims) <= set(model.dims) <= set(theirs):
         raise InputError(
             f"The grid has dimensions {', '.join(grid.dims)}, the model {', '.join(model.dims)}. "
@@ -239,7 +251,11 @@ def validate_holdout(
         raise SettingError(f"Invalid number of repeats {repeats}. It must be 1 or above.")
     if seed < 0:
         raise SettingError(f"Invalid seed {seed}. It must be 0 or above.")
+    grid, _ = drop_repeats(grid)
     fractions = read_fractions(holdout, grid.axes)
+    bounds, told = choose_bounds(settings.bounds, grid)
+    if bounds is None:  # what speaks against bounds may be held out
+        settings = replace(settings, bounds=None)
     start = perf_counter()
     runs: list[Mapping[str, float]] = []
     for number in range(repeats):
@@ -252,6 +268,8 @@ def validate_holdout(
     medians = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
     medians["n"] = runs[0]["n"]
     seconds = perf_counter() - start
+    if told:
+        model = replace(model, origin={**model.origin, "bounds": told})
     return Validation(medians, tuple(runs), fractions, model, grid.axes, seconds)
 
 
@@ -261,8 +279,8 @@ def read_fractions(holdout: PerLevel[float | str], axes: Sequence[Axis]) -> dict
     Parameters
     ----------
     holdout
-        One fraction for every dimension that has no text labels, or a mapping from dimension to
-        fraction. Numbers may be given as text.
+        One fraction for every dimension of two coordinates or more that has no text labels, or a
+        mapping from dimension to fraction. Numbers may be given as text.
     axes
         Axes of the grid.
 
@@ -292,7 +310,7 @@ def read_fractions(holdout: PerLevel[float | str], axes: Sequence[Axis]) -> dict
                 )
         wanted = dict(holdout)
     else:
-        wanted = {axis.name: holdout for axis in axes if axis.name not in labelled}
+        wanted = {a.name: holdout for a in axes if a.name not in labelled and a.size > 1}
     if not wanted:
         raise SettingError("There is no dimension to hold a fraction between 0 and 1 out of.")
     return {dim: _fraction(value) for dim, value in wanted.items()}

@@ -36,8 +36,8 @@ def model():
 
 
 def expected(model, truth, at, smooth=False):
-    answers = model.predict(**at, smooth=smooth).values
-    variance = model.std(**at, smooth=smooth).values ** 2
+    answers = model.predict(**at, smooth=smooth, extrapolate=True).values
+    variance = model.std(**at, smooth=smooth, extrapolate=True).values ** 2
     return {**scores(truth, answers), "coverage90": coverage90(truth, answers, variance)}
 
 

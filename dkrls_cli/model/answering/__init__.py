@@ -1,0 +1,1 @@
+"""What is answered and what stays missing: land, coordinates outside, and bounds of values."""

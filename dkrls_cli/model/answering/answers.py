@@ -1,0 +1,260 @@
+"""Answers of a model where users ask for them: what lies outside, and what is land.
+
+:class:`Rules` say what happens to coordinates outside the training range and to cells that never
+had data. :func:`ask` applies them to a product grid, :func:`ask_points` to scattered points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from dkrls_cli.arrays import Array, Mask, Slices
+from dkrls_cli.circle import outside
+from dkrls_cli.errors import SettingError
+from dkrls_cli.grid.axes import Axis
+from dkrls_cli.model.answering.coverage import Coverage
+
+if TYPE_CHECKING:
+    from dkrls_cli.model.model import Model
+
+Outside = Literal["refuse", "missing", "nearest", "extrapolate"]
+"""What happens outside the training range: an error, no answer, the answer at its end, or one."""
+
+Land: TypeAlias = Literal["model", "none"] | Coverage
+"""Cells without an answer: those that never had data, none, or those of a mask."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is answered, and how.
+
+    Attributes
+    ----------
+    outside
+        What happens to coordinates outside the training range.
+    land
+        Cells that stay missing.
+    smooth
+        Whether the model answers at training coordinates as well, instead of returning the data.
+
+    Raises
+    ------
+    SettingError
+        If one of them is not a possible one.
+    """
+
+    outside: Outside = "refuse"
+    land: Land = "model"
+    smooth: bool = False
+
+    def __post_init__(self) -> None:
+        if self.outside not in get_args(Outside):
+            raise SettingError(
+                f"Unknown way with what lies outside '{self.outside}'. Choose from: "
+                f"{', '.join(get_args(Outside))}."
+            )
+        if isinstance(self.land, str) and self.land not in ("model", "none"):
+            raise SettingError(f"Unknown mask '{self.land}'. Choose from: model, none.")
+
+    def coverage(self, model: Model) -> Coverage | None:
+        """Return which cells stay missing, or None if none does."""
+        known = model.coverage if isinstance(self.land, str) else self.land
+        return known if self.land != "none" and known.has_land else None
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A product grid to answer on.
+
+    Attributes
+    ----------
+    model, rules
+        The model, and the rules by which it answers.
+    axes
+        Axes of the answers.
+    asked
+        Axes at which the model is asked: inside the training range, unless it extrapolates.
+    beyond
+        Per axis, which coordinates get no answer because they are outside.
+    absent
+        Which cells get no answer because they are land; sizes of 1 are repeated.
+    """
+
+    model: Model
+    rules: Rules
+    axes: tuple[Axis, ...]
+    asked: tuple[Axis, ...]
+    beyond: tuple[Mask, ...]
+    absent: Mask
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the product grid."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def outside_count(self) -> int:
+        """Number of cells without an answer because they are outside the training range."""
+        inside = math.prod(int(np.count_nonzero(~beyond)) for beyond in self.beyond)
+        return math.prod(self.shape) - inside
+
+    @property
+    def land_count(self) -> int:
+        """Number of cells inside the training range without an answer because they are land."""
+        cells = self.absent
+        for place, beyond in enumerate(self.beyond):
+            cells = cells & ~_along(beyond, place, cells.ndim)
+        return int(np.count_nonzero(np.broadcast_to(cells, self.shape)))
+
+    def values(self) -> Array:
+        """Return the answers, NaN where there is none."""
+        return self._blank(self.model.values_on(self.asked, smooth=self.rules.smooth))
+
+    def std(self) -> Array:
+        """Return the standard errors of the answers, NaN where there is none."""
+        return self._blank(self.model.std_on(self.asked, smooth=self.rules.smooth))
+
+    def blocks(
+        self, cells: int, *, std: bool = False
+    ) -> Iterator[tuple[Slices, Array, Array | None]]:
+        """Yield the answers in C order in blocks of about `cells` cells, with slices and errors."""
+        smooth = self.rules.smooth
+        for part, values, errors in self.model.blocks_on(self.asked, cells, std=std, smooth=smooth):
+            blank = None if errors is None else self._blank(errors, part)
+            yield part, self._blank(values, part), blank
+
+    def _blank(self, values: Array, part: Slices | None = None) -> Array:
+        """Return values with NaN in the cells of a block that get no answer."""
+        every = slice(None)
+        whole = part or tuple(every for _ in self.axes)
+        sizes = zip(whole, self.absent.shape, strict=True)
+        missing = self.absent[tuple(here if size > 1 else every for here, size in sizes)]
+        for place, beyond in enumerate(self.beyond):
+            if beyond.any():
+                missing = missing | _along(beyond[whole[place]], place, values.ndim)
+        return np.where(missing, np.nan, values) if missing.any() else values
+
+
+def ask(
+    model: Model, axes: Sequence[Axis], rules: Rules, chosen: Sequence[str] | None = None
+) -> Query:
+    """Return a product grid to answer on.
+
+    Parameters
+    ----------
+    model
+        The model.
+    axes
+        Axes that :meth:`Model.axes_at` returned.
+    rules
+        What happens outside the training range and on land.
+    chosen
+        Dimensions whose coordinates were asked for by name; None for all. Those of the others are
+        the file's own, and what is outside the training range there has no data: it stays missing
+        instead of being refused.
+
+    Raises
+    ------
+    SettingError
+        If the rules refuse a coordinate.
+    """
+    beyond = model.outside(axes)
+    if rules.outside == "refuse":
+        _refuse(model, axes, chosen)
+    asked = tuple(axes)
+    if rules.outside != "extrapolate":
+        asked = tuple(map(_move_inside, axes, model.axes, beyond))
+    silent = rules.outside in ("refuse", "missing")
+    kept = tuple(mask if silent else np.zeros(mask.shape, bool) for mask in beyond)
+    known = rules.coverage(model)
+    nothing = np.zeros((1,) * len(asked), bool)
+    absent = nothing if known is None else known.absent_on(axes)
+    return Query(model, rules, tuple(axes), asked, kept, absent)
+
+
+@dataclass(frozen=True, eq=False)
+class PointAnswers:
+    """Answers at scattered points.
+
+    Attributes
+    ----------
+    values, std
+        Answers and their standard errors, NaN where there is none; None if not asked for.
+    outside_count, land_count
+        Number of points without an answer, outside the training range or on land.
+    """
+
+    values: Array
+    std: Array | None
+    outside_count: int
+    land_count: int
+
+
+def ask_points(
+    model: Model, points: Sequence[Array], rules: Rules, *, std: bool = False
+) -> PointAnswers:
+    """Return the answers at scattered points, given as the numbers of every axis.
+
+    Raises
+    ------
+    SettingError
+        If the rules refuse a coordinate.
+    """
+    axes = [
+        replace(axis, numbers=numbers, written=None)
+        for axis, numbers in zip(model.axes, points, strict=True)
+    ]
+    beyond = model.outside(axes)
+    if rules.outside == "refuse":
+        _refuse(model, axes, None)
+    if rules.outside != "extrapolate":
+        points = [axis.numbers for axis in map(_move_inside, axes, model.axes, beyond)]
+    silent = rules.outside in ("refuse", "missing")
+    outer = np.any(beyond, axis=0) if silent else np.zeros(points[0].shape, bool)
+    known = rules.coverage(model)
+    land = np.zeros(points[0].shape, bool)
+    if known is not None:
+        land = known.absent_at([axis.numbers for axis in axes]) & ~outer
+    missing = outer | land
+    values = np.where(missing, np.nan, model.values_at(points, smooth=rules.smooth))
+    errors = None
+    if std:
+        errors = np.where(missing, np.nan, model.std_at(points, smooth=rules.smooth))
+    return PointAnswers(values, errors, int(outer.sum()), int(land.sum()))
+
+
+def _refuse(model: Model, axes: Sequence[Axis], chosen: Sequence[str] | None) -> None:
+    """Raise SettingError if a coordinate that was asked for is outside the file's whole range."""
+    for axis, own, whole in zip(axes, model.axes, model.coverage.axes, strict=True):
+        if chosen is not None and axis.name not in chosen:
+            continue
+        level = model.level_of(axis.name)
+        beyond = outside(axis.numbers, own.numbers, level.kernel.period) & outside(
+            axis.numbers, whole.numbers, None
+        )
+        if beyond.any():
+            low, high = own.take([own.numbers.argmin(), own.numbers.argmax()]).texts
+            first = axis.take(np.flatnonzero(beyond)[:1]).texts[0]
+            raise SettingError(
+                f"{int(beyond.sum())} of {axis.size} coordinates of '{axis.name}' are outside "
+                f"the training range {low} to {high}, the first {first}.",
+                setting="outside",
+            )
+
+
+def _move_inside(axis: Axis, own: Axis, beyond: Mask) -> Axis:
+    """Return an axis with the numbers outside the training range moved to the end of it."""
+    if not beyond.any():
+        return axis
+    low, high = own.numbers.min(), own.numbers.max()
+    return replace(axis, numbers=np.where(beyond, np.clip(axis.numbers, low, high), axis.numbers))
+
+
+def _along(mask: Mask, place: int, ndim: int) -> Mask:
+    """Return a mask of one axis in a shape that broadcasts to a grid."""
+    return mask.reshape([-1 if axis == place else 1 for axis in range(ndim)])

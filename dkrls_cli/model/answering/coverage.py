@@ -1,0 +1,136 @@
+"""The grid that a model was fitted to, whole, and which of its cells have no data.
+
+A model is trained on the coordinates that have data. The file it came from may have more: rows of
+land, longitudes that repeat the first, cells that were never observed. A coverage remembers them,
+so that answers come back on the whole grid and land stays land. Between coordinates the nearest
+cell decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dkrls_cli.arrays import Array, Indices, Mask
+from dkrls_cli.circle import nearest
+from dkrls_cli.errors import InputError
+from dkrls_cli.grid.alignment import drop_other_single
+from dkrls_cli.grid.axes import Axis, convert_coordinates
+from dkrls_cli.grid.grid import Grid
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """The cells of a grid that have no data.
+
+    Attributes
+    ----------
+    axes
+        Axes of the whole grid, in the order of the data.
+    absent
+        Which cells have no data. Its shape is that of the grid, but for a size of 1 along axes on
+        which it does not depend.
+    """
+
+    axes: tuple[Axis, ...]
+    absent: Mask
+
+    @property
+    def has_land(self) -> bool:
+        """Whether any cell has no data."""
+        return bool(self.absent.any())
+
+    def absent_on(self, axes: Sequence[Axis]) -> Mask:
+        """Return which cells of the product grid of these axes have no data.
+
+        The shape is that of the product grid, but for sizes of 1 as in `absent`.
+        """
+        places = [self._nearest(place, axis.numbers) for place, axis in enumerate(axes)]
+        return np.asarray(self.absent[np.ix_(*places)])
+
+    def absent_at(self, points: Sequence[Array]) -> Mask:
+        """Return which scattered points, given as the numbers of every axis, have no data."""
+        places = tuple(
+            np.broadcast_to(self._nearest(place, numbers), points[0].shape)
+            for place, numbers in enumerate(points)
+        )
+        return np.asarray(self.absent[places])
+
+    def _nearest(self, place: int, numbers: Array) -> Indices:
+        """Return the places along one axis of the cells nearest to some numbers."""
+        if self.absent.shape[place] == 1:
+            return np.zeros(1, np.intp)
+        own = self.axes[place]
+        return nearest(numbers, own.numbers, own.turn)[0]
+
+    def grow(self, grows: int, trained: Sequence[Axis], unobserved: Mask | None) -> Coverage:
+        """Return the coverage of a model that has other slices along one axis.
+
+        Cells that have data by now are no longer absent. Along the axis that grows, the slices of
+        the model are all there are.
+
+        Parameters
+        ----------
+        grows
+            Place of the axis.
+        trained
+            Axes of the model now.
+        unobserved
+            Which cells of the model are missing; None if none is.
+        """
+        axes = (*self.axes[:grows], trained[grows], *self.axes[grows + 1 :])
+        if not self.has_land:
+            return replace(self, axes=axes)
+        absent = self._at_slices(grows, trained[grows])
+        missing = np.zeros((1,) * absent.ndim, bool) if unobserved is None else unobserved
+        spread = tuple(place for place, size in enumerate(absent.shape) if size == 1)
+        missing = np.asarray(missing.all(axis=spread, keepdims=True))
+        grown = Coverage(axes, absent)
+        places = [grown._nearest(place, axis.numbers) for place, axis in enumerate(trained)]
+        absent[np.ix_(*places)] &= missing
+        return grown
+
+    def _at_slices(self, grows: int, axis: Axis) -> Mask:
+        """Return the absent cells at some slices; all cells of a slice that is new are absent."""
+        if self.absent.shape[grows] == 1:
+            return self.absent.copy()
+        near, known = nearest(axis.numbers, self.axes[grows].numbers, axis.turn)
+        absent = np.moveaxis(self.absent.take(near, grows), grows, 0)
+        absent[~known] = True
+        return np.moveaxis(absent, 0, grows)
+
+
+def coverage_of(mask: Grid, axes: Sequence[Axis]) -> Coverage:
+    """Return the coverage that a mask on some of the axes says: no data where it is 0 or NaN.
+
+    Parameters
+    ----------
+    mask
+        The mask. Its dimensions are among those of the axes, at any coordinates.
+    axes
+        Axes of the data.
+
+    Raises
+    ------
+    InputError
+        If the mask has another dimension, or coordinates of another kind.
+    """
+    mask = drop_other_single(mask, axes)
+    names = [axis.name for axis in axes]
+    others = [dim for dim in mask.dims if dim not in names]
+    if others:
+        raise InputError(
+            f"The mask '{mask.name}' has a dimension '{others[0]}'. The data has "
+            f"{', '.join(names)}."
+        )
+    order = [mask.dims.index(axis.name) for axis in axes if axis.name in mask.dims]
+    shape = [mask.axes[mask.dims.index(a.name)].size if a.name in mask.dims else 1 for a in axes]
+    absent = np.nan_to_num(mask.values.transpose(order)).reshape(shape) == 0
+    theirs = {axis.name: axis for axis in mask.axes}
+    own = (
+        axis.at(convert_coordinates(theirs[axis.name], axis)) if axis.name in theirs else axis
+        for axis in axes
+    )
+    return Coverage(tuple(own), absent)

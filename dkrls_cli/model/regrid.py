@@ -1,0 +1,144 @@
+"""Data on another grid: a fit and its answers in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+
+from numpy.typing import ArrayLike
+
+from dkrls_cli.errors import InputError
+from dkrls_cli.grid.axes import Axis, convert_coordinates
+from dkrls_cli.grid.cf import pair_axes
+from dkrls_cli.grid.grid import (
+    Coordinates,
+    GridLike,
+    as_grid,
+    coordinate_axes,
+    is_labelled,
+    std_variable,
+    to_data_array,
+)
+from dkrls_cli.model.answering.answers import Land, Outside, Query, Rules, ask
+from dkrls_cli.model.fit import fit_grid
+from dkrls_cli.model.settings import Settings
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+TargetLike: TypeAlias = "xr.DataArray | xr.Dataset | Mapping[str, ArrayLike]"
+"""Where to answer: an object of xarray whose coordinates are taken, or coordinates by name."""
+
+
+@overload
+def regrid(
+    data: GridLike,
+    target: TargetLike,
+    coordinates: Coordinates | None = ...,
+    *,
+    std: Literal[False] = ...,
+    smooth: bool = ...,
+    outside: Outside = ...,
+    mask: Land = ...,
+    **settings: Any,
+) -> xr.DataArray: ...
+
+
+@overload
+def regrid(
+    data: GridLike,
+    target: TargetLike,
+    coordinates: Coordinates | None = ...,
+    *,
+    std: Literal[True],
+    smooth: bool = ...,
+    outside: Outside = ...,
+    mask: Land = ...,
+    **settings: Any,
+) -> xr.Dataset: ...
+
+
+def regrid(
+    data: GridLike,
+    target: TargetLike,
+    coordinates: Coordinates | None = None,
+    *,
+    std: bool = False,
+    smooth: bool = False,
+    outside: Outside = "missing",
+    mask: Land = "model",
+    **settings: Any,
+) -> xr.DataArray | xr.Dataset:
+    """Return data on another grid.
+
+    Parameters
+    ----------
+    data
+        An xarray.DataArray, a Grid or an array of numbers; NaN where cells are missing.
+    target
+        Coordinates by dimension; or a DataArray or Dataset whose coordinates are taken, by their
+        names or by what they are (a latitude is one whatever its name). Other dimensions keep the
+        coordinates of the data.
+    coordinates
+        For an array of numbers, a coordinate vector per axis, by name or in order.
+    std
+        Whether to return the standard errors as well.
+    smooth, mask
+        As for :meth:`dkrls_cli.Model.predict`.
+    outside
+        The same, but by default there is no answer outside the range of the data.
+    **settings
+        Settings of the fit, as keywords of :func:`dkrls_cli.fit`.
+
+    Returns
+    -------
+    xarray.DataArray or xarray.Dataset
+        The data on the other grid. With `std`, a dataset of it and its standard errors, named like
+        the data with ``_std`` behind.
+
+    Raises
+    ------
+    InputError
+        If the data cannot be used, or the target has no coordinate of it.
+    SettingError
+        If a setting is not possible, or not for this grid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, t = np.linspace(0, 3, 16), np.arange(20.0)
+    >>> values = np.outer(np.sin(x), np.cos(t / 4))
+    >>> fine = regrid(values, {"x": [0.75, 1.5]}, {"x": x, "t": t})
+    >>> fine.dims, bool(np.allclose(fine[:, 0], np.sin([0.75, 1.5]), atol=1e-3))
+    (('x', 't'), True)
+    """
+    grid = as_grid(data, coordinates)
+    rules = Rules(outside, mask, smooth)
+    model = fit_grid(grid, Settings(**settings))
+    asked = _asked(target, model.axes)
+    query = ask(model, model.axes_at(asked), rules, list(asked))
+    return _labelled(query, std)
+
+
+def _asked(target: TargetLike, axes: tuple[Axis, ...]) -> dict[str, Any]:
+    """Return the coordinates to ask for, by name of the dimension."""
+    if not is_labelled(target):
+        return dict(cast("Mapping[str, Any]", target))
+    pairs = pair_axes(axes, coordinate_axes(target))
+    found = {own.name: convert_coordinates(theirs, own) for own, theirs in pairs}
+    if not found:
+        names = ", ".join(axis.name for axis in axes)
+        raise InputError(f"The target has no coordinate of the dimensions {names}.")
+    return found
+
+
+def _labelled(query: Query, std: bool) -> xr.DataArray | xr.Dataset:
+    """Return the answers as a DataArray, or with their errors as a Dataset."""
+    model = query.model
+    answers = to_data_array(query.values(), query.axes, model.name, model.attrs)
+    if not std:
+        return answers
+    name, attrs = std_variable(model.name, model.attrs)
+    answers.attrs["ancillary_variables"] = name
+    errors = to_data_array(query.std(), query.axes, name, attrs)
+    return answers.to_dataset(name=model.name).assign({name: errors})

@@ -1,0 +1,94 @@
+"""A coverage answers for the nearest cell, and forgets land that has data by now."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkrls_cli.errors import InputError
+from dkrls_cli.grid.axes import axis_of
+from dkrls_cli.grid.grid import Grid
+from dkrls_cli.model.answering.coverage import Coverage, coverage_of
+
+EAST = {"units": "degrees_east"}
+LAT, LON = axis_of("lat", [-10.0, 0.0, 10.0]), axis_of("lon", np.arange(0.0, 360, 90), EAST)
+TIME = axis_of("time", [0.0, 1.0, 2.0])
+LAND = np.zeros((1, 3, 4), bool)
+LAND[0, 0, 1] = LAND[0, 2, 0] = True
+COVERAGE = Coverage((TIME, LAT, LON), LAND)
+
+
+def test_the_nearest_cell_decides_between_coordinates_and_across_the_seam():
+    axes = (TIME.at([0.5]), LAT.at([-7.0, 4.0, 80.0]), LON.at([44.0, 46.0, 350.0]))
+    found = COVERAGE.absent_on(axes)
+    assert found.shape == (1, 3, 3)
+    assert found[0].tolist() == [[False, True, False], [False] * 3, [True, False, True]]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(-5, 5, allow_nan=False),
+            st.floats(-90, 90, allow_nan=False),
+            st.floats(-400, 400, allow_nan=False),
+        ),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_points_are_as_the_cells_of_a_grid(points):
+    numbers = [np.array(column) for column in zip(*points, strict=True)]
+    numbers[2] = LON.encode(numbers[2])
+    alone = [
+        COVERAGE.absent_on([TIME.at([t]), LAT.at([y]), LON.at([x])]).item()
+        for t, y, x in zip(*numbers, strict=True)
+    ]
+    assert COVERAGE.absent_at(numbers).tolist() == alone
+
+
+def test_land_that_has_data_by_now_is_land_no_longer():
+    longer = axis_of("time", [0.0, 1.0, 2.0, 3.0])
+    unobserved = np.broadcast_to(LAND, (4, 3, 4)).copy()
+    unobserved[3, 0, 1] = False
+    grown = COVERAGE.grow(0, (longer, LAT, LON), unobserved)
+    assert grown.axes[0].size == 4
+    assert np.argwhere(grown.absent).tolist() == [[0, 2, 0]]
+    assert not COVERAGE.grow(0, (longer, LAT, LON), None).has_land
+    assert np.count_nonzero(COVERAGE.absent) == 2
+
+
+def test_coordinates_that_the_model_does_not_have_stay_land():
+    fewer = LAT.take([0, 1])
+    grown = COVERAGE.grow(0, (TIME, fewer, LON), None)
+    assert np.argwhere(grown.absent).tolist() == [[0, 2, 0]]
+
+
+def test_a_mask_along_the_axis_that_grows_follows_its_slices():
+    absent = np.array([[True, False, False], [False, False, True]])
+    x, y = axis_of("x", [0.0, 1.0]), axis_of("y", [0.0, 1.0, 2.0])
+    longer = axis_of("y", [1.0, 2.0, 3.0, 4.0])
+    unobserved = np.array([[False, False, True, False], [False, True, False, False]])
+    grown = Coverage((x, y), absent).grow(1, (x, longer), unobserved)
+    assert grown.absent.tolist() == [[False, False, True, False], [False, True, False, False]]
+
+
+def test_a_grid_without_land_grows_without_a_mask():
+    whole = Coverage((TIME, LAT), np.zeros((1, 1), bool))
+    assert whole.grow(0, (axis_of("time", [5.0]), LAT), None).axes[0].texts == ["5.0"]
+    assert not whole.has_land
+
+
+def test_a_mask_has_some_of_the_dimensions_in_any_order_at_any_coordinates():
+    fine = axis_of("lon", [-90.0, 0.0, 90.0], EAST)
+    values = np.array([[[1.0, 0.0, np.nan], [2.0, 3.0, 4.0]]]).transpose(2, 1, 0)
+    mask = Grid(values, (fine, axis_of("lat", [0.0, 5.0]), axis_of("z", [1.0])), "land")
+    known = coverage_of(mask, (TIME, LAT, LON))
+    assert known.absent.shape == (1, 2, 3)
+    found = known.absent_on((TIME.at([7.0]), LAT.at([-80.0, 4.0]), LON.at([270.0, 10.0, 100.0])))
+    assert found[0].tolist() == [[False, True, True], [False, False, False]]
+
+
+def test_a_mask_with_another_dimension_is_refused():
+    mask = Grid(np.ones(2), (axis_of("depth", [1.0, 2.0]),), "floor")
+    with pytest.raises(InputError, match="'floor' has a dimension 'depth'"):
+        coverage_of(mask, (TIME, LAT))
