@@ -28,7 +28,7 @@ user's choice:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 
@@ -41,7 +41,7 @@ from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.solvers import JointSolver, LevelSolver, Solver
 from dkrls_cli.cascade.spectrum import Spectrum, spectra_of
-from dkrls_cli.cascade.tensors import blocks, contract
+from dkrls_cli.cascade.tensors import blocks, contract, count_points
 from dkrls_cli.circle import nearest
 from dkrls_cli.errors import SettingError
 
@@ -136,60 +136,122 @@ class Cascade:
         for part in blocks([vector.size for vector in vectors], cells):
             yield part, answer(part)
 
-    def predict_points(self, points: Sequence[ArrayLike], *, smooth: bool = False) -> Array:
+    def predict_points(
+        self, points: Sequence[ArrayLike], *, spread: Collection[int] = (), smooth: bool = False
+    ) -> Array:
         """Return the answers at N scattered points, given as one vector of N numbers per axis.
 
-        Memory beyond points and answers does not grow with N.
+        Axes in `spread` are no part of the points: every point is answered at each of the numbers
+        of those axes, and the answers have shape (N, numbers of the first of them, ...). Memory
+        beyond points and answers does not grow with N.
+
+        Examples
+        --------
+        >>> from dkrls_cli.cascade.fit import fit_cascade
+        >>> from dkrls_cli.cascade.kernels import Kernel
+        >>> axes = [np.linspace(0.0, 6.0, 25)] * 3
+        >>> levels = [Level(name, Kernel("gaussian", sigma=1.5)) for name in "xyt"]
+        >>> model = fit_cascade(np.ones((25, 25, 25)), axes, levels)
+        >>> model.predict_points([[1.1, 2.2], [0.3, 0.4], [1.0, 2.0, 3.0]], spread=[2]).shape
+        (2, 3)
         """
         vectors = self._queries(points)
-        if len({vector.size for vector in vectors}) > 1:
-            sizes = ", ".join(str(vector.size) for vector in vectors)
+        own = [vector for axis, vector in enumerate(vectors) if axis not in spread]
+        if len({vector.size for vector in own}) != 1:
+            sizes = ", ".join(str(vector.size) for vector in own) or "none"
             raise SettingError(f"Points need equally many coordinates per axis, got {sizes}.")
-        answers = np.empty(vectors[0].size)
-        for start in range(0, answers.size, _POINTS_AT_ONCE):
+        answers = np.empty((own[0].size, *(vectors[axis].size for axis in sorted(spread))))
+        for start in range(0, len(answers), _POINTS_AT_ONCE):
             part = slice(start, start + _POINTS_AT_ONCE)
-            answers[part] = self._answer_points([vector[part] for vector in vectors], smooth)
+            some = [v if axis in spread else v[part] for axis, v in enumerate(vectors)]
+            answers[part] = self._answer_points(some, spread, smooth)
         return answers
 
-    def _answer_points(self, queries: Sequence[Array], smooth: bool) -> Array:
+    def _answer_points(
+        self, queries: Sequence[Array], spread: Collection[int], smooth: bool
+    ) -> Array:
         """Return the answers at points, in groups that pass through the same axes."""
         nodes = [self.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
-        passed = self.solver.pass_through(np.stack([n >= 0 for n in nodes]))  # (axes, points)
+        count = count_points(queries, spread)
+        at_node = [
+            np.zeros(count, bool) if axis in spread else found >= 0
+            for axis, found in enumerate(nodes)
+        ]
+        passed = self.solver.pass_through(np.stack(at_node))  # (axes, points)
         patterns = np.left_shift(1, np.arange(len(nodes))) @ passed
-        answers = np.empty(queries[0].size)
+        operators = {axis: self.solver.spread_rows(axis, queries[axis], smooth) for axis in spread}
+        answers = np.empty((count, *(queries[axis].size for axis in sorted(spread))))
         for pattern in np.unique(patterns):
             here = np.flatnonzero(patterns == pattern)
-            some, known = [q[here] for q in queries], [n[here] for n in nodes]
-            answers[here] = self._answer_group(passed[:, here[0]].tolist(), some, known)
+            some = [q if axis in spread else q[here] for axis, q in enumerate(queries)]
+            known = [n if axis in spread else n[here] for axis, n in enumerate(nodes)]
+            answers[here] = self._answer_group(passed[:, here[0]].tolist(), some, known, operators)
+        if spread and self.joint_ridge is not None:
+            self._answer_cells(answers, nodes, spread)
         return answers
 
     def _answer_group(
-        self, passed: Sequence[bool], queries: Sequence[Array], nodes: Sequence[Indices]
+        self,
+        passed: Sequence[bool],
+        queries: Sequence[Array],
+        nodes: Sequence[Indices],
+        spread: Mapping[int, Array | Indices],
     ) -> Array:
         """Return the answers at points that all pass through the same axes.
 
-        An axis is solved for in the tensor where that makes it shorter, else in the rows.
+        An axis is solved for in the tensor where that makes it shorter, else in the rows; those in
+        `spread` come with rows that the solver made.
         """
-        solved = [not p and self.solver.solves_tensor(axis) for axis, p in enumerate(passed)]
+        solved = [
+            self.joint_ridge is not None
+            if axis in spread
+            else not p and self.solver.solves_tensor(axis)
+            for axis, p in enumerate(passed)
+        ]
         make_rows = {
             axis: self._row_maker(axis, queries[axis], solved[axis])
             for axis in range(self.ndim)
-            if not passed[axis]
+            if not passed[axis] and axis not in spread
         }
 
         def rows(axis: int, part: slice) -> Array:
-            frame = self.frames[axis]
             if axis in make_rows:
                 return make_rows[axis](queries[axis][part])
-            assert frame is not None  # else the axis is looked up
-            return frame[nodes[axis][part]]
+            return self._frame_rows(axis, nodes[axis][part])
 
         looked_up = {a: nodes[a] for a, p in enumerate(passed) if p and self.frames[a] is None}
-        count, widest = queries[0].size, max(self.shape)
-        if not make_rows:
-            return contract(self.core, count, rows, looked_up, widest)
+        widest = max(self.shape)
+        count = count_points(queries, spread)
+        if not make_rows and not any(solved) and all((nodes[axis] >= 0).all() for axis in spread):
+            return contract(self.core, count, rows, looked_up, widest, spread)
         tensor = self.solver.coefficients(solved) if any(solved) else self.centred_core()
-        return contract(tensor, count, rows, looked_up, widest) + self.mean
+        return contract(tensor, count, rows, looked_up, widest, spread) + self.mean
+
+    def _answer_cells(
+        self, answers: Array, nodes: Sequence[Indices], spread: Collection[int]
+    ) -> None:
+        """Replace answers at training cells by the data: a joint ridge passes cell by cell."""
+        own = [axis for axis in range(self.ndim) if axis not in spread]
+        points = np.flatnonzero(np.all([nodes[axis] >= 0 for axis in own], axis=0))
+        places = [np.flatnonzero(nodes[axis] >= 0) for axis in sorted(spread)]
+        if not points.size:
+            return
+        here = {axis: nodes[axis][points] for axis in own}
+        data = {
+            axis: self.data_rows(axis, n[n >= 0]) for axis, n in enumerate(nodes) if axis in spread
+        }
+        looked_up = {axis: here[axis] for axis in own if self.frames[axis] is None}
+
+        def rows(axis: int, part: slice) -> Array:
+            return self._frame_rows(axis, here[axis][part])
+
+        cells = contract(self.core, points.size, rows, looked_up, max(self.shape), data)
+        answers[np.ix_(points, *places)] = cells
+
+    def _frame_rows(self, axis: int, nodes: Indices) -> Array:
+        frame = self.frames[axis]
+        assert frame is not None  # else the axis is looked up
+        return frame[nodes]
 
     def _row_maker(self, axis: int, queries: Array, solved: bool) -> Callable[[Array], Array]:
         """Return a function from coordinates to rows: the kernel, or its series for many points."""

@@ -18,7 +18,7 @@ Under a joint ridge the whole grid is one layer, and cells are left out one by o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar, Protocol
@@ -28,7 +28,7 @@ import numpy as np
 from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.solvers import JointSolver
-from dkrls_cli.cascade.tensors import apply, contract
+from dkrls_cli.cascade.tensors import apply, contract, count_points, lay_out
 from dkrls_cli.threads import one_blas_thread
 
 # Half width of the band that holds 90 % of a normal distribution, in standard deviations.
@@ -54,9 +54,17 @@ class Bars(Protocol):
         """Return a function that computes the variance of one block of a product grid."""
 
     def variance_at_points(
-        self, cascade: Cascade, points: Sequence[Array], *, smooth: bool = False
+        self,
+        cascade: Cascade,
+        points: Sequence[Array],
+        *,
+        spread: Collection[int] = (),
+        smooth: bool = False,
     ) -> Array:
-        """Return the variance of the answers at scattered points."""
+        """Return the variance of the answers at scattered points.
+
+        Axes in `spread` are no part of the points: see :meth:`Cascade.predict_points`.
+        """
 
     @property
     def unobserved(self) -> Mask | None:
@@ -117,12 +125,18 @@ class LevelBars:
         return variance
 
     def variance_at_points(
-        self, cascade: Cascade, points: Sequence[Array], *, smooth: bool = False
+        self,
+        cascade: Cascade,
+        points: Sequence[Array],
+        *,
+        spread: Collection[int] = (),
+        smooth: bool = False,
     ) -> Array:
         """Return the variance of the answers at scattered points."""
         nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
-        factors = self.factors[tuple((n < 0).astype(np.intp) for n in nodes)]
-        return np.asarray(factors * np.sum(self._level_variances(cascade, points, nodes), axis=0))
+        between = lay_out([(n < 0).astype(np.intp) for n in nodes], spread)
+        parts = lay_out(self._level_variances(cascade, points, nodes), spread)
+        return np.asarray(self.factors[tuple(between)] * reduce(np.add, parts))
 
     @property
     def unobserved(self) -> None:
@@ -199,12 +213,18 @@ class FilledBars:
         return variance
 
     def variance_at_points(
-        self, cascade: Cascade, points: Sequence[Array], *, smooth: bool = False
+        self,
+        cascade: Cascade,
+        points: Sequence[Array],
+        *,
+        spread: Collection[int] = (),
+        smooth: bool = False,
     ) -> Array:
         """Return the variance of the answers at scattered points."""
-        result = self.level_bars.variance_at_points(cascade, points, smooth=smooth)
-        nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
-        known = np.flatnonzero(np.all([n >= 0 for n in nodes], axis=0))
+        result = self.level_bars.variance_at_points(cascade, points, spread=spread, smooth=smooth)
+        found = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
+        nodes = np.broadcast_arrays(*lay_out(found, spread))
+        known = np.all([n >= 0 for n in nodes], axis=0)
         result[known] += self._filled_variance(cascade)[tuple(n[known] for n in nodes)]
         return result
 
@@ -260,7 +280,12 @@ class JointBars:
         return variance
 
     def variance_at_points(
-        self, cascade: Cascade, points: Sequence[Array], *, smooth: bool = False
+        self,
+        cascade: Cascade,
+        points: Sequence[Array],
+        *,
+        spread: Collection[int] = (),
+        smooth: bool = False,
     ) -> Array:
         """Return the variance of the answers at scattered points."""
         nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
@@ -268,10 +293,11 @@ class JointBars:
         def rows(axis: int, part: slice) -> Array:
             return np.asarray(cascade.kernel_rows(axis, points[axis][part]) ** 2)
 
-        inverse, count = 1.0 / _joint_solver(cascade).eigenvalues(), points[0].size
-        explained = contract(inverse, count, rows, {}, widest=max(cascade.shape))
-        result = self._scaled(cascade, explained)
-        return np.where(np.all([n >= 0 for n in nodes], axis=0), 0.0, result)
+        squares = {axis: cascade.kernel_rows(axis, points[axis]) ** 2 for axis in spread}
+        inverse, count = 1.0 / _joint_solver(cascade).eigenvalues(), count_points(points, spread)
+        explained = contract(inverse, count, rows, {}, max(cascade.shape), squares)
+        at_node = reduce(np.logical_and, lay_out([n >= 0 for n in nodes], spread))
+        return np.where(at_node, 0.0, self._scaled(cascade, explained))
 
     @property
     def unobserved(self) -> None:

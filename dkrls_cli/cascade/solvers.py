@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Mask, Slices
+from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.errors import SettingError
@@ -33,6 +33,9 @@ class Solver(Protocol):
 
     def pass_through(self, at_node: Mask) -> Mask:
         """Return where axes pass through (axes, points), given where a query is a coordinate."""
+
+    def spread_rows(self, axis: int, query: Array, smooth: bool) -> Array | Indices:
+        """Return the rows that answer along an axis which is no part of points, for all points."""
 
     def solves_tensor(self, axis: int) -> bool:
         """Return whether points are answered faster with this axis solved for in the tensor."""
@@ -73,6 +76,10 @@ class LevelSolver:
     def pass_through(self, at_node: Mask) -> Mask:
         """Return where axes pass through: each axis on its own."""
         return at_node
+
+    def spread_rows(self, axis: int, query: Array, smooth: bool) -> Array | Indices:
+        """Return the rows that answer from the core, data at training coordinates."""
+        return self.cascade.answer_rows(axis, query, smooth)
 
     def solves_tensor(self, axis: int) -> bool:
         """Return whether solving makes the tensor shorter along this axis."""
@@ -130,6 +137,10 @@ class JointSolver:
     def pass_through(self, at_node: Mask) -> Mask:
         """Return where axes pass through: all of them, at training cells only."""
         return np.broadcast_to(at_node.all(axis=0), at_node.shape)
+
+    def spread_rows(self, axis: int, query: Array, smooth: bool) -> Array:
+        """Return the rows of the kernel, for the coefficients of all axes."""
+        return self.cascade.kernel_rows(axis, query)
 
     def solves_tensor(self, axis: int) -> bool:
         """Return True: there is one solve, for all axes."""

@@ -6,7 +6,8 @@ A *fibre* of a tensor is the vector along one axis at fixed indices of all other
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,12 @@ Operator = NDArray[Any] | None
 
 # Numbers per block of points in `contract`: half a megabyte, which stays in the cache.
 _BLOCK_NUMBERS = 2**16
+
+# Points per block of `contract` that make its matrix products worth while.
+_FEW_POINTS = 128
+
+# Numbers per block of points in `contract` at most, unless one point has more: 64 MB.
+_MOST_NUMBERS = 2**23
 
 # Singular values below this share of the largest are round-off of the data.
 _DATA_ROUND_OFF = 1e-14
@@ -78,6 +85,7 @@ def contract(
     rows: Callable[[int, slice], Array],
     looked_up: Mapping[int, Indices],
     widest: int,
+    spread: Mapping[int, NDArray[Any]] = MappingProxyType({}),
 ) -> Array:
     """Return the tensor contracted, at each of `count` points, with one row per axis.
 
@@ -86,22 +94,62 @@ def contract(
     axis to look up, the longest goes first, as one matrix product for a block of points. The rest
     per point is small, and blocks of points keep it in the cache: `widest` is the length of the
     longest row on the way.
+
+    Axes in `spread` are not contracted: their operator is applied, the same at every point, before
+    the points if that makes the tensor shorter, and after them otherwise. The result has shape
+    (count,) and then one axis for each of them, in their order in the tensor.
     """
-    first = list(looked_up) or [int(np.argmax(tensor.shape))]
-    others = [axis for axis in range(tensor.ndim) if axis not in first]
-    sizes = [tensor.shape[axis] for axis in first]
-    unfolded = tensor.transpose(*first, *others).reshape(math.prod(sizes), -1)
+    kept = sorted(spread)
+    shape = (count, *(len(spread[axis]) for axis in kept))
+    if 0 in shape:
+        return np.empty(shape)
+    active = {a: op for a, op in spread.items() if not _takes_all(op, tensor.shape[a])}
+    early = {axis: op for axis, op in active.items() if len(op) <= tensor.shape[axis]}
+    late = {axis: op for axis, op in active.items() if axis not in early}
+    if early:
+        tensor = apply(tensor, [early.get(axis) for axis in range(tensor.ndim)])
+    single = [axis for axis in range(tensor.ndim) if axis not in spread]
+    first = list(looked_up) or [max(single, key=lambda axis: tensor.shape[axis])]
+    others = [axis for axis in single if axis not in first]
+    sizes, ends = ([tensor.shape[axis] for axis in axes] for axes in (first, kept))
+    unfolded = tensor.transpose(*first, *others, *kept).reshape(math.prod(sizes), -1)
     places = np.ravel_multi_index(list(looked_up.values()), sizes) if looked_up else None
-    block = max(128, _BLOCK_NUMBERS // max(unfolded.shape[1], widest))
-    answers = np.empty(count)
+    answers = np.empty((count, math.prod(ends)))
+    block = _block_of_points(unfolded.shape[1], widest)
     for start in range(0, count, block):
         part = slice(start, start + block)
         partial = rows(first[0], part) @ unfolded if places is None else unfolded[places[part]]
         for axis in others:
             row = rows(axis, part)
             partial = np.matmul(row[:, None, :], partial.reshape(*row.shape, -1))[:, 0, :]
-        answers[part] = partial[:, 0]
-    return answers
+        answers[part] = partial
+    result = answers.reshape(count, *ends)
+    return apply(result, [None, *(late.get(axis) for axis in kept)]) if late else result
+
+
+def _block_of_points(numbers: int, widest: int) -> int:
+    """Return how many points to contract at once, each with so many numbers on the way."""
+    enough = min(_FEW_POINTS, max(1, _MOST_NUMBERS // numbers))
+    return max(enough, _BLOCK_NUMBERS // max(numbers, widest))
+
+
+def count_points(vectors: Sequence[NDArray[Any]], spread: Collection[int]) -> int:
+    """Return the number of points: the length of the vectors of axes that are not in `spread`."""
+    return next(vector.size for axis, vector in enumerate(vectors) if axis not in spread)
+
+
+def lay_out(vectors: Sequence[NDArray[Any]], spread: Collection[int]) -> list[NDArray[Any]]:
+    """Return one vector per axis such that they broadcast to the result of `contract`.
+
+    Those of the axes in `spread` get an axis each, all others share the first.
+
+    >>> [v.shape for v in lay_out([np.zeros(5), np.zeros(3), np.zeros(5)], spread=[1])]
+    [(5, 1), (1, 3), (5, 1)]
+    """
+    places = {axis: place for place, axis in enumerate(sorted(spread), 1)}
+    shapes = np.ones((len(vectors), 1 + len(places)), int)
+    shapes[range(len(vectors)), [places.get(axis, 0) for axis in range(len(vectors))]] = -1
+    return [vector.reshape(shape) for vector, shape in zip(vectors, shapes, strict=True)]
 
 
 def span(tensor: Tensor, axis: int) -> Array | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.points import answer_points
 from dkrls_cli.cli.report import Report, command_line, edge
 from dkrls_cli.cli.target import Target, chosen_target
 from dkrls_cli.errors import SettingError
@@ -92,11 +93,12 @@ def predict(
         ),
     ] = None,
     like: Annotated[
-        str | None, typer.Option(metavar="GRID", help="Take the coordinates of this file.")
+        str | None,
+        typer.Option(metavar="GRID", help="Take the coordinates of a file, or a name: r360x180."),
     ] = None,
     points: Annotated[
         str | None,
-        typer.Option(metavar="CSV", help="Scattered points, a column per dimension; - is stdin."),
+        typer.Option(metavar="CSV", help="Points, a column per dimension; --at for the others."),
     ] = None,
     output: Annotated[
         str | None,
@@ -121,7 +123,7 @@ def predict(
 
       dkrls predict sst.npz --like other.nc -o regridded.nc
 
-      dkrls predict sst.npz --points stations.csv > stations-sst.csv
+      dkrls predict sst.npz --points stations.csv --at time=all -o stations.nc
     """
     from dkrls_cli.model.model import load_model
     from dkrls_cli.threads import blas_threads
@@ -133,7 +135,7 @@ def predict(
         loaded = load_model(model)
         with blas_threads(threads):
             if points is not None:
-                cells = answer_points(loaded, points, target, answers)
+                cells = answer_points(loaded, points, at, target, answers, report)
             else:
                 query = asked_grid(loaded, at, like, answers)
                 cells = answer_grid(query, target, answers, report)
@@ -144,9 +146,9 @@ def predict(
 
 
 def refuse_together(**given: object) -> None:
-    """Raise SettingError if more than one option says where to answer; --at may refine --like."""
+    """Raise SettingError if options exclude each other; --at goes with --like and --points."""
     named = [f"--{name}" for name, value in given.items() if value]
-    if len(named) > 1 and named != ["--at", "--like"]:
+    if len(named) > 1 and named not in (["--at", "--like"], ["--at", "--points"]):
         raise SettingError(f"{' and '.join(named)} do not go together. Give one of them.")
 
 
@@ -198,23 +200,6 @@ def report_missing(query: Query, report: Report) -> None:
             f"Note: {beyond} of {cells} cells stay missing, outside the training range; "
             "--outside nearest or extrapolate answers there."
         )
-
-
-def answer_points(model: Model, points: str, target: Target, answers: AnswerOptions) -> int:
-    """Write the answers at scattered points as they come, and return the number of points."""
-    from dkrls_cli.files.text.points import point_blocks
-    from dkrls_cli.model.answering.answers import ask_points
-
-    if target.form not in _ROW_FORMATS:
-        raise SettingError("Scattered points are written as csv or jsonl, not as a grid.")
-    count, rules = 0, answers.rules(model)
-    with rows_output(target, model.name) as writer:
-        for block in point_blocks(points, model.axes):
-            found = ask_points(model, block.coordinates, rules, std=answers.std)
-            writer.write_points(block, columns(model, found.values, found.std))
-            writer.stream.flush()
-            count += found.values.size
-    return count
 
 
 def columns(model: Model, values: Array, std: Array | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.errors import InputError
+from dkrls_cli.files.griddes import GRID_NAMES, describe_grid
 from dkrls_cli.files.netcdf import open_dataset, open_xarray, read_axis, read_scalars
 from dkrls_cli.files.source import Source, expand, kind_of
 from dkrls_cli.files.text.tables import read_table
@@ -127,17 +128,18 @@ def open_file(path: str, var: str | None = None, levels: Sequence[str] | None = 
 
 
 def read_coordinates(path: str, axes: Sequence[Axis]) -> dict[str, Any]:
-    """Return the coordinates that a file has for some axes, by the names of these.
+    """Return the coordinates that a file or a named grid has for some axes, by the names of these.
 
-    A coordinate belongs to the axis of its name, or else to the one of its role: a latitude is one
-    whatever its name.
+    The grid may be a file, a description of a grid, or a name such as ``r360x180``: see
+    :func:`dkrls_cli.files.griddes.describe_grid`. A coordinate belongs to the axis of its name, or
+    else to the one of its role: a latitude is one whatever its name.
 
     Raises
     ------
     InputError
-        If the file has no coordinate for any of the axes.
+        If there is no such file or grid, or it has no coordinate for any of the axes.
     """
-    pairs = pair_axes(axes, _all_axes(expand(path)[0]))
+    pairs = pair_axes(axes, _all_axes(path))
     found = {own.name: convert_coordinates(theirs, own) for own, theirs in pairs}
     if not found:
         names = ", ".join(axis.name for axis in axes)
@@ -155,8 +157,15 @@ def has_variable(inputs: Sequence[str], name: str) -> bool:
         return name in dataset.data_vars
 
 
-def _all_axes(path: str) -> list[Axis]:
-    """Return every coordinate of a file that is a vector or a scalar."""
+def _all_axes(given: str) -> list[Axis]:
+    """Return every coordinate of a file or a named grid that is a vector or a scalar."""
+    described = describe_grid(given)
+    if described is not None:
+        return described
+    try:
+        path = expand(given)[0]
+    except InputError as error:
+        raise InputError(f"{error} Nor is it a grid by name, such as {GRID_NAMES}.") from None
     kind = kind_of(path)
     if kind == "table":
         return list(read_table(path)[0].axes)

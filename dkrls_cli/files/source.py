@@ -20,7 +20,8 @@ FileKind = Literal["table", "netcdf", "zarr"]
 # Numbers this large mark missing values: netCDF leaves 9.97e36 in floats that nobody wrote.
 UNWRITTEN = 9.9e36
 
-_TABLES = (".csv", ".csv.gz", ".tsv", ".txt")
+# Endings of the names of tables.
+TABLES = (".csv", ".csv.gz", ".tsv", ".txt")
 _NETCDF = (".nc", ".nc4", ".cdf", ".netcdf")
 
 
@@ -89,7 +90,7 @@ def kind_of(path: str) -> FileKind:
         If it is of no kind that can be read.
     """
     name = path.lower().rstrip("/")
-    if path == "-" or name.endswith(_TABLES):
+    if path == "-" or name.endswith(TABLES):
         return "table"
     if name.endswith(".zarr"):
         return "zarr"
@@ -100,7 +101,7 @@ def kind_of(path: str) -> FileKind:
 
 def _kind_by_content(path: str) -> FileKind:
     expected = (
-        f"Expected NetCDF ({' '.join(_NETCDF)}), Zarr (.zarr) or a table ({' '.join(_TABLES)})."
+        f"Expected NetCDF ({' '.join(_NETCDF)}), Zarr (.zarr) or a table ({' '.join(TABLES)})."
     )
     if os.path.isdir(path):
         if any(os.path.exists(os.path.join(path, n)) for n in ("zarr.json", ".zgroup")):

@@ -16,7 +16,7 @@ errors do, and s such that the 90 % band holds 90 % of the cells held out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,7 @@ from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Z90, Bars, JointBars
 from dkrls_cli.cascade.kernels import Kernel, gram
-from dkrls_cli.cascade.tensors import apply, contract
+from dkrls_cli.cascade.tensors import apply, contract, count_points, lay_out
 from dkrls_cli.circle import wrap
 
 # Smallest and largest gamma: beyond them few held-out cells decide alone.
@@ -93,18 +93,26 @@ class GapBars:
         return variance
 
     def variance_at_points(
-        self, cascade: Cascade, points: Sequence[Array], *, smooth: bool = False
+        self,
+        cascade: Cascade,
+        points: Sequence[Array],
+        *,
+        spread: Collection[int] = (),
+        smooth: bool = False,
     ) -> Array:
         """Return the variance of the answers at scattered points."""
-        between = _UNSCALED.variance_at_points(cascade, points, smooth=True)
+        between = _UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
 
         def rows(axis: int, part: slice) -> Array:
             return _hats(cascade, axis, points[axis][part])
 
-        away = contract(self.distance, points[0].size, rows, {}, widest=max(cascade.shape))
+        hats = {axis: _hats(cascade, axis, points[axis]) for axis in spread}
+        count = count_points(points, spread)
+        away = contract(self.distance, count, rows, {}, max(cascade.shape), hats)
         result = self._scaled(cascade, between, away)
-        nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
-        known = np.flatnonzero(np.all([n >= 0 for n in nodes], axis=0))
+        found = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
+        nodes = np.broadcast_arrays(*lay_out(found, spread))
+        known = np.all([n >= 0 for n in nodes], axis=0)
         result[known] *= self.distance[tuple(n[known] for n in nodes)] > 0
         return result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -103,6 +103,8 @@ class Grid:
 
 # Kinds of numpy types that coordinates of an axis may have: numbers, dates, texts and objects.
 _AXIS_KINDS = "fiubMUSO"
+STATION = "station"
+"""Name of the dimension along which stations are counted."""
 
 GridLike: TypeAlias = "xr.DataArray | Grid | ArrayLike"
 """Data that functions of the Python interface take: a labelled array, a grid, or numbers."""
@@ -288,3 +290,37 @@ def to_data_array(
     }
     dims = [axis.name for axis in axes]
     return xr.DataArray(values, coords, dims, name, dict(attrs))
+
+
+def station_array(
+    values: NDArray[Any],
+    axes: Sequence[Axis],
+    spread: Collection[int],
+    at: Mapping[str, Any],
+    name: str,
+    attrs: Attributes,
+) -> xr.DataArray:
+    """Return values of stations as an xarray.DataArray, first dimension ``station``.
+
+    Parameters
+    ----------
+    values
+        Values (stations, coordinates of the first axis in `spread`, ...).
+    axes, spread
+        Coordinates of every axis, and the indices of those that are no part of the stations.
+    at
+        Coordinates as they were given, by dimension: a scalar drops its dimension.
+    name, attrs
+        Name and attributes of the variable.
+    """
+    import xarray as xr
+
+    order = sorted(spread)
+    dims = [STATION, *(axes[place].name for place in order)]
+    coords = {
+        axis.name: (axis.name if place in spread else STATION, axis.values, dict(axis.attrs))
+        for place, axis in enumerate(axes)
+        if axis.has_coordinate or place not in spread
+    }
+    array = xr.DataArray(values, coords, dims, name, dict(attrs))
+    return array.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})

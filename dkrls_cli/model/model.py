@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,11 +18,12 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, calibrate, variance_on_grid
 from dkrls_cli.cascade.growing import Growing, SliceStore
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.tensors import blocks, count_points
 from dkrls_cli.circle import outside
 from dkrls_cli.errors import InputError, ModelFileError, SettingError
 from dkrls_cli.files import npz as modelfile
 from dkrls_cli.grid.axes import Attributes, Axis
-from dkrls_cli.grid.grid import Grid, Style, std_variable, to_data_array
+from dkrls_cli.grid.grid import STATION, Grid, Style, station_array, std_variable, to_data_array
 from dkrls_cli.model.answering.answers import Land, Outside, Rules, ask, ask_points
 from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.answering.coverage import Coverage
@@ -257,7 +259,7 @@ class Model:
         :meth:`predict`.
         """
         rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
-        return ask_points(self, self._points(at), rules).values
+        return ask_points(self, self._points(at), rules).values()
 
     def std_points(
         self,
@@ -270,21 +272,99 @@ class Model:
     ) -> Array:
         """Return the standard errors of :meth:`predict_points`."""
         rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
-        errors = ask_points(self, self._points(at), rules, std=True).std
-        assert errors is not None
-        return errors
+        return ask_points(self, self._points(at), rules).std()
+
+    def predict_stations(
+        self,
+        stations: Mapping[str, Any],
+        *,
+        smooth: bool = False,
+        outside: Outside = "refuse",
+        extrapolate: bool = False,
+        mask: Land = "model",
+        **at: Any,
+    ) -> xr.DataArray:
+        """Return the answers of every station at every coordinate of the other dimensions.
+
+        Parameters
+        ----------
+        stations
+            Equally long coordinates by dimension, one for each station.
+        smooth, outside, extrapolate, mask
+            As for :meth:`predict`.
+        **at
+            Coordinates of the other dimensions, as in :meth:`predict`: a dimension that is not
+            named keeps the coordinates of the data; a scalar drops its dimension.
+
+        Returns
+        -------
+        xarray.DataArray
+            The answers, first dimension ``station``, with the coordinates of the stations on it.
+
+        Raises
+        ------
+        SettingError
+            If a dimension is named twice or not known, stations have unequal coordinates, or one
+            is outside the training range and is refused there.
+
+        Examples
+        --------
+        >>> from dkrls_cli import fit
+        >>> x, y, t = np.linspace(0, 3, 20), np.linspace(0, 2, 15), np.arange(12.0)
+        >>> field = np.sin(x)[:, None, None] * np.cos(y)[:, None] * np.cos(t / 4)
+        >>> model = fit(field, {"x": x, "y": y, "t": t})
+        >>> answers = model.predict_stations({"x": [0.5, 1.7, 2.9], "y": [1.0, 0.2, 0.4]})
+        >>> answers.dims, answers.shape
+        (('station', 't'), (3, 12))
+        """
+        rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        axes, spread = self._stations(stations, at)
+        values = ask_points(self, axes, rules, spread).values()
+        return station_array(values, axes, spread, at, self.name, self.attrs)
+
+    def std_stations(
+        self,
+        stations: Mapping[str, Any],
+        *,
+        smooth: bool = False,
+        outside: Outside = "refuse",
+        extrapolate: bool = False,
+        mask: Land = "model",
+        **at: Any,
+    ) -> xr.DataArray:
+        """Return the standard errors of :meth:`predict_stations`."""
+        rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        axes, spread = self._stations(stations, at)
+        errors = ask_points(self, axes, rules, spread).std()
+        return station_array(errors, axes, spread, at, *self.std_variable())
+
+    def _stations(
+        self, stations: Mapping[str, Any], at: Mapping[str, Any]
+    ) -> tuple[list[Axis], list[int]]:
+        """Return the axes to ask at, and the places of those that are no part of stations."""
+        twice = [dim for dim in stations if dim in at]
+        if twice:
+            raise SettingError(f"Coordinates of '{twice[0]}' were given twice.")
+        if not stations:
+            raise SettingError("Stations need the coordinates of at least one dimension.")
+        axes = self.axes_at({**stations, **at})
+        spread = [place for place, dim in enumerate(self.dims) if dim not in stations]
+        if STATION in self.dims and STATION not in stations:
+            raise SettingError(f"The model has a dimension '{STATION}'. Give the stations by it.")
+        return axes, spread
 
     def variance(self, queries: Sequence[Array], *, smooth: bool = False) -> Array:
         """Return the variance of the answers on the product grid of these numbers, bounds aside."""
         return variance_on_grid(self.bars, self.cascade, queries, smooth=smooth)
 
-    def _points(self, at: Mapping[str, Any]) -> list[Array]:
+    def _points(self, at: Mapping[str, Any]) -> list[Axis]:
+        """Return the axes at the coordinates of points; that of one coordinate is repeated."""
         missing = [axis.name for axis in self.axes if axis.name not in at and axis.size > 1]
         if missing:
             raise SettingError(f"Points need a coordinate for '{missing[0]}' as well.")
-        numbers = [axis.numbers for axis in self.axes_at(at)]
-        count = max(coordinates.size for coordinates in numbers)
-        return [np.broadcast_to(c, count) if c.size == 1 else c for c in numbers]
+        axes = self.axes_at(at)
+        count = max(axis.size for axis in axes if axis.name in at)
+        return [axis.take(np.zeros(count, int)) if axis.size == 1 else axis for axis in axes]
 
     def values_on(self, axes: Sequence[Axis], *, smooth: bool = False) -> Array:
         """Return the answers on the product grid of axes that :meth:`axes_at` returned."""
@@ -313,20 +393,53 @@ class Model:
                 errors = self.bounds.spread(values, errors)
             yield part, self._clip(values), errors
 
-    def values_at(self, points: Sequence[Array], *, smooth: bool = False) -> Array:
-        """Return the answers at scattered points, given as the numbers of every axis."""
-        return self._clip(self.cascade.predict_points(points, smooth=smooth))
+    def values_at(
+        self, points: Sequence[Array], *, spread: Collection[int] = (), smooth: bool = False
+    ) -> Array:
+        """Return the answers at scattered points, given as the numbers of every axis.
 
-    def std_at(self, points: Sequence[Array], *, smooth: bool = False) -> Array:
+        Axes in `spread`, by their index, are no part of the points: every point is answered at each
+        of the numbers of those axes, and the answers have an axis for each of them after that of
+        the points.
+        """
+        return self._clip(self.cascade.predict_points(points, spread=spread, smooth=smooth))
+
+    def std_at(
+        self, points: Sequence[Array], *, spread: Collection[int] = (), smooth: bool = False
+    ) -> Array:
         """Return the standard errors of :meth:`values_at`."""
-        std = np.sqrt(self.bars.variance_at_points(self.cascade, points, smooth=smooth))
+        variance = self.bars.variance_at_points(self.cascade, points, spread=spread, smooth=smooth)
         if self.bounds is None:
-            return std
-        return self.bounds.spread(self.cascade.predict_points(points, smooth=smooth), std)
+            return np.sqrt(variance)
+        free = self.cascade.predict_points(points, spread=spread, smooth=smooth)
+        return self.bounds.spread(free, np.sqrt(variance))
 
     def _clip(self, values: Array) -> Array:
         """Return answers within the bounds."""
         return values if self.bounds is None else self.bounds.clip(values)
+
+    def blocks_at(
+        self,
+        points: Sequence[Array],
+        cells: int,
+        *,
+        spread: Collection[int] = (),
+        std: bool = False,
+        smooth: bool = False,
+    ) -> Iterator[tuple[Slices, Array, Array | None]]:
+        """Yield the answers of :meth:`values_at` in C order, in blocks of about `cells` cells.
+
+        Each block is its slices, of the points and of every axis in `spread`; its answers; and its
+        standard errors or None without `std`.
+        """
+        order = sorted(spread)
+        shape = (count_points(points, spread), *(points[axis].size for axis in order))
+        whole = tuple(slice(0, size) for size in shape)
+        for part in blocks(shape, cells) if math.prod(shape) else [whole]:
+            own = dict(zip(order, part[1:], strict=True))
+            some = [numbers[own.get(axis, part[0])] for axis, numbers in enumerate(points)]
+            values = self.values_at(some, spread=spread, smooth=smooth)
+            yield part, values, self.std_at(some, spread=spread, smooth=smooth) if std else None
 
     def outside(self, axes: Sequence[Axis]) -> list[Mask]:
         """Return, for every axis, which coordinates lie beyond the training coordinates."""

@@ -323,3 +323,120 @@ def test_a_spectrum_is_known_when_it_was_given_or_computed() -> None:
     assert later.known_factor(1) is model.factors[1]
     assert later.known_factor(0) is not later.spectra[0]
     assert later.known_factor(0) is later.spectra[0]
+
+
+# ---- points spread over other axes
+
+T = np.linspace(0, 4, 24)
+BOX = RNG.standard_normal((12, 10, 24))
+LOW = np.sin(X[:12])[:, None, None] * np.cos(D[:10])[:, None] * np.cos(T) + 290
+PLACES = [
+    np.concatenate([X[:4], [0.21, 0.33, 1.5, X[5]]]),
+    np.concatenate([D[:3], [0.4, D[7], 0.9, 1.1, D[5]]]),
+    np.concatenate([T[3:6], [0.05, 3.9, 2.2], T[:2]]),
+]
+
+
+def box(values: np.ndarray, joint: float | None, **options) -> Cascade:
+    ridge = 1e-2 if joint is None else 0.0
+    three = [Level(name, Kernel("matern32", 1.0), ridge) for name in "xdt"]
+    return fit_cascade(values, [X[:12], D[:10], T], three, joint_ridge=joint, **options)
+
+
+def one_by_one(points: list[np.ndarray], spread: tuple[int, ...]) -> list[np.ndarray]:
+    """Every point at every coordinate of the other axes, as scattered points."""
+    count = next(v.size for axis, v in enumerate(points) if axis not in spread)
+    cells = np.meshgrid(np.arange(count), *(points[axis] for axis in sorted(spread)), indexing="ij")
+    order = [0, *sorted(spread)]
+    return [
+        (cells[sorted(spread).index(a) + 1] if a in order[1:] else points[a][cells[0]]).ravel()
+        for a in range(len(points))
+    ]
+
+
+@each_kind
+@pytest.mark.parametrize("smooth", [False, True])
+@pytest.mark.parametrize("kind", ["samples", "frames", "single", "compact"])
+@pytest.mark.parametrize("spread", [(2,), (0,), (1, 2), (2, 0)])
+def test_stations_are_answered_as_scattered_points_are(
+    joint: float | None, smooth: bool, kind: str, spread: tuple[int, ...]
+) -> None:
+    options = {"single": {"dtype": "float32"}, "compact": {"compact": True}}.get(kind, {})
+    model = box(LOW if kind in ("frames", "compact") else BOX, joint, mean=0.5, **options)
+    assert any(frame is not None for frame in model.frames) == (kind in ("frames", "compact"))
+    points = [np.append(v, v[::-1]) if a in spread else v for a, v in enumerate(PLACES)]
+    found = model.predict_points(points, spread=spread, smooth=smooth)
+    assert found.shape == (8, *(points[axis].size for axis in sorted(spread)))
+    expected = model.predict_points(one_by_one(points, spread), smooth=smooth)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(found.ravel(), expected, rtol=0, atol=1e-12 * scale)
+
+
+@each_kind
+def test_stations_at_training_cells_are_the_data_bit_for_bit(joint: float | None) -> None:
+    model = box(BOX, joint)
+    found = model.predict_points([X[:10], D[:10], T], spread=[2])
+    np.testing.assert_array_equal(found, BOX[range(10), range(10)])
+    found = model.predict_points([X[:10], D[:10], T[[5, 2]]], spread=[2])
+    np.testing.assert_array_equal(found, BOX[range(10), range(10)][:, [5, 2]])
+
+
+@each_kind
+def test_the_tensor_is_contracted_once_for_all_times(
+    joint: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel of a station's place is computed once, not once for each of its times."""
+    model, asked = box(BOX, joint), []
+    plain = Cascade.kernel_rows
+
+    def kernel_rows(self: Cascade, axis: int, query: np.ndarray) -> np.ndarray:
+        asked.append((axis, query.size))
+        return plain(self, axis, query)
+
+    monkeypatch.setattr(Cascade, "kernel_rows", kernel_rows)
+    between = np.linspace(0.1, 3.9, 50)
+    model.predict_points([np.array([0.21, 0.33]), np.array([0.4, 0.5]), between], spread=[2])
+    assert sorted(asked) == [(0, 2), (1, 2), (2, 50)]
+
+
+@each_kind
+def test_no_station_and_no_time_answer_nothing(joint: float | None) -> None:
+    model, none = box(BOX, joint), np.empty(0)
+    assert model.predict_points([none, none, T], spread=[2]).shape == (0, 24)
+    assert model.predict_points([X[:2], D[:2], none], spread=[2]).shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("points", "spread", "message"),
+    [
+        ([X[:3], D[:2], T], [2], "equally many coordinates per axis, got 3, 2"),
+        ([X[:3], D[:2], T], [0, 1, 2], "equally many coordinates per axis, got none"),
+        ([X[:3], D[:3]], [1], "Expected one query per level"),
+    ],
+)
+def test_stations_that_do_not_fit_are_refused(points: list, spread: list, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        box(BOX, None).predict_points(points, spread=spread)
+
+
+@each_kind
+def test_many_stations_come_in_parts(joint: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = box(BOX, joint)
+    whole = model.predict_points(PLACES, spread=[2])
+    monkeypatch.setattr(module, "_POINTS_AT_ONCE", 3)
+    np.testing.assert_allclose(model.predict_points(PLACES, spread=[2]), whole, atol=1e-13)
+
+
+@each_kind
+@pytest.mark.parametrize("smooth", [False, True])
+@pytest.mark.parametrize("spread", [(2,), (1, 2), (2, 0)])
+def test_stations_have_the_variance_of_scattered_points(
+    joint: float | None, smooth: bool, spread: tuple[int, ...]
+) -> None:
+    model = box(BOX, joint)
+    bars = calibrate(model)
+    points = [np.append(v, v[::-1]) if a in spread else v for a, v in enumerate(PLACES)]
+    found = bars.variance_at_points(model, points, spread=spread, smooth=smooth)
+    expected = bars.variance_at_points(model, one_by_one(points, spread), smooth=smooth)
+    assert found.shape == (8, *(points[axis].size for axis in sorted(spread)))
+    np.testing.assert_allclose(found.ravel(), expected, rtol=1e-9, atol=1e-14)

@@ -310,6 +310,9 @@ def test_filled_cells_are_known_between_others_in_blocks_and_at_points(smooth):
     points = [axis.ravel() for axis in np.meshgrid(*NEW, indexing="ij")]
     at_points = bars.variance_at_points(model, points, smooth=smooth)
     np.testing.assert_allclose(at_points, whole.ravel(), rtol=1e-12)
+    for spread in (0, 1):
+        stations = bars.variance_at_points(model, NEW, spread=[spread], smooth=smooth)
+        np.testing.assert_allclose(stations, whole.T if spread == 0 else whole, rtol=1e-12)
 
 
 def test_bars_know_which_cells_were_missing():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkrls_cli.cascade import tensors
-from dkrls_cli.cascade.tensors import along, apply, blocks, contract, span
+from dkrls_cli.cascade.tensors import along, apply, blocks, contract, count_points, lay_out, span
 
 RNG = np.random.default_rng(5)
 LETTERS = "abcdef"
@@ -148,6 +148,61 @@ def test_blocks_of_points_hold_so_many_numbers(
 
 def test_contract_keeps_half_a_megabyte_at_once() -> None:
     assert tensors._BLOCK_NUMBERS * 8 == 2**19
+    assert tensors._MOST_NUMBERS * 8 == 2**26
+
+
+@pytest.mark.parametrize(
+    ("numbers", "block"),
+    [(30, 2184), (512, 128), (2**16, 128), (2**17, 64), (2**23, 1), (2**30, 1)],
+)
+def test_points_with_many_numbers_come_in_small_blocks(numbers: int, block: int) -> None:
+    assert tensors._block_of_points(numbers, widest=6) == block
+
+
+SIX = np.arange(6)
+OPERATORS = {  # of an axis of 6: shorter, longer, of the same length
+    "fewer rows": RNG.standard_normal((2, 6)),
+    "more rows": RNG.standard_normal((9, 6)),
+    "all": SIX,
+    "backwards": SIX[::-1],
+    "some": np.array([4, 0, 4]),
+    "many": np.array([4, 0, 4, 1, 2, 3, 5, 5]),
+}
+
+
+@pytest.mark.parametrize("count", [0, 1, 700])
+@pytest.mark.parametrize("taken", [(), (0,), (0, 2)])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_contract_spreads_points_over_other_axes(
+    name: str, taken: tuple[int, ...], count: int
+) -> None:
+    tensor = RNG.standard_normal((4, 6, 5, 6))
+    operator, last = OPERATORS[name], RNG.standard_normal((7, 6))
+    matrix = np.eye(6)[operator] if operator.ndim == 1 else operator
+    rows = [RNG.standard_normal((count, size)) for size in tensor.shape]
+    looked_up = {axis: RNG.integers(0, tensor.shape[axis], count) for axis in taken}
+    for axis, indices in looked_up.items():
+        rows[axis] = np.eye(tensor.shape[axis])[indices]
+    given = tensor.copy()
+    answers = contract(
+        tensor, count, lambda axis, part: rows[axis][part], looked_up, 6, {3: last, 1: operator}
+    )
+    expected = np.einsum("abcd,na,nc,pb,qd->npq", tensor, rows[0], rows[2], matrix, last)
+    np.testing.assert_allclose(answers, expected, atol=1e-12)
+    np.testing.assert_array_equal(tensor, given)
+
+
+@pytest.mark.parametrize("spread", [(), (1,), (0, 2), (2, 0)])
+def test_vectors_laid_out_broadcast_to_the_shape_of_contract(spread: tuple[int, ...]) -> None:
+    sizes = [axis + 2 if axis in spread else 9 for axis in range(4)]
+    vectors = [RNG.standard_normal(size) for size in sizes]
+    assert count_points(vectors, spread) == 9
+    whole = np.broadcast_arrays(*lay_out(vectors, spread))
+    assert whole[0].shape == (9, *(sizes[axis] for axis in sorted(spread)))
+    for axis, vector in enumerate(vectors):
+        place = sorted(spread).index(axis) + 1 if axis in spread else 0
+        seen = np.moveaxis(whole[axis], place, -1)
+        np.testing.assert_array_equal(seen, np.broadcast_to(vector, seen.shape))
 
 
 # ---- spans

@@ -254,9 +254,7 @@ def test_points_keep_their_columns(model: Path, tmp_path: Path, way: str) -> Non
     assert told[0]["t"] == told[1]["t"]
 
 
-def test_points_are_written_as_rows_only(model: Path, tmp_path: Path) -> None:
-    line = refusal("predict", model, "--points", "-", "-o", tmp_path / "o.nc", code=2, stdin=POINTS)
-    assert "as csv or jsonl" in line
+def test_points_are_written_as_lines_of_json(model: Path, tmp_path: Path) -> None:
     dkrls("predict", model, "--points", "-", "-o", tmp_path / "o.jsonl", stdin=POINTS)
     first, second = map(json.loads, (tmp_path / "o.jsonl").read_text().splitlines())
     assert first["t"] == second["t"]
@@ -285,9 +283,10 @@ def test_no_points_are_no_answers(model: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("other", [["--at", "lat=1"], ["--like", "grid.nc"]])
-def test_points_stand_alone(model: Path, other: list[str]) -> None:
-    assert "do not go together" in refusal("predict", model, "--points", "-", *other, code=2)
+@pytest.mark.parametrize("other", [[], ["--at", "time=all"]])
+def test_points_are_not_answered_like_a_file(model: Path, other: list[str]) -> None:
+    words = ["predict", model, "--points", "-", "--like", "grid.nc", *other]
+    assert "do not go together" in refusal(*words, code=2)
 
 
 # Formats ------------------------------------------------------------------------------------------

@@ -309,6 +309,10 @@ def test_blocks_and_points_have_the_variance_of_the_grid(smooth: bool) -> None:
     points = [axis.ravel() for axis in np.meshgrid(*queries, indexing="ij")]
     at_points = bars.variance_at_points(model, points, smooth=smooth)
     np.testing.assert_allclose(at_points, whole.ravel(), rtol=1e-9)
+    stations = [np.arange(8), np.array([0, 1, 2, 3, 4, 5, 6, 6])]  # of the first two axes
+    some = [queries[0][stations[0]], queries[1][stations[1]], queries[2]]
+    at_stations = bars.variance_at_points(model, some, spread=[2], smooth=smooth)
+    np.testing.assert_allclose(at_stations, whole[tuple(stations)], rtol=1e-9)
 
 
 @pytest.mark.parametrize("period", [None, 12.0])

@@ -511,3 +511,89 @@ def test_a_file_of_several_that_lacks_a_member_is_damaged(tmp_path):
         modelfile.write(tmp_path / "m.npz", broken, arrays, version=modelfile.SEVERAL)
         with pytest.raises(ModelFileError, match="is damaged"):
             load_models(tmp_path / "m.npz")
+
+
+# ---- stations
+
+STATIONS = {"lat": [-30, 12.5, 60], "station": ["c", "c", "a"]}
+
+
+def test_stations_are_answered_at_all_coordinates_of_the_other_dimensions():
+    model = fit(sample())
+    answers, errors = model.predict_stations(STATIONS), model.std_stations(STATIONS)
+    assert (answers.dims, answers.name, errors.name) == (("station", "time"), "tas", "tas_std")
+    assert answers.station.values.tolist() == ["c", "c", "a"]
+    assert answers.lat.values.tolist() == [-30, 12.5, 60]
+    assert answers.lat.dims == ("station",)
+    assert answers.lat.attrs["units"] == "degrees_north"
+    assert answers.attrs["units"] == errors.attrs["units"] == "K"
+    np.testing.assert_array_equal(answers.time, sample().time)
+    for i, (lat, station) in enumerate(zip(*STATIONS.values(), strict=True)):
+        alone = model.predict(lat=lat, station=station)
+        np.testing.assert_allclose(answers[i], alone, rtol=1e-12, atol=1e-12)
+        alone = model.std(lat=lat, station=station)
+        np.testing.assert_allclose(errors[i], alone, rtol=1e-9, atol=1e-12)
+
+
+def test_stations_are_answered_at_given_coordinates_and_smoothed():
+    model = fit(sample(), ridge=0.1)
+    at = {"time": ["2001-01-02T12:00", "2001-01-03"]}
+    answers = model.predict_stations({"station": ["a", "d"], "lat": [30, 0]}, smooth=True, **at)
+    assert answers.shape == (2, 2)
+    points = [(t, y, s) for s, y in (("a", 30), ("d", 0)) for t in at["time"]]
+    time, lat, station = zip(*points, strict=True)
+    alone = model.predict_points(time=time, lat=lat, station=station, smooth=True)
+    np.testing.assert_allclose(answers.values.ravel(), alone, rtol=1e-12, atol=1e-12)
+    errors = model.std_stations({"station": ["a", "d"], "lat": [30, 0]}, smooth=True, **at)
+    alone = model.std_points(time=time, lat=lat, station=station, smooth=True)
+    np.testing.assert_allclose(errors.values.ravel(), alone, rtol=1e-9)
+    one = model.predict_stations({"station": ["a", "d"], "lat": [30, 0]}, time="2001-01-03")
+    assert one.dims == ("station",)
+    assert one.time.values == np.datetime64("2001-01-03")
+
+
+def test_stations_need_no_coordinates_of_their_own_in_the_data():
+    model = fit(np.outer(np.arange(9.0), np.arange(8.0)))
+    answers = model.predict_stations({"dim_0": [2, 3.5]})
+    assert answers.dims == ("station", "dim_1")
+    assert list(answers.coords) == ["dim_0"]
+
+
+@pytest.mark.parametrize(
+    ("stations", "at", "message"),
+    [
+        ({"lat": [1.0]}, {"lat": 3}, "'lat' were given twice"),
+        ({}, {}, "at least one dimension"),
+        ({"lat": [1.0]}, {}, "has a dimension 'station'. Give the stations by it"),
+        ({"depth": [1.0], "station": ["a"]}, {}, "no dimension 'depth'"),
+        ({"lat": [1.0, 2.0], "station": ["a"]}, {}, "equally many coordinates"),
+        ({"station": ["e"]}, {}, "has no 'e'"),
+    ],
+)
+def test_stations_that_are_none_are_refused(stations, at, message):
+    with pytest.raises(SettingError, match=message):
+        fit(sample()).predict_stations(stations, **at)
+
+
+@pytest.mark.parametrize("cells", [1, 4, 7, 24, 1000])
+@pytest.mark.parametrize("spread", [(), (0,), (0, 2)])
+def test_blocks_of_points_are_the_whole_answer(cells, spread):
+    model = fit(sample(), ridge=0.1)
+    points = [np.array([1.0, 2.5, 3.0]), np.array([3.0, 40, -60]), np.array([0.0, 1, 1])]
+    whole = model.values_at(points, spread=spread, smooth=True)
+    errors = model.std_at(points, spread=spread, smooth=True)
+    seen = 0
+    for part, values, std in model.blocks_at(points, cells, spread=spread, std=True, smooth=True):
+        np.testing.assert_allclose(values, whole[part], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(std, errors[part], rtol=1e-9)
+        assert values.size <= cells
+        seen += values.size
+    assert seen == whole.size
+    (_, _, std), *_ = model.blocks_at(points, cells, spread=spread)
+    assert std is None
+
+
+def test_no_points_are_one_empty_block():
+    none = [np.empty(0), np.empty(0), np.empty(0)]
+    ((part, values, std),) = fit(sample()).blocks_at(none, 10, std=True)
+    assert (part, values.shape, std.shape) == ((slice(0, 0),), (0,), (0,))

@@ -16,6 +16,9 @@ from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.text.csv import parse_numbers
 from dkrls_cli.files.text.points import PointBlock
 
+# Cells whose texts are in memory at once: a few MB.
+_CELLS_AT_ONCE = 2**15
+
 _UNSAFE_IN_CSV = re.compile(r'[,;\t"\r\n]|^[\s#]|\s$')
 _ZERO_PADDED = re.compile(r"[+-]?0\d")
 _JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
@@ -118,11 +121,35 @@ class RowWriter:
         if self.form not in _FORMS:
             raise SettingError(f"Unknown format '{self.form}'. Choose from: {', '.join(_FORMS)}.")
 
-    def write_points(self, block: PointBlock, answers: Mapping[str, NDArray[Any]]) -> None:
-        """Write the rows of a block as they were read, with a column per answer."""
-        columns = zip(block.header, zip(*block.cells, strict=True), strict=False)
-        pieces = [_FORMS[self.form].pieces(name, texts) for name, texts in columns]
-        self._write(block.header, map("".join, zip(*pieces, strict=True)), answers)
+    def write_points(
+        self,
+        block: PointBlock,
+        answers: Mapping[str, NDArray[Any]],
+        dims: Sequence[str] = (),
+        texts: Sequence[Sequence[str]] = (),
+    ) -> None:
+        """Write the rows of a block as they were read, with a column per answer.
+
+        With `dims`, every row is repeated for each cell of their product, in C order, and has a
+        column per dimension before those of the answers. `texts` are the coordinates there, and the
+        answers have one axis for the rows and one per dimension.
+        """
+        form = _FORMS[self.form]
+        columns = zip(dims, texts, strict=True)
+        inner = [
+            "".join(cell) for cell in product(*(form.pieces(d, words) for d, words in columns))
+        ]
+        step = max(1, _CELLS_AT_ONCE // max(1, len(inner)))
+        for start in range(0, max(1, len(block.cells)), step):
+            cells = block.cells[start : start + step]
+            pieces = [
+                form.pieces(name, column)
+                for name, column in zip(block.header, zip(*cells, strict=True), strict=False)
+            ]
+            outer = map("".join, zip(*pieces, strict=True))
+            starts = (row + cell for row in outer for cell in inner)
+            here = {name: values[start : start + step] for name, values in answers.items()}
+            self._write([*block.header, *dims], starts, here)
 
     def write_cells(
         self,

@@ -178,54 +178,112 @@ def ask(
 
 
 @dataclass(frozen=True, eq=False)
-class PointAnswers:
-    """Answers at scattered points.
+class PointQuery:
+    """Points to answer at, each at every coordinate of the axes that all of them share.
 
     Attributes
     ----------
-    values, std
-        Answers and their standard errors, NaN where there is none; None if not asked for.
-    outside_count, land_count
-        Number of points without an answer, outside the training range or on land.
+    model, rules
+        The model, and the rules by which it answers.
+    asked
+        Numbers of every axis at which the model is asked.
+    spread
+        Places of the axes that all points share: the answers have an axis for each of them after
+        that of the points.
+    shape
+        Sizes of the answers.
+    beyond, absent
+        Which answers are left out because they are outside, and because they are land; sizes of 1
+        are repeated.
     """
 
-    values: Array
-    std: Array | None
-    outside_count: int
-    land_count: int
+    model: Model
+    rules: Rules
+    asked: tuple[Array, ...]
+    spread: tuple[int, ...]
+    shape: tuple[int, ...]
+    beyond: Mask
+    absent: Mask
+
+    @property
+    def outside_count(self) -> int:
+        """Number of cells without an answer because they are outside the training range."""
+        return int(np.count_nonzero(np.broadcast_to(self.beyond, self.shape)))
+
+    @property
+    def land_count(self) -> int:
+        """Number of cells inside the training range without an answer because they are land."""
+        return int(np.count_nonzero(np.broadcast_to(self.absent & ~self.beyond, self.shape)))
+
+    def values(self) -> Array:
+        """Return the answers, NaN where there is none."""
+        smooth = self.rules.smooth
+        return self._blank(self.model.values_at(self.asked, spread=self.spread, smooth=smooth))
+
+    def std(self) -> Array:
+        """Return the standard errors of the answers, NaN where there is none."""
+        smooth = self.rules.smooth
+        return self._blank(self.model.std_at(self.asked, spread=self.spread, smooth=smooth))
+
+    def blocks(
+        self, cells: int, *, std: bool = False
+    ) -> Iterator[tuple[Slices, Array, Array | None]]:
+        """Yield the answers in C order in blocks of about `cells` cells, with slices and errors."""
+        parts = self.model.blocks_at(
+            self.asked, cells, spread=self.spread, std=std, smooth=self.rules.smooth
+        )
+        for part, values, errors in parts:
+            blank = None if errors is None else self._blank(errors, part)
+            yield part, self._blank(values, part), blank
+
+    def _blank(self, values: Array, part: Slices | None = None) -> Array:
+        """Return values with NaN in the cells of a block that get no answer."""
+        missing = np.broadcast_to(self.beyond | self.absent, self.shape)
+        here = missing if part is None else missing[part]
+        return np.where(here, np.nan, values) if here.any() else values
 
 
 def ask_points(
-    model: Model, points: Sequence[Array], rules: Rules, *, std: bool = False
-) -> PointAnswers:
-    """Return the answers at scattered points, given as the numbers of every axis.
+    model: Model, axes: Sequence[Axis], rules: Rules, spread: Sequence[int] = ()
+) -> PointQuery:
+    """Return points to answer at.
+
+    Parameters
+    ----------
+    model
+        The model.
+    axes
+        Axes of the model at the coordinates of the points, equally many on each.
+    rules
+        What happens outside the training range and on land.
+    spread
+        Places of axes that are no part of the points: every point is answered at all their
+        coordinates.
 
     Raises
     ------
     SettingError
         If the rules refuse a coordinate.
     """
-    axes = [
-        replace(axis, numbers=numbers, written=None)
-        for axis, numbers in zip(model.axes, points, strict=True)
-    ]
     beyond = model.outside(axes)
     if rules.outside == "refuse":
         _refuse(model, axes, None)
+    asked = [axis.numbers for axis in axes]
     if rules.outside != "extrapolate":
-        points = [axis.numbers for axis in map(_move_inside, axes, model.axes, beyond)]
-    silent = rules.outside in ("refuse", "missing")
-    outer = np.any(beyond, axis=0) if silent else np.zeros(points[0].shape, bool)
+        asked = [axis.numbers for axis in map(_move_inside, axes, model.axes, beyond)]
+    order = sorted(spread)
+    own = [place for place in range(len(axes)) if place not in order]
+    layout = dict.fromkeys(own, 0) | {place: 1 + i for i, place in enumerate(order)}
+    shape = (axes[own[0]].size, *(axes[place].size for place in order))
+    ndim = len(shape)
+    nothing = np.zeros((1,) * ndim, bool)
+    outer = nothing
+    if rules.outside in ("refuse", "missing"):
+        for place, mask in enumerate(beyond):
+            outer = outer | _along(mask, layout[place], ndim)
     known = rules.coverage(model)
-    land = np.zeros(points[0].shape, bool)
-    if known is not None:
-        land = known.absent_at([axis.numbers for axis in axes]) & ~outer
-    missing = outer | land
-    values = np.where(missing, np.nan, model.values_at(points, smooth=rules.smooth))
-    errors = None
-    if std:
-        errors = np.where(missing, np.nan, model.std_at(points, smooth=rules.smooth))
-    return PointAnswers(values, errors, int(outer.sum()), int(land.sum()))
+    land = nothing if known is None else known.absent_at([a.numbers for a in axes], layout, ndim)
+    return PointQuery(model, rules, tuple(asked), tuple(order), shape, outer, land)
 
 
 def _refuse(model: Model, axes: Sequence[Axis], chosen: Sequence[str] | None) -> None:

@@ -8,7 +8,7 @@ cell decides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -50,13 +50,25 @@ class Coverage:
         places = [self._nearest(place, axis.numbers) for place, axis in enumerate(axes)]
         return np.asarray(self.absent[np.ix_(*places)])
 
-    def absent_at(self, points: Sequence[Array]) -> Mask:
-        """Return which scattered points, given as the numbers of every axis, have no data."""
-        places = tuple(
-            np.broadcast_to(self._nearest(place, numbers), points[0].shape)
+    def absent_at(self, points: Sequence[Array], layout: Mapping[int, int], ndim: int) -> Mask:
+        """Return which scattered points have no data.
+
+        Parameters
+        ----------
+        points
+            The numbers of every axis.
+        layout
+            The axis of the result along which those of an axis of the data lie: 0 for the points.
+        ndim
+            Number of axes of the result.
+        """
+        places = (
+            self._nearest(place, numbers).reshape(
+                [-1 if axis == layout[place] else 1 for axis in range(ndim)]
+            )
             for place, numbers in enumerate(points)
         )
-        return np.asarray(self.absent[places])
+        return np.asarray(self.absent[tuple(places)])
 
     def _nearest(self, place: int, numbers: Array) -> Indices:
         """Return the places along one axis of the cells nearest to some numbers."""

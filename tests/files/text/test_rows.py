@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from sample_files import LABELS, NUMBERS, rows_text
 
 from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.files.text import rows as rows_module
 from dkrls_cli.files.text.points import PointBlock
 from dkrls_cli.files.text.rows import RowWriter
+from dkrls_cli.grid.axes import axis_of
 
 NAN = np.nan
 
@@ -98,15 +100,15 @@ def test_answers_of_another_size_are_a_mistake():
 
 
 def test_answers_may_not_hide_a_column():
-    block = PointBlock(["x", "sst"], [["1", "2"]], [np.ones(1)])
+    block = PointBlock(["x", "sst"], [["1", "2"]], [axis_of("x", [1.0])])
     with pytest.raises(InputError, match="column 'sst' already"):
         RowWriter(io.StringIO()).write_points(block, {"sst": np.ones(1)})
 
 
 CELLS = [["a", "1970-01-02", "q ", "0.5"], ["b,c", "1970-01-01T12:00", "p", "1e1"]]
 BLOCKS = [
-    PointBlock(["id", "t", "s", "x"], CELLS, [np.array([0.5, 10.0])]),
-    PointBlock(["id", "t", "s", "x"], [["d", "1970-01-02", "q", "-1"]], [np.array([-1.0])]),
+    PointBlock(["id", "t", "s", "x"], CELLS, [axis_of("x", [0.5, 10.0])]),
+    PointBlock(["id", "t", "s", "x"], [["d", "1970-01-02", "q", "-1"]], [axis_of("x", [-1.0])]),
 ]
 
 
@@ -138,3 +140,39 @@ def test_no_points_are_a_header_at_most(form, expected):
     stream = io.StringIO()
     RowWriter(stream, form).write_points(PointBlock(["x"], [], []), {"v": np.empty(0)})
     assert stream.getvalue() == expected
+
+
+TIMES = ["2020-01-01", "2020-01-02", "2020-01-03"]
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 4, 2**15])
+def test_points_are_repeated_for_every_cell_of_dimensions(at_once, monkeypatch):
+    monkeypatch.setattr(rows_module, "_CELLS_AT_ONCE", at_once)
+    block = PointBlock(["id", "x"], [["a", "1"], ["b,c", "2"]], [axis_of("x", [1.0, 2.0])])
+    values = np.arange(12.0).reshape(2, 3, 2)
+    csv_stream, json_stream = io.StringIO(), io.StringIO()
+    for stream, form in ((csv_stream, "csv"), (json_stream, "jsonl")):
+        writer = RowWriter(stream, form)
+        writer.write_points(block, {"v": values}, ["time", "z"], [TIMES, ["5", "top"]])
+    header, *lines = csv_stream.getvalue().splitlines()
+    assert header == "id,x,time,z,v"
+    assert lines == [
+        f"{row},{time},{z},{6.0 * i + 2 * j + k}"
+        for i, row in enumerate(["a,1", '"b,c",2'])
+        for j, time in enumerate(TIMES)
+        for k, z in enumerate(["5", "top"])
+    ]
+    told = [json.loads(line) for line in json_stream.getvalue().splitlines()]
+    assert told[7] == {"id": "b,c", "x": 2, "time": "2020-01-01", "z": "top", "v": 7.0}
+    assert len(told) == 12
+
+
+def test_no_points_are_a_header_with_the_dimensions():
+    stream = io.StringIO()
+    none = PointBlock(["id", "x"], [], [axis_of("x", [1.0]).take([])])
+    RowWriter(stream).write_points(none, {"v": np.empty((0, 3))}, ["time"], [TIMES])
+    assert stream.getvalue() == "id,x,time,v\n"
+
+
+def test_few_texts_are_in_memory_at_once():
+    assert rows_module._CELLS_AT_ONCE == 2**15

@@ -124,10 +124,45 @@ def test_counts_say_how_many_cells_stay_missing_and_why(model):
     assert query.land_count == 2 * 4
     assert np.count_nonzero(missing) == query.outside_count + query.land_count
     assert ask(model, axes, Rules("nearest", "none")).outside_count == 0
-    points = [np.array([365.0 * 31] * 3), np.array([0.0, 45.0, 70.0]), np.array([80.0] * 3)]
-    points[0] = model.axes[0].encode(TIME[[2, 2, 2]])
+    points = [
+        model.axes[0].at(TIME[[2, 2, 2]]),
+        model.axes[1].at([0.0, 45.0, 70.0]),
+        model.axes[2].at([80.0] * 3),
+    ]
     found = ask_points(model, points, Rules("missing"))
-    assert (found.outside_count, found.land_count, found.std) == (1, 1, None)
+    assert (found.outside_count, found.land_count) == (1, 1)
+
+
+def test_stations_are_answered_as_the_grid(model):
+    stations = {"lat": [0.0, 45.0, 70.0], "lon": [80.0, 201.0, 10.0]}
+    answers = model.predict_stations(stations, outside="missing")
+    errors = model.std_stations(stations, outside="missing")
+    assert answers.dims == ("station", "time")
+    assert np.isnan(answers.values).all(axis=1).tolist() == [True, False, True]
+    assert np.isnan(errors.values).all(axis=1).tolist() == [True, False, True]
+    np.testing.assert_allclose(answers[1], model.predict(lat=45.0, lon=201.0), rtol=1e-9)
+    np.testing.assert_allclose(errors[1], model.std(lat=45.0, lon=201.0), rtol=1e-6)
+    assert np.isfinite(model.predict_stations(stations, outside="nearest", mask="none")).all()
+    with pytest.raises(SettingError, match="outside the training range"):
+        model.predict_stations(stations)
+
+
+@pytest.mark.parametrize("cells", [1, 7, 1000])
+def test_blocks_of_stations_are_parts_of_the_whole(model, cells):
+    axes = [
+        model.axes[0].take([1, 2, 3]),
+        model.axes[1].at([0.0, 45.0, 70.0, 31.0]),
+        model.axes[2].at([80.0, 80.0, 80.0, 11.0]),
+    ]
+    query = ask_points(model, axes, Rules("missing"), spread=[0])
+    values, errors = query.values(), query.std()
+    assert (values.shape, query.outside_count, query.land_count) == ((4, 3), 3, 3)
+    seen = np.zeros(values.shape, int)
+    for part, block, std in query.blocks(cells, std=True):
+        np.testing.assert_allclose(block, values[part], rtol=1e-9)
+        np.testing.assert_allclose(std, errors[part], rtol=1e-9, atol=1e-12)
+        seen[part] += 1
+    assert (seen == 1).all()
 
 
 @pytest.mark.parametrize("cells", [1, 7, 50, 10_000])

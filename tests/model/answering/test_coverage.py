@@ -43,7 +43,15 @@ def test_points_are_as_the_cells_of_a_grid(points):
         COVERAGE.absent_on([TIME.at([t]), LAT.at([y]), LON.at([x])]).item()
         for t, y, x in zip(*numbers, strict=True)
     ]
-    assert COVERAGE.absent_at(numbers).tolist() == alone
+    found = COVERAGE.absent_at(numbers, {0: 0, 1: 0, 2: 0}, 1)
+    assert np.broadcast_to(found, len(points)).tolist() == alone
+
+
+def test_stations_are_as_the_cells_of_a_grid():
+    lat, lon = LAT.at([-9.0, 4.0]), LON.at([100.0, 350.0, 10.0])
+    found = COVERAGE.absent_at([TIME.numbers, lat.numbers, lon.numbers], {0: 1, 1: 2, 2: 0}, 3)
+    cells = COVERAGE.absent_on((TIME, lat, lon))
+    np.testing.assert_array_equal(found, cells.transpose(2, 0, 1))
 
 
 def test_land_that_has_data_by_now_is_land_no_longer():

@@ -1,0 +1,187 @@
+"""Answers of ``dkrls predict`` at scattered points, and at stations times times."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from shutil import copyfileobj
+from typing import TYPE_CHECKING, Any
+
+from dkrls_cli.cli.report import Report, command_line
+from dkrls_cli.cli.target import Target
+from dkrls_cli.errors import SettingError
+from dkrls_cli.grid.spec import parse_at
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dkrls_cli.arrays import Array, Slices
+    from dkrls_cli.cli.predict import AnswerOptions
+    from dkrls_cli.files.text.points import PointBlock
+    from dkrls_cli.grid.axes import Axis
+    from dkrls_cli.model.model import Model
+
+_ROW_FORMATS = ("csv", "jsonl", "json")
+# Cells answered at a time: 8 MB, and enough stations to be worth the solve that precedes them.
+_BLOCK_CELLS = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Stations:
+    """Where to answer: a table of points, and axes that are the same for all of them.
+
+    Attributes
+    ----------
+    path
+        Table of the points; ``-`` is standard input.
+    axes
+        Axes of the model, those that --at names at the coordinates asked for.
+    spread
+        Indices of the axes that --at names.
+    """
+
+    path: str
+    axes: Sequence[Axis]
+    spread: Sequence[int]
+
+    @property
+    def dims(self) -> list[str]:
+        """Names of the axes that are the same for all points."""
+        return [self.axes[place].name for place in self.spread]
+
+    @property
+    def cells(self) -> int:
+        """Number of answers for each point."""
+        return math.prod(self.axes[place].size for place in self.spread)
+
+    def blocks(self, model: Model) -> Iterator[PointBlock]:
+        """Yield the points in blocks that have about as many answers as are computed at a time."""
+        from dkrls_cli.files.text.points import BLOCK_ROWS, point_blocks
+
+        rows = max(1, min(BLOCK_ROWS, _BLOCK_CELLS // max(1, self.cells)))
+        yield from point_blocks(self.path, model.axes, rows, self.dims)
+
+    def merge(self, own: Sequence[Any], shared: Sequence[Any]) -> list[Any]:
+        """Return items of the points' axes and of the others, in the order of the model's axes."""
+        mine, theirs = iter(own), iter(shared)
+        places = range(len(self.axes))
+        return [next(theirs) if place in self.spread else next(mine) for place in places]
+
+
+def answer_points(
+    model: Model,
+    points: str,
+    at: Sequence[str] | None,
+    target: Target,
+    answers: AnswerOptions,
+    report: Report,
+) -> int:
+    """Write the answers at points, or at every point for all of --at; return their number.
+
+    Rows of text are written as the points come; a file of another format when all are there.
+    """
+    stations = asked_stations(model, points, at)
+    if target.form not in _ROW_FORMATS:
+        with report.working("predicting"):
+            return write_file(model, stations, target, answers)
+    return write_rows(model, stations, target, answers)
+
+
+def asked_stations(model: Model, points: str, at: Sequence[str] | None) -> Stations:
+    """Return where to answer, or raise SettingError if --at leaves no dimension to the points."""
+    from dkrls_cli.files.text.points import find_columns
+
+    asked = parse_at(at, model.axes)
+    words = [[word.strip() for word in text.split("=", 1)] for text in at or ()]
+    whole = [dim for dim, spec in words if spec == "all"]
+    named = {*asked, *find_columns(whole, model.axes, "--at")}
+    spread = [place for place, dim in enumerate(model.dims) if dim in named]
+    if len(spread) == len(model.dims):
+        raise SettingError(
+            "--at gives the coordinates of every dimension, and --points has none to give. Leave "
+            "one of them out."
+        )
+    return Stations(points, model.axes_at(asked), spread)
+
+
+def answer_blocks(
+    model: Model, stations: Stations, answers: AnswerOptions
+) -> Iterator[tuple[PointBlock, Slices, Array, Array | None]]:
+    """Yield a block of points, a part of its answers, and these with their standard errors.
+
+    The part is a slice of the rows of the block, and one of every axis that all points share.
+    """
+    from dkrls_cli.model.answering.answers import ask_points
+
+    shared = [stations.axes[place] for place in stations.spread]
+    rules = answers.rules(model)
+    for block in stations.blocks(model):
+        query = ask_points(model, stations.merge(block.axes, shared), rules, stations.spread)
+        for part, values, std in query.blocks(_BLOCK_CELLS, std=answers.std):
+            yield block, part, values, std
+
+
+def write_rows(model: Model, stations: Stations, target: Target, answers: AnswerOptions) -> int:
+    """Write the answers as rows of text as they come, and return their number."""
+    from dkrls_cli.cli.predict import columns, rows_output
+
+    texts, count = [stations.axes[place].texts for place in stations.spread], 0
+    with rows_output(target, model.name) as writer:
+        for block, (rows, *parts), values, std in answer_blocks(model, stations, answers):
+            here = [words[part] for words, part in zip(texts, parts, strict=True)]
+            writer.write_points(block.take(rows), columns(model, values, std), stations.dims, here)
+            writer.stream.flush()
+            count += values.size
+    return count
+
+
+def write_file(model: Model, stations: Stations, target: Target, answers: AnswerOptions) -> int:
+    """Write the answers as one NetCDF file or Zarr store, and return their number."""
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from dkrls_cli.files.stations import write_stations
+
+    table, variables = gather(model, stations, answers)
+    shared = [stations.axes[place] for place in stations.spread]
+    style, command = model.style, command_line()
+    count = next(iter(variables.values()))[0].size
+    if target.path is not None:
+        write_stations(
+            target.path, table, shared, variables, style, command, overwrite=target.overwrite
+        )
+        return count
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "answers.nc"
+        write_stations(str(path), table, shared, variables, style, command, overwrite=False)
+        with open(path, "rb") as file:
+            copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    return count
+
+
+def gather(
+    model: Model, stations: Stations, answers: AnswerOptions
+) -> tuple[PointBlock, dict[str, tuple[NDArray[Any], Mapping[str, Any]]]]:
+    """Return the whole table of points, and the answers with their attributes by name."""
+    import numpy as np
+
+    from dkrls_cli.cli.predict import columns
+    from dkrls_cli.files.text.points import join_blocks
+
+    shape = [stations.axes[place].size for place in stations.spread]
+    blocks: list[PointBlock] = []
+    parts: list[dict[str, NDArray[Any]]] = []
+    for block, part, values, std in answer_blocks(model, stations, answers):
+        found = columns(model, values, std)
+        if not blocks or blocks[-1] is not block:
+            blocks.append(block)
+            sizes = (len(block.cells), *shape)
+            parts.append({name: np.empty(sizes, array.dtype) for name, array in found.items()})
+        for name, array in found.items():
+            parts[-1][name][part] = array
+    attrs = dict([(model.name, model.attrs), model.std_variable()])
+    whole = {name: np.concatenate([some[name] for some in parts]) for name in parts[0]}
+    return join_blocks(blocks), {name: (array, attrs[name]) for name, array in whole.items()}
