@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dkrls_cli.baselines import canonical_name
 from dkrls_cli.errors import SettingError
+from dkrls_cli.spelling import suggest
 
 DKRLS = "dkrls"
 """The name of this package's own method in every race."""
@@ -37,5 +38,7 @@ def select_methods(wanted: Sequence[str] | None, known: Sequence[str]) -> list[s
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         name = unknown[0] if unknown else ""
-        raise SettingError(f"Unknown method '{name}'. Choose from: {', '.join(known)}.")
+        raise SettingError(
+            f"Unknown method '{name}'. Choose from: {', '.join(known)}.{suggest(name, known)}"
+        )
     return [name for name in known if name in names]

@@ -11,6 +11,7 @@ import numpy as np
 from dkrls_cli.arrays import Array
 from dkrls_cli.circle import wrap
 from dkrls_cli.errors import SettingError
+from dkrls_cli.spelling import suggest
 
 # Length scale of the part that repeats, in cycles: a wave and its first overtones.
 _CYCLE_SIGMA = 0.25
@@ -106,6 +107,7 @@ class Kernel:
         if self.family not in FAMILIES:
             raise SettingError(
                 f"Unknown kernel '{self.family}'. Choose from: {', '.join(FAMILIES)}."
+                f"{suggest(self.family, FAMILIES)}"
             )
         if not (math.isfinite(self.sigma) and self.sigma > 0):
             raise SettingError(f"Invalid sigma {self.sigma}. It must be a finite number above 0.")

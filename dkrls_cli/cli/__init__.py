@@ -5,6 +5,7 @@ A command is imported when it is called; the list of commands knows only the fir
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from dkrls_cli import __version__
+from dkrls_cli.spelling import suggest
 
 COMMANDS = {
     "fit": "Turn a grid into a model.",
@@ -65,11 +67,51 @@ class Commands(TyperGroup):
 def _import_command(name: str) -> Any:
     """Return the command with this name, ready to run."""
     command = getattr(import_module(f"dkrls_cli.cli.{name}"), name)
-    if isinstance(command, typer.Typer):
-        return typer.main.get_command(command)
-    alone = typer.Typer(add_completion=False)
-    alone.command(name)(command)
-    return typer.main.get_command(alone)
+    if not isinstance(command, typer.Typer):
+        alone = typer.Typer(add_completion=False)
+        alone.command(name)(command)
+        command = alone
+    return _refuse_repeats(typer.main.get_command(command))
+
+
+def _refuse_repeats(command: Any) -> Any:
+    """Return a command that refuses an option of one value if it is given twice.
+
+    Otherwise the last value would be taken without a word. The commands of a group do so as well.
+    """
+    parse = command.parse_args
+
+    def parse_args(context: Any, words: list[str]) -> list[str]:
+        _check_repeats(command, context, words)
+        rest: list[str] = parse(context, words)
+        return rest
+
+    command.parse_args = parse_args
+    for inner in getattr(command, "commands", {}).values():
+        _refuse_repeats(inner)
+    return command
+
+
+def _check_repeats(command: Any, context: Any, words: list[str]) -> None:
+    """Raise a usage error if an option that takes one value stands twice among the words."""
+    parser = command.make_parser(context)
+    single = [
+        parameter
+        for parameter in command.params
+        if parameter.param_type_name == "option"
+        and not (parameter.multiple or parameter.is_flag or parameter.count)
+    ]
+    for parameter in single:  # to collect all values, where a command keeps the last one
+        parser.add_option(
+            obj=parameter, opts=parameter.opts, dest=parameter.name, action="append", nargs=1
+        )
+    found, _, _ = parser.parse_args(args=list(words))
+    for parameter in single:
+        values = [str(value) for value in found.get(parameter.name) or ()]
+        if values[1:]:
+            name = max(parameter.opts, key=len)
+            times = "twice" if len(values) == 2 else f"{len(values)} times"
+            context.fail(f"{name} was given {times}: {' and '.join(values)}. Give one value.")
 
 
 def _usage_error_line(error: Any) -> str:
@@ -77,9 +119,18 @@ def _usage_error_line(error: Any) -> str:
     message = " ".join(error.format_message().split())
     choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", None)
     if choices:
-        message = f"{message.partition(' is not one of ')[0]}. Choose from: {', '.join(choices)}."
+        begin = message.partition(" is not one of ")[0]
+        message = f"{begin}. Choose from: {', '.join(choices)}."
+        message += suggest(_wrong_word(begin), choices)
     where = getattr(getattr(error, "ctx", None), "command_path", "dkrls")
-    return f"{message.removesuffix('.')}. Try '{where} --help'." if message else ""
+    end = "" if message.endswith((".", "?")) else "."
+    return f"{message}{end} Try '{where} --help'." if message else ""
+
+
+def _wrong_word(message: str) -> str:
+    """Return the last word in quotes of a message, without what follows it."""
+    words: list[str] = re.findall(r"'([^']*)'", message)
+    return words[-1] if words else ""
 
 
 app = typer.Typer(

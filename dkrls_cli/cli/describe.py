@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from dkrls_cli.cli.terminal.tables import cell_text, table
 
 if TYPE_CHECKING:
     from dkrls_cli.cascade.kernels import Kernel
     from dkrls_cli.cascade.level import Level
+    from dkrls_cli.cli.terminal.tables import Layout
     from dkrls_cli.grid.axes import Axis
     from dkrls_cli.model.model import Model
     from dkrls_cli.model.settings import LevelRequest
+
+
+# Seconds in a unit of time.
+_SECONDS = {
+    "microsecond": 1e-6,
+    "millisecond": 1e-3,
+    "second": 1.0,
+    "minute": 60.0,
+    "hour": 3600.0,
+    "day": 86400.0,
+}
+# Units of time from which on a larger unit is easier to read.
+_MANY = 1000.0
+# Characters of units that stand in a table of 80 columns; longer ones are in the JSON only.
+_WIDEST_UNITS = 16
 
 
 def level_rows(
@@ -25,7 +43,7 @@ def _level_row(depth: int, axis: Axis, level: Level | LevelRequest) -> dict[str,
     """Return the coordinates and the settings of one level."""
     low, high = axis.take([axis.numbers.argmin(), axis.numbers.argmax()]).texts
     place = {"level": depth, "dimension": axis.name, "size": axis.size, "from": low, "to": high}
-    return {**place, **_level_settings(level)}
+    return {**place, **_with_units(_level_settings(level), axis)}
 
 
 def _level_settings(level: Level | LevelRequest) -> dict[str, Any]:
@@ -44,6 +62,40 @@ def _level_settings(level: Level | LevelRequest) -> dict[str, Any]:
 def kernel_facts(kernel: Kernel) -> dict[str, Any]:
     """Return family, sigma and cycle of a kernel."""
     return {"kernel": kernel.family, "sigma": kernel.sigma, "cycle": kernel.cycle}
+
+
+def _with_units(facts: Mapping[str, Any], axis: Axis) -> dict[str, Any]:
+    """Return the facts of a level with the units of its sigma behind it; None if not known."""
+    units = {"sigma_units": axis.length_units or None}
+    pairs = [{key: value} | (units if key == "sigma" else {}) for key, value in facts.items()]
+    return {key: value for pair in pairs for key, value in pair.items()}
+
+
+def level_table(rows: Sequence[Mapping[str, Any]]) -> Layout:
+    """Return rows with sigmas as a table, each sigma with its units in one cell."""
+    shown = []
+    for row in rows:
+        sigma, units = row["sigma"], row["sigma_units"]
+        cells = {**row, "sigma": length_text(sigma, units) if units else sigma}
+        shown.append({key: value for key, value in cells.items() if key != "sigma_units"})
+    return table(shown)
+
+
+def length_text(length: float | str, units: str) -> str:
+    """Return a length with its units; many seconds or hours are told in days.
+
+    A length that is not a number, and units too wide for a table, stand alone.
+
+    >>> length_text(12.3456, "degrees_north"), length_text(43200.0, "hours"), length_text(30.0, "s")
+    ('12.35 degrees_north', '1800 days', '30 s')
+    """
+    if not isinstance(length, float) or len(units) > _WIDEST_UNITS:
+        return cell_text(length)
+    seconds = _SECONDS.get(units.lower().removesuffix("s"))
+    if seconds is not None and length >= _MANY:
+        larger = [word for word, one in _SECONDS.items() if length * seconds >= one >= seconds]
+        return f"{cell_text(length * seconds / _SECONDS[larger[-1]])} {larger[-1]}s"
+    return f"{cell_text(length)} {units}"
 
 
 def model_rows(model: Model) -> list[dict[str, Any]]:

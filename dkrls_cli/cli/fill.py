@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,10 +20,12 @@ from dkrls_cli.cli.fit import (
 from dkrls_cli.cli.report import Report, command_line, edge
 from dkrls_cli.cli.target import Target, chosen_target
 from dkrls_cli.cli.terminal.tables import pairs
-from dkrls_cli.errors import SettingError
+from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
     from dkrls_cli.files.source import Source
+    from dkrls_cli.files.text.copying import TableCopy
     from dkrls_cli.grid.grid import Grid
     from dkrls_cli.model.fill import Filled
 
@@ -84,7 +87,8 @@ def fill(
 
     A model is fitted through the gaps, as by fit, and its answers fill them.
 
-    The file is copied and only missing cells change. Another format gets the variable alone.
+    The file is copied and only missing cells change: a wide table stays wide, and rows that a long
+    table lacks follow at its end. Another format gets the variable alone.
 
     Examples:
       dkrls fill sst.nc -o filled.nc
@@ -103,6 +107,8 @@ def fill(
         settings = fit_settings(options)
         limits = gap_limits(max_gap)
         source = open_whole(grid, options.var, settings.level_names, report)
+        if std and source.table is not None and target.form == "csv":
+            source.table.refuse_std()
         refuse_too_large(source, machine.memory_limit)
         whole = read_values(source, report)
         start = perf_counter()
@@ -115,7 +121,7 @@ def fill(
                 within=opt.setting(within, "--within") if within else None,
                 std=std,
                 extrapolate=allow_extrapolation,
-                watch=choice_printer(report),
+                watch=choice_printer(report, whole.axes),
             )
         seconds = perf_counter() - start
         if filled.note:
@@ -124,7 +130,7 @@ def fill(
             report_fit_notes(filled.model, report)
         elif filled.left:
             report.note("Note: nothing is left to fill; --mask, --max-gap and --within decide.")
-        write_filled(grid, filled, target)
+        write_filled(grid, filled, target, source.table)
         report_filled(whole, filled, target, seconds, report)
 
 
@@ -151,7 +157,15 @@ def read_mask(mask: str | None) -> str | Grid | None:
     """Return the name of a kind of mask, None for the default, or the mask in a file."""
     from dkrls_cli.files.reading import open_file
 
-    return mask if mask in (None, "always", "first", "none") else open_file(mask).grid()
+    known = ("always", "first", "none")
+    if mask is None or mask in known:
+        return mask
+    if not os.path.exists(mask):
+        raise InputError(
+            f"There is no mask '{mask}', and no file of that name. Choose from: "
+            f"{', '.join(known)}; or give a file.{suggest(mask, known)}"
+        )
+    return open_file(mask).grid()
 
 
 def open_whole(path: str, var: str | None, levels: list[str] | None, report: Report) -> Source:
@@ -168,7 +182,7 @@ def open_whole(path: str, var: str | None, levels: list[str] | None, report: Rep
     return source
 
 
-def write_filled(path: str, filled: Filled, target: Target) -> None:
+def write_filled(path: str, filled: Filled, target: Target, table: TableCopy | None = None) -> None:
     """Write a copy of the file with the cells filled, or in another format the variable alone."""
     from dkrls_cli.files.source import kind_of
     from dkrls_cli.files.writing import write_grid
@@ -178,6 +192,9 @@ def write_filled(path: str, filled: Filled, target: Target) -> None:
     kind = {"netcdf": "nc", "zarr": "zarr"}.get(kind_of(path))
     if kind == target.form:
         write_patched(path, filled, target)
+        return
+    if table is not None and target.form == "csv":
+        write_table(table, filled, target)
         return
     grid, errors = filled.grid, filled.std
     variables: dict[str, tuple[Any, Any]] = {grid.name: (grid.values, grid.attrs)}
@@ -196,6 +213,22 @@ def write_filled(path: str, filled: Filled, target: Target) -> None:
     with rows_output(target, grid.name) as writer:
         cells = {key: values.astype(grid.style.dtype) for key, (values, _) in variables.items()}
         writer.write_cells(grid.dims, [axis.texts for axis in grid.axes], cells)
+
+
+def write_table(table: TableCopy, filled: Filled, target: Target) -> None:
+    """Write a copy of a text table in which nothing but the filled cells is changed."""
+    from dkrls_cli.files.output import atomic_write
+    from dkrls_cli.grid.grid import std_variable
+
+    assert target.path is not None
+    grid, std = filled.grid, None
+    if filled.std is not None:
+        std = std_variable(grid.name, grid.attrs)[0], filled.std
+    with (
+        atomic_write(target.path, overwrite=target.overwrite) as temporary,
+        open(temporary, "w", encoding="utf-8", newline="") as stream,
+    ):
+        table.write(stream, filled.cells, grid.values, std)
 
 
 def write_patched(path: str, filled: Filled, target: Target) -> None:

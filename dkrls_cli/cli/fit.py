@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,13 +11,22 @@ import typer
 
 from dkrls_cli import __version__
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import kernel_facts, level_rows, missing_words, model_rows, shape_text
+from dkrls_cli.cli.describe import (
+    kernel_facts,
+    level_rows,
+    level_table,
+    missing_words,
+    model_rows,
+    shape_text,
+)
 from dkrls_cli.cli.report import Report, edge
+from dkrls_cli.cli.target import refuse_other_ending
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs, table
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.files.source import Source
+    from dkrls_cli.grid.axes import Axis
     from dkrls_cli.grid.grid import Grid
     from dkrls_cli.model.choosing import ChoiceCallback
     from dkrls_cli.model.model import Model
@@ -130,7 +140,7 @@ def run_fit(
     }
     start = perf_counter()
     with report.working(f"fitting {shape_text(grid.axes)}"), blas_threads(threads):
-        model = fit_grid(grid, settings, origin=origin, watch=choice_printer(report))
+        model = fit_grid(grid, settings, origin=origin, watch=choice_printer(report, grid.axes))
     seconds = perf_counter() - start
     report_fit_notes(model, report)
     if "land" in model.origin:
@@ -154,10 +164,11 @@ def report_bounds(model: Model, report: Report) -> None:
         report.note(f"Note: {model.origin['bounds']}.{off}")
 
 
-def choice_printer(report: Report) -> ChoiceCallback | None:
+def choice_printer(report: Report, axes: Sequence[Axis]) -> ChoiceCallback | None:
     """Return a callback that prints the error of every kernel tried; None if not verbose."""
     if not report.verbose:
         return None
+    by_name = {axis.name: axis for axis in axes}
 
     def print_choice(dim: str, choice: LevelChoice) -> None:
         best = min(trial.error for trial in choice.tried)
@@ -170,7 +181,9 @@ def choice_printer(report: Report) -> ChoiceCallback | None:
             }
             for trial in choice.curve
         ]
-        report.detail(f"\n{dim}: error on slices left out, by kernel at its best ridge")
+        units = by_name[dim].length_units
+        scale = f"; sigma in {units}" if units else ""
+        report.detail(f"\n{dim}: error on slices left out, at the best ridge{scale}")
         report.detail(table(rows))
 
     return print_choice
@@ -195,6 +208,7 @@ def check_output(output: Path | None, overwrite: bool) -> Path:
 
     if output is None:
         raise SettingError("Where should the model go? Give -o MODEL.npz, or --dry-run.")
+    refuse_other_ending(output)
     check_writable(output, overwrite=overwrite)
     return output
 
@@ -222,7 +236,7 @@ def report_plan(source: Source, settings: Settings, report: Report) -> None:
         "work": f"about {needs.operations:.2g} operations",
         **({"joint ridge": plan.joint_ridge or "auto"} if plan.joint else {}),
     }
-    report.result({**facts, "levels": rows}, pairs(words), table(rows))
+    report.result({**facts, "levels": rows}, pairs(words), level_table(rows))
 
 
 def report_model(model: Model, grid: Grid, target: Path, seconds: float, report: Report) -> None:
@@ -251,4 +265,4 @@ def report_model(model: Model, grid: Grid, target: Path, seconds: float, report:
     if model.dropped:
         words["dropped"] = f"{model.dropped:.3g} of the energy"
     if not report.quiet or report.json:
-        report.result({**facts, "levels": rows}, pairs(words), table(rows))
+        report.result({**facts, "levels": rows}, pairs(words), level_table(rows))

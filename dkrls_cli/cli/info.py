@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import missing_words, model_rows, shape_text
+from dkrls_cli.cli.describe import level_table, missing_words, model_rows, shape_text
 from dkrls_cli.cli.report import Report, command_line, edge
 from dkrls_cli.cli.target import Target, grid_target
-from dkrls_cli.cli.terminal.tables import bytes_text, pairs, table
+from dkrls_cli.cli.terminal.tables import bytes_text, pairs
 
 if TYPE_CHECKING:
     from dkrls_cli.model.model import Model
@@ -70,7 +70,7 @@ def write_weights(model: Model, target: Target) -> None:
 def print_model(model: Model, path: Path, report: Report) -> None:
     """Print levels, sizes and origin of a model."""
     rows, facts = model_rows(model), model_facts(model, path)
-    report.result({**facts, "levels": rows}, pairs(model_words(model, facts)), table(rows))
+    report.result({**facts, "levels": rows}, pairs(model_words(model, facts)), level_table(rows))
 
 
 def model_facts(model: Model, path: Path) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import typer
 
 from dkrls_cli.cli.report import edge
 from dkrls_cli.errors import SettingError
+from dkrls_cli.spelling import suggest
 
 
 def expand(command: Callable[..., None]) -> Callable[..., None]:
@@ -118,7 +119,8 @@ class LevelOptions:
         list[str] | None,
         typer.Option(
             metavar="[DIM=]VALUE",
-            help="Length scale in units of the dimension, or auto. Repeatable.",
+            help="Length scale in units of the dimension (of time also 30D, 6H), or auto. "
+            "lat=10,lon=20 sets two. Repeatable.",
         ),
     ] = None
     ridge: Annotated[
@@ -129,7 +131,8 @@ class LevelOptions:
         list[str] | None,
         typer.Option(
             metavar="[DIM=]VALUE",
-            help="Length of the circle; none: no circle and no cycle; auto: as found. Repeatable.",
+            help="Length of the circle (of time also 1Y); none: no circle and no cycle; auto: as "
+            "found. Repeatable.",
         ),
     ] = None
     bounds: Annotated[
@@ -257,7 +260,7 @@ def _defaults(context: typer.Context, path: Path) -> dict[str, Any]:
     if unknown:
         raise SettingError(
             f"'{path}' has a key '{unknown[0]}' that is not an option of this command. "
-            f"Choose from: {', '.join(known)}."
+            f"Choose from: {', '.join(known)}.{suggest(unknown[0], known)}"
         )
     return {known[k].name or k: _option_value(k, v, known[k]) for k, v in settings.items()}
 
@@ -292,10 +295,12 @@ Config = Annotated[
 def setting(values: Sequence[str] | None, option: str) -> Any:
     """Return one value for all dimensions, or a value for each dimension that was named.
 
-    ``VALUE`` is for all dimensions, ``DIM=VALUE`` for one; without any value it is ``auto``.
+    ``VALUE`` is for all dimensions, ``DIM=VALUE`` for one and ``DIM=VALUE,DIM=VALUE`` for several;
+    without any value it is ``auto``.
     """
     if not values:
         return "auto"
+    values = [pair for value in values for pair in _split_pairs(value)]
     split = [value.partition("=") for value in values]
     bare = [first for first, equals, _ in split if not equals]
     if bare and len(values) > 1:
@@ -307,8 +312,25 @@ def setting(values: Sequence[str] | None, option: str) -> Any:
         return bare[0]
     named = {dim.strip(): value.strip() for dim, _, value in split}
     if len(named) < len(values):
-        raise SettingError(f"{option} was given twice for the same dimension.")
+        dims = [dim.strip() for dim, _, _ in split]
+        twice = next(dim for dim in dims if dims.count(dim) > 1)
+        raise SettingError(f"{option} was given twice for the same dimension, {twice}.")
     return named
+
+
+def _split_pairs(text: str) -> list[str]:
+    """Return the ``DIM=VALUE`` pairs of a text; a comma separates only if a pair follows it.
+
+    >>> _split_pairs("lat=10,lon=20"), _split_pairs("lat=10,20"), _split_pairs("b, c=3")
+    (['lat=10', 'lon=20'], ['lat=10,20'], ['b, c=3'])
+    """
+    pairs: list[str] = []
+    for part in text.split(","):
+        if pairs and not ("=" in part and "=" in pairs[-1]):
+            pairs[-1] = f"{pairs[-1]},{part}"
+        else:
+            pairs.append(part)
+    return pairs
 
 
 def names(text: str | None) -> list[str] | None:

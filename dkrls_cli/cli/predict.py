@@ -89,7 +89,8 @@ def predict(
         list[str] | None,
         typer.Option(
             metavar="DIM=SPEC",
-            help="A value, 1,2,3, start:stop:step (of dates: step 7D, 6H, 1M) or all. Repeatable.",
+            help="A value, 1,2,3, start:stop:step (of dates: step 7D, 6H, 1M), start:stop (the "
+            "training coordinates in that range) or all. Repeatable.",
         ),
     ] = None,
     like: Annotated[
@@ -119,7 +120,7 @@ def predict(
     Examples:
       dkrls predict sst.npz --at lat=10:20:0.25 --at time=2020-03-01 -o out.nc
 
-      dkrls predict sst.npz --at time=2020-01-01:2020-12-31:7D | head
+      dkrls predict sst.npz --at time=2020-01-01:2020-12-31:7D --at lat=20:40 | head
 
       dkrls predict sst.npz --like other.nc -o regridded.nc
 

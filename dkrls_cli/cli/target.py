@@ -9,6 +9,7 @@ from dkrls_cli.errors import SettingError
 
 _ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".zarr": "zarr"}
 _ENDINGS |= dict.fromkeys((".nc", ".nc4", ".cdf"), "nc")
+_MODEL_ENDING = ".npz"
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,15 @@ def chosen_target(output: str | None, form: str | None, json: bool, overwrite: b
     if form is not None and by_name not in (None, form):
         raise SettingError(f"--format {form} and '{output}' do not go together. Give one of them.")
     return Target(path, form or str(by_name), overwrite)
+
+
+def refuse_other_ending(path: Path) -> None:
+    """Raise SettingError if the name of a new model file does not end in .npz."""
+    if path.suffix.lower() != _MODEL_ENDING and not path.is_dir():  # a folder has its own message
+        raise SettingError(
+            f"'{path}' does not end in {_MODEL_ENDING}, as a model file does. "
+            f"Write -o {path.with_name(path.stem + _MODEL_ENDING)}."
+        )
 
 
 def grid_target(output: str, overwrite: bool) -> Target:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import missing_words, model_rows, shape_text
+from dkrls_cli.cli.describe import level_table, missing_words, model_rows, shape_text
 from dkrls_cli.cli.fit import read_values
 from dkrls_cli.cli.report import Report, edge
-from dkrls_cli.cli.terminal.tables import bytes_text, pairs, table
+from dkrls_cli.cli.target import refuse_other_ending
+from dkrls_cli.cli.terminal.tables import bytes_text, pairs
 
 if TYPE_CHECKING:
     from dkrls_cli.grid.grid import Grid
@@ -59,6 +60,7 @@ def free_target(model: Path, output: Path | None, overwrite: bool) -> Path:
 
     if output is None or output == model:
         return model
+    refuse_other_ending(output)
     check_writable(output, overwrite=overwrite)
     return output
 
@@ -152,7 +154,7 @@ def print_change(
         "updated in": f"{seconds:.3g} s",
     }
     rows = model_rows(after)
-    report.result({**facts, "levels": rows}, pairs(words), table(rows))
+    report.result({**facts, "levels": rows}, pairs(words), level_table(rows))
 
 
 def added_slices(before: Model, after: Model) -> int:

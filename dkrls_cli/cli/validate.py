@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import model_rows, shape_text
+from dkrls_cli.cli.describe import level_table, model_rows, shape_text
 from dkrls_cli.cli.fit import (
     fit_settings,
     open_inputs,
@@ -20,6 +20,7 @@ from dkrls_cli.cli.fit import (
 from dkrls_cli.cli.report import Report, edge
 from dkrls_cli.cli.terminal.tables import pairs, table
 from dkrls_cli.errors import SettingError
+from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
     from dkrls_cli.files.source import Source
@@ -118,6 +119,7 @@ def read_limits(texts: list[str] | None) -> dict[str, float]:
         if not equals or name not in ERRORS:
             raise SettingError(
                 f"--fail-above {text} is not METRIC=VALUE with one of {', '.join(ERRORS)}."
+                f"{suggest(name, ERRORS)}"
             )
         try:
             limits[name] = float(value)
@@ -232,7 +234,7 @@ def report_metrics(
         body = table(rows)
     else:
         body = pairs({**metrics, "predict_seconds": found.seconds})
-    heading, levels = f"grid  {facts['grid']}", table(facts["levels"])
+    heading, levels = f"grid  {facts['grid']}", level_table(facts["levels"])
     report.result({**facts, "missed": above}, heading, body, levels)
     for name in above:
         report.note(f"Missed: {name} is {metrics[name]:.6g}, allowed is {limits[name]:.6g}.")

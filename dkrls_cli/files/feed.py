@@ -21,6 +21,7 @@ from dkrls_cli.files.source import UNWRITTEN
 from dkrls_cli.files.text.csv import is_missing, join_names, make_reader, read_header, read_rows
 from dkrls_cli.grid.alignment import coordinates_on
 from dkrls_cli.grid.axes import Axis
+from dkrls_cli.spelling import suggest
 
 _Cell = tuple[int, Any, tuple[Any, ...], Any]
 """Line, coordinate along the growing axis, coordinates along all others, and value."""
@@ -102,7 +103,10 @@ def _columns(names: Sequence[str], dims: Sequence[str], value: str, source: str)
     """Return the places of the dimensions and of the values among the names."""
     lacking = [dim for dim in dims if dim not in names]
     if lacking:
-        raise InputError(f"{source} has no column '{lacking[0]}'. It has {join_names(names)}.")
+        raise InputError(
+            f"{source} has no column '{lacking[0]}'. It has {join_names(names)}."
+            f"{suggest(lacking[0], names)}"
+        )
     rest = [name for name in names if name not in dims]
     if value not in rest:
         if len(rest) != 1:

@@ -18,6 +18,7 @@ from dkrls_cli.grid.axes import Axis, index_axis, number_axis, text_axis
 from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.cf import counts_time, is_place, is_time
 from dkrls_cli.grid.grid import Style, with_growing
+from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -164,7 +165,10 @@ def _choose(
     if var is not None:
         if var in dataset.variables:
             return var
-        raise InputError(f"'{path}' has no variable '{var}'. It has {_list_variables(variables)}.")
+        raise InputError(
+            f"'{path}' has no variable '{var}'. It has {_list_variables(variables)}."
+            f"{suggest(var, variables)}"
+        )
     named = {word for v in dataset.variables.values() for word in _references(v.attrs)}
     candidates = {
         name: array

@@ -14,9 +14,11 @@ from dkrls_cli.errors import InputError
 from dkrls_cli.files.griddes import GRID_NAMES, describe_grid
 from dkrls_cli.files.netcdf import open_dataset, open_xarray, read_axis, read_scalars
 from dkrls_cli.files.source import Source, expand, kind_of
-from dkrls_cli.files.text.tables import read_table
+from dkrls_cli.files.text.copying import TableCopy
+from dkrls_cli.files.text.csv import read_bytes
+from dkrls_cli.files.text.tables import place_cells, read_table
 from dkrls_cli.grid.axes import Axis, calendar_of, convert_coordinates, index_axis
-from dkrls_cli.grid.cf import hierarchy_of, is_time, pair_axes
+from dkrls_cli.grid.cf import hierarchy_of, is_called, is_time, pair_axes
 from dkrls_cli.grid.grid import Style, to_data_array
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ def open_source(
         If a file cannot be read, or files do not go together.
     """
     paths = [path for given in inputs for path in expand(given)]
-    grows = is_time if levels is None else lambda axis: axis.name == levels[-1]
+    grows = is_time if levels is None else lambda axis: is_called(axis, levels[-1])
     sources = [_open(path, var, levels, grows, likely) for path in paths]
     if len(paths) > 1:
         return _join(sources, paths, levels)
@@ -185,10 +187,20 @@ def _open(
     kind = kind_of(path)
     if kind != "table":
         return open_dataset(path, kind, var, grows, likely)
-    grid, told = read_table(path, var, levels, likely=likely)
-    notes = [note.removesuffix(".") for note in told]
+    raw = read_bytes(path)
+    placed = place_cells(raw, path, var, levels, likely=likely)
+    grid = placed.grid
+    notes = [note.removesuffix(".") for note in placed.notes]
+    kept = raw if path == "-" else None
     return Source(
-        grid.axes, grid.name, grid.attrs, Style(), "float64", lambda: grid.values, notes=notes
+        grid.axes,
+        grid.name,
+        grid.attrs,
+        Style(),
+        "float64",
+        lambda: grid.values,
+        notes=notes,
+        table=TableCopy(path, var, levels, placed.is_wide, likely, kept),
     )
 
 
@@ -207,7 +219,7 @@ def _join(sources: Sequence[Source], paths: Sequence[str], levels: Sequence[str]
 
     notes = list(dict.fromkeys(note for source in sources for note in source.notes))
     notes.append(f"{len(sources)} files joined along {last}")
-    return replace(first, axes=axes, load=load, notes=notes)
+    return replace(first, axes=axes, load=load, notes=notes, table=None)
 
 
 def _join_axes(axes: Sequence[Axis]) -> Axis:

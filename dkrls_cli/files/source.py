@@ -6,7 +6,7 @@ import glob
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from dkrls_cli.errors import InputError
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid, Style
+
+if TYPE_CHECKING:
+    from dkrls_cli.files.text.copying import TableCopy
 
 FileKind = Literal["table", "netcdf", "zarr"]
 
@@ -41,6 +44,8 @@ class Source:
         Axes of one coordinate that the grid does not have: scalars of the file.
     notes
         What was decided or noticed while reading, a sentence each, for the user.
+    table
+        The text table that the grid was read from, to be written again; None for other files.
     """
 
     axes: tuple[Axis, ...]
@@ -51,6 +56,7 @@ class Source:
     load: Callable[[], NDArray[Any]]
     scalars: tuple[Axis, ...] = ()
     notes: list[str] = field(default_factory=list)
+    table: TableCopy | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.cf import counts_time, marked_role, role_of
+from dkrls_cli.spelling import suggest
 
 Attributes = Mapping[str, Any]
 NO_ATTRIBUTES: Attributes = MappingProxyType({})
@@ -77,6 +78,18 @@ class Axis:
     def units(self) -> str:
         """Units of the numbers, empty if they are not known."""
         return self.time.units if self.time else str(self.attrs.get("units", ""))
+
+    @property
+    def length_units(self) -> str:
+        """Units of distances between the coordinates, empty if there are none or not known.
+
+        Of ``days since 2000-01-01`` they are days.
+        """
+        if self.labels is not None:
+            return ""
+        counted = self.units.lower().partition(" since ")
+        word = self.units[: len(counted[0])].strip()
+        return "" if word == "1" else word
 
     @property
     def plain(self) -> Array:
@@ -187,6 +200,7 @@ class Axis:
             raise SettingError(
                 f"'{self.name}' has no '{unknown[0]}'. It has the text labels "
                 f"{list_some(list(place))}; there is nothing between labels."
+                f"{suggest(unknown[0], place)}"
             )
         return np.array([float(place[str(v)]) for v in given])
 

@@ -269,6 +269,32 @@ class TimeScale:
             return float(amount) * self.year / (1 if unit == "Y" else 12)
         return float(amount) * _STEP_SECONDS[unit] * 1e6 / self._microseconds
 
+    def span(self, text: str) -> tuple[float, float]:
+        """Return where the time that a text names begins and ends, as numbers on this scale.
+
+        A year, a month or a day lasts up to the next one, which is not part of it. With a time of
+        day the text is an instant, and its end is its beginning.
+
+        Raises
+        ------
+        SettingError
+            If the text is no date of the calendar.
+
+        Examples
+        --------
+        >>> TimeScale("days since 2020-01-01").span("2020-02")
+        (31.0, 60.0)
+        """
+        begin = float(self.numbers([text])[0])
+        match = _DATE.match(text)
+        assert match is not None  # `numbers` has read the text already
+        _, month, day, hour, *_ = match.groups()
+        if hour is not None:
+            return begin, begin
+        if day is not None:
+            return begin, begin + self.day
+        return begin, self._months_after(text, 12 if month is None else 1)
+
     def _month_steps(self, start: str, last: float, amount: str, unit: str) -> Array:
         """Return numbers from start to last in whole months or years."""
         if "." in amount:
@@ -299,10 +325,16 @@ class TimeScale:
         return int(cftime.datetime(year, month, 1, calendar=self.calendar).daysinmonth)
 
 
+def is_duration(text: str) -> bool:
+    """Return whether a text is a length of time: a number above 0 and a unit, like 7D or 1M."""
+    match = _STEP.match(text)
+    return match is not None and float(match[1]) > 0
+
+
 def _amount(step: str) -> tuple[str, str]:
     """Return the number and the unit of a time step, or raise SettingError."""
     match = _STEP.match(step)
-    if not match or float(match[1]) <= 0:
+    if not match or not is_duration(step):
         raise SettingError(
             f"'{step}' is not a time step. Expected a number above 0 and a unit (Y, M, W, D, H, "
             "MIN or S), like 7D."

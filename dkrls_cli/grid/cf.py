@@ -13,18 +13,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.circle import spacing
 from dkrls_cli.errors import SettingError
+from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
     from dkrls_cli.grid.axes import Axis
 
 Role = Literal["longitude", "latitude", "time"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,90 @@ def meaning_of(axis: Axis) -> str:
     return role or ("" if standard in CRITERIA else standard)
 
 
+def is_called(axis: Axis, name: str) -> bool:
+    """Return whether a name is that of a dimension, or of its role or standard name."""
+    meaning = meaning_of(axis)
+    return axis.name == name or (meaning != "" and meaning in (role_of(name, {}), name))
+
+
+def find_axis(name: str, axes: Sequence[Axis], owner: str = "data", purpose: str = "") -> Axis:
+    """Return the axis that a name means: the one of that name, else the one of that role.
+
+    Parameters
+    ----------
+    name
+        Name of a dimension as the user writes it: ``lat`` means ``latitude``, and ``time`` the
+        dimension of dates, unless there is one of that very name.
+    axes
+        Axes to choose from.
+    owner, purpose
+        Words for the message: what has the axes, and what the name was given for.
+
+    Raises
+    ------
+    SettingError
+        If the name means no axis, or several.
+
+    Examples
+    --------
+    >>> from dkrls_cli.grid.axes import axis_of
+    >>> find_axis("lat", [axis_of("latitude", [0.0, 1.0]), axis_of("x", [0.0, 1.0])]).name
+    'latitude'
+    """
+    exact = [axis for axis in axes if axis.name == name]
+    found = exact or [axis for axis in axes if is_called(axis, name)]
+    if len(found) == 1:
+        return found[0]
+    names = [axis.name for axis in axes]
+    if found:
+        several = " and ".join(axis.name for axis in found)
+        raise SettingError(f"'{name}'{purpose} can mean {several} here. Give the exact name.")
+    raise SettingError(
+        f"There is no dimension '{name}'{purpose}. The {owner} has {', '.join(names)}."
+        f"{suggest(name, names)}"
+    )
+
+
+def find_name(axis: Axis, names: Sequence[str]) -> str | None:
+    """Return the name that means an axis: its own, else the only one of its role; None if none is.
+
+    Examples
+    --------
+    >>> from dkrls_cli.grid.axes import axis_of
+    >>> find_name(axis_of("latitude", [0.0, 1.0]), ["id", "lat", "lon"])
+    'lat'
+    """
+    if axis.name in names:
+        return axis.name
+    found = [name for name in names if is_called(axis, name)]
+    return found[0] if len(found) == 1 else None
+
+
+def by_dimension(
+    given: Mapping[str, T], axes: Sequence[Axis], owner: str = "data", purpose: str = ""
+) -> dict[str, T]:
+    """Return values given by dimension under the names that the axes have: see :func:`find_axis`.
+
+    Raises
+    ------
+    SettingError
+        If a name means no axis or several, or two names mean the same.
+
+    Examples
+    --------
+    >>> from dkrls_cli.grid.axes import axis_of
+    >>> by_dimension({"lat": 3.0}, [axis_of("latitude", [0.0, 1.0])])
+    {'latitude': 3.0}
+    """
+    found: dict[str, T] = {}
+    for name, value in given.items():
+        own = find_axis(name, axes, owner, purpose).name
+        if own in found:
+            raise SettingError(f"Dimension '{own}'{purpose} was given twice. Name it once.")
+        found[own] = value
+    return found
+
+
 def pair_axes(own: Sequence[Axis], theirs: Sequence[Axis]) -> list[tuple[Axis, Axis]]:
     """Return the axes that belong together: those of the same name, or else of the same meaning.
 
@@ -303,12 +389,13 @@ def hierarchy_of(axes: Sequence[Axis], levels: Sequence[str] | None) -> tuple[st
     dims = [axis.name for axis in axes]
     if levels is None:
         return tuple(axis.name for axis in sorted(axes, key=_usual_place))
-    single = [axis.name for axis in axes if axis.size == 1 and axis.name not in levels]
-    names = (*single, *levels)
+    known = [(name, [axis.name for axis in axes if is_called(axis, name)]) for name in levels]
+    given = [found[0] if name not in dims and len(found) == 1 else name for name, found in known]
+    names = (*(a.name for a in axes if a.size == 1 and a.name not in given), *given)
     if sorted(names) != sorted(dims):
         raise SettingError(
             f"The levels {', '.join(levels)} are not the dimensions of the data, "
-            f"{', '.join(dims)}. Name each of them once."
+            f"{', '.join(dims)}. Name each of them once.{_suggest_unknown(given, dims)}"
         )
     return names
 
@@ -316,3 +403,9 @@ def hierarchy_of(axes: Sequence[Axis], levels: Sequence[str] | None) -> tuple[st
 def _usual_place(axis: Axis) -> tuple[bool, bool]:
     """Return a key that sorts axes of one coordinate first and time last."""
     return is_time(axis), axis.size > 1
+
+
+def _suggest_unknown(names: Sequence[str], dims: Sequence[str]) -> str:
+    """Return a suggestion for the first name that is no dimension, or nothing."""
+    unknown = [name for name in names if name not in dims]
+    return suggest(unknown[0], dims) if unknown else ""

@@ -1,4 +1,8 @@
-"""Coordinates of a dimension as the user writes them: ``lat=10:20:0.5``, ``time=2020-01-31``."""
+"""Coordinates of a dimension as the user writes them: ``lat=10:20:0.5``, ``time=2020-01-31``.
+
+With a step, ``10:20:0.5`` are new coordinates; without one, ``10:20`` are the training coordinates
+in that range, its ends included.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dkrls_cli.errors import SettingError
+from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
     from dkrls_cli.arrays import Array
     from dkrls_cli.grid.axes import Axis
     from dkrls_cli.grid.calendars import TimeScale
 
-_TIME = r"[+-]?\d+(?:-\d+){0,2}(?:[T ]\d+(?::\d+(?::\d+(?:\.\d*)?)?)?)?Z?"
-_DATE_RANGE = re.compile(rf"({_TIME}):({_TIME}):([^:]+)")
+_CLOCK = r"\d{1,2}(?::\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)?"
+_TIME = rf"[+-]?\d+(?:-\d+){{0,2}}(?:[T ]{_CLOCK})?Z?"
+_DATE_STEPS = re.compile(rf"({_TIME}):({_TIME}):([^:]+)")
+_DATE_RANGE = re.compile(rf"({_TIME}):({_TIME})")
+# Degrees that two longitudes may differ by and be the same, as stored in single and in double
+# precision.
+_SAME_DEGREES = {"float32": 1e-4, "float64": 1e-9}
+# Days that two times may differ by and be the same: about 0.1 ms, above the rounding of dates.
+_SAME_DAYS = 1e-9
+# Decimals of degrees that are kept when a longitude is moved by a turn: 359.9 is -0.1.
+_DEGREE_DECIMALS = 9
 # Coordinates in a range: more are a slip of the step, and would fill the memory.
 _MOST = 10**8
 
@@ -26,30 +40,43 @@ def parse_at(texts: Sequence[str] | None, model_axes: Sequence[Axis]) -> dict[st
     Parameters
     ----------
     texts
-        One ``DIM=SPEC`` for each dimension. SPEC is ``all``, a list such as ``10,12.5,20``, or a
-        range ``start:stop:step`` that includes the stop if it falls on a step.
+        One ``DIM=SPEC`` for each dimension. SPEC is ``all``, a list such as ``10,12.5,20``, a
+        range ``start:stop:step`` that includes the stop if it falls on a step, or a range
+        ``start:stop`` of the model's own coordinates. DIM is found by
+        :func:`dkrls_cli.grid.cf.find_axis`.
     model_axes
         Axes of the model. A dimension that is not named keeps its own coordinates.
 
     Raises
     ------
     SettingError
-        If a text cannot be understood, or names no dimension of the model.
+        If a text cannot be understood, or names no dimension of the model; if the model has no
+        coordinate in a range.
+
+    Examples
+    --------
+    >>> from dkrls_cli.grid.axes import axis_of
+    >>> axes = [axis_of("latitude", [50.0, 40.0, 30.0, 20.0])]
+    >>> parse_at(["lat=20:40"], axes)["latitude"].tolist()
+    [40.0, 30.0, 20.0]
     """
+    from dkrls_cli.grid.cf import find_axis
+
     at: dict[str, Any] = {}
-    axes = {axis.name: axis for axis in model_axes}
+    given: set[str] = set()
     for text in texts or ():
-        dim, equals, spec = (part.strip() for part in text.partition("="))
+        name, equals, spec = (part.strip() for part in text.partition("="))
         if not equals or not spec:
             raise SettingError(f"'{text}' is not DIM=SPEC, like lat=10:20:0.5.")
-        if dim not in axes:
-            raise SettingError(f"The model has no dimension '{dim}'. It has {', '.join(axes)}.")
-        if dim in at:
+        axis = find_axis(name, model_axes, "model")
+        dim = axis.name
+        if dim in given:
             raise SettingError(
                 f"Coordinates of '{dim}' were given twice. Put commas between them: {dim}=1,2,3."
             )
+        given.add(dim)
         if spec != "all":
-            at[dim] = _coordinates(axes[dim], spec)
+            at[dim] = _coordinates(axis, spec)
     return at
 
 
@@ -58,21 +85,50 @@ def _coordinates(axis: Axis, spec: str) -> Any:
         return _labels(axis, spec)
     if axis.time is not None:
         return _dates(axis, spec)
+    if spec.count(":") == 1:
+        return _numbers_between(axis, spec)
     if ":" in spec:
         return _range(axis.name, spec)
     return [_number(axis.name, word) for word in spec.split(",")]
 
 
 def _labels(axis: Axis, spec: str) -> list[str]:
-    """Return the labels of a list with commas, or the one label that has commas itself."""
-    return [spec] if spec in (axis.labels or ()) else [w.strip() for w in spec.split(",")]
+    """Return one label, those of a list with commas, or those of a range by position.
+
+    Labels may have commas and colons themselves: what is a label is never split.
+    """
+    known = list(axis.labels or ())
+    words = [word.strip() for word in spec.split(",")]
+    if spec in known:
+        return [spec]
+    if ":" not in spec or all(word in known for word in words):
+        return words
+    ends = _label_range(spec, known)
+    if ends is None:
+        first, last = (word.strip() for word in spec.split(":", 1))
+        unknown = first if first not in known else last
+        raise SettingError(
+            f"{axis.name}={spec}: '{axis.name}' has no '{unknown}'. A range of text labels is "
+            f"first:last, by position.{suggest(unknown, known)}"
+        )
+    low, high = sorted(map(known.index, ends))
+    return known[low : high + 1]
+
+
+def _label_range(spec: str, known: Sequence[str]) -> tuple[str, str] | None:
+    """Return the two labels around a colon, or None if no colon stands between two labels."""
+    for place in (at for at, letter in enumerate(spec) if letter == ":"):
+        first, last = spec[:place].strip(), spec[place + 1 :].strip()
+        if first in known and last in known:
+            return first, last
+    return None
 
 
 def _dates(axis: Axis, spec: str) -> Any:
     """Return dates as numbers, all of them dates that can be written again."""
     assert axis.time is not None
     try:
-        numbers = _date_numbers(axis.name, axis.time, spec)
+        numbers = _date_numbers(axis, axis.time, spec)
         axis.time.texts(numbers)
     except OverflowError:
         raise SettingError(
@@ -81,10 +137,14 @@ def _dates(axis: Axis, spec: str) -> Any:
     return numbers
 
 
-def _date_numbers(dim: str, scale: TimeScale, spec: str) -> Array:
+def _date_numbers(axis: Axis, scale: TimeScale, spec: str) -> Array:
+    dim = axis.name
     words = [word.strip() for word in spec.split(",")]
     dates = all(re.fullmatch(_TIME, word) for word in words)  # 2020-01-01T12:30:00 is no range
     match = None if dates else _DATE_RANGE.fullmatch(spec)
+    if match:
+        return _dates_between(axis, scale, spec, match.groups())
+    match = None if dates else _DATE_STEPS.fullmatch(spec)
     if match:
         start, stop, step = match.groups()
         first, last = scale.numbers([start, stop])
@@ -95,9 +155,76 @@ def _date_numbers(dim: str, scale: TimeScale, spec: str) -> Array:
         return numbers
     if not dates and ":" in spec and "T" not in spec:
         raise SettingError(
-            f"{dim}={spec} is no range of dates: start:stop:step, with a step like 7D."
+            f"{dim}={spec} is no range of dates: start:stop, or start:stop:step with a step like "
+            "7D."
         )
     return scale.numbers(words)
+
+
+def _dates_between(axis: Axis, scale: TimeScale, spec: str, words: Sequence[str]) -> Array:
+    """Return the axis' own dates from the beginning of one time to the end of another."""
+    import numpy as np
+
+    first, second = (scale.span(word) for word in words)
+    if first[0] > second[0] and first[0] >= second[1]:
+        first, second = second, first
+    low, (last, end) = first[0], second
+    numbers, slack = axis.numbers, _SAME_DAYS * scale.day
+    inside = numbers >= low - slack
+    inside &= (numbers < end - slack) | (abs(numbers - last) <= slack)
+    if not inside.any():
+        raise _nothing_between(axis, spec)
+    return np.asarray(numbers[inside])
+
+
+def _numbers_between(axis: Axis, spec: str) -> Array:
+    """Return the axis' own numbers in a range; on a circle eastward from start to stop."""
+    import numpy as np
+
+    ends = axis.at([_number(axis.name, word) for word in spec.split(":")]).plain
+    if axis.turn is not None:
+        return _degrees_between(axis, spec, *ends.tolist())
+    plain = axis.plain
+    inside = (plain >= ends.min()) & (plain <= ends.max())
+    if not inside.any():
+        raise _nothing_between(axis, spec)
+    return np.asarray(plain[inside])
+
+
+def _degrees_between(axis: Axis, spec: str, start: float, stop: float) -> Array:
+    """Return the axis' own longitudes from start eastward to stop, without a jump between them.
+
+    They are moved by whole turns, so that 350:10 and -10:10 both are -10 to 10. Those of an axis
+    that runs westward do so here.
+    """
+    import numpy as np
+
+    turn = axis.turn or 0.0
+    slack = _SAME_DEGREES.get(axis.dtype, _SAME_DEGREES["float64"])
+    if start > stop:
+        start, stop = (start - turn, stop) if start >= turn / 2 else (start, stop + turn)
+    offset = np.mod(axis.plain - start + slack, turn) - slack
+    inside = np.flatnonzero(offset <= min(stop - start, turn) + slack)
+    if not inside.size:
+        raise _nothing_between(axis, spec)
+    backward = axis.size > 1 and np.median(np.diff(axis.plain)) < 0
+    order = inside[np.argsort(offset[inside], kind="stable")][:: -1 if backward else 1]
+    plain = axis.plain[order]
+    turns = np.round((start + offset[order] - plain) / turn)
+    moved = plain + turn * turns
+    if axis.dtype != "float32":
+        moved = np.round(moved, _DEGREE_DECIMALS)
+    return np.asarray(np.where(turns == 0, plain, moved))
+
+
+def _nothing_between(axis: Axis, spec: str) -> SettingError:
+    """Return the error for a range in which the model has no coordinate."""
+    plain = axis.plain
+    low, high = axis.take([int(plain.argmin()), int(plain.argmax())]).texts
+    return SettingError(
+        f"{axis.name}={spec}: the model has no coordinate in that range. Its own are from {low} to "
+        f"{high}. Choose a wider range, or give a step: start:stop:step."
+    )
 
 
 def _range(dim: str, spec: str) -> Any:

@@ -19,7 +19,7 @@ from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps.holes import Reach, within_reach
 from dkrls_cli.gaps.pattern import gap_lengths
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.grid.cf import hierarchy_of, natural_period, place_of
+from dkrls_cli.grid.cf import by_dimension, hierarchy_of, natural_period, place_of
 from dkrls_cli.grid.grid import (
     Coordinates,
     Grid,
@@ -35,6 +35,7 @@ from dkrls_cli.model.choosing import ChoiceCallback
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import DEFAULTS, PerLevel, Settings
+from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -369,12 +370,10 @@ def _no_errors(grid: Grid) -> Array:
 def _lengths(given: Mapping[str, float | str], axes: Sequence[Axis], what: str) -> dict[int, float]:
     """Return lengths by dimension in units of the coordinates, by place of the axis."""
     places = {axis.name: place for place, axis in enumerate(axes)}
-    lengths = {}
-    for dim, length in given.items():
-        if dim not in places:
-            raise SettingError(f"There is no dimension '{dim}'. The data has {', '.join(places)}.")
-        lengths[places[dim]] = _length(axes[places[dim]], length, what)
-    return lengths
+    return {
+        places[dim]: _length(axes[places[dim]], length, what)
+        for dim, length in by_dimension(given, axes).items()
+    }
 
 
 def _length(axis: Axis, given: float | str, what: str) -> float:
@@ -457,6 +456,7 @@ def _masked(grid: Grid, mask: MaskLike, hierarchy: Sequence[str]) -> LastingMask
         return LastingMask(_missing_at_first(grid, grid.dims.index(hierarchy[-1])))
     raise SettingError(
         f"Unknown mask '{mask}'. Choose from: always, first, none; or give an array."
+        f"{suggest(mask, ('always', 'first', 'none'))}"
     )
 
 

@@ -63,7 +63,8 @@ def fit(
         The hierarchy from level 0 to the last: names of dimensions, or whole levels. Without it,
         the dimensions in the order of the data, a time-like one last.
     kernel, sigma, ridge, period
-        Settings of the levels: one value for all, or a mapping from dimension to value.
+        Settings of the levels: one value for all, or a mapping from dimension to value; a sigma or
+        period of dates may be a duration such as ``30D``, and ``lat`` names a ``latitude`` as well.
         ``auto`` is chosen by leaving slices out, see :mod:`dkrls_cli.tuning.slices`; the period is
         that of the circle the coordinates close, if they do.
     noise

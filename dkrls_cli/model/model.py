@@ -23,6 +23,7 @@ from dkrls_cli.circle import outside
 from dkrls_cli.errors import InputError, ModelFileError, SettingError
 from dkrls_cli.files import npz as modelfile
 from dkrls_cli.grid.axes import Attributes, Axis
+from dkrls_cli.grid.cf import by_dimension
 from dkrls_cli.grid.grid import STATION, Grid, Style, station_array, std_variable, to_data_array
 from dkrls_cli.model.answering.answers import Land, Outside, Rules, ask, ask_points
 from dkrls_cli.model.answering.bounds import Bounds
@@ -197,7 +198,8 @@ class Model:
             coordinates the nearest cell decides), or ``none``.
         **at
             Coordinates by dimension: numbers, dates or labels as in the data. A dimension that is
-            not named keeps the coordinates of the data; a scalar drops its dimension.
+            not named keeps the coordinates of the data; a scalar drops its dimension. ``lat`` means
+            a dimension ``latitude`` as well: see :func:`dkrls_cli.grid.cf.find_axis`.
 
         Returns
         -------
@@ -220,6 +222,7 @@ class Model:
         (('x',), True)
         """
         rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        at = by_dimension(at, self.axes, "model")
         query = ask(self, self.axes_at(at), rules, list(at))
         answers = to_data_array(query.values(), query.axes, self.name, self.attrs)
         return answers.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
@@ -235,6 +238,7 @@ class Model:
     ) -> xr.DataArray:
         """Return the standard errors of :meth:`predict`; 0 where the answer is the data itself."""
         rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        at = by_dimension(at, self.axes, "model")
         query = ask(self, self.axes_at(at), rules, list(at))
         name, attrs = self.std_variable()
         errors = to_data_array(query.std(), query.axes, name, attrs)
@@ -318,6 +322,7 @@ class Model:
         (('station', 't'), (3, 12))
         """
         rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        at = by_dimension(at, self.axes, "model")
         axes, spread = self._stations(stations, at)
         values = ask_points(self, axes, rules, spread).values()
         return station_array(values, axes, spread, at, self.name, self.attrs)
@@ -334,6 +339,7 @@ class Model:
     ) -> xr.DataArray:
         """Return the standard errors of :meth:`predict_stations`."""
         rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        at = by_dimension(at, self.axes, "model")
         axes, spread = self._stations(stations, at)
         errors = ask_points(self, axes, rules, spread).std()
         return station_array(errors, axes, spread, at, *self.std_variable())
@@ -342,7 +348,8 @@ class Model:
         self, stations: Mapping[str, Any], at: Mapping[str, Any]
     ) -> tuple[list[Axis], list[int]]:
         """Return the axes to ask at, and the places of those that are no part of stations."""
-        twice = [dim for dim in stations if dim in at]
+        stations = by_dimension(stations, self.axes, "model")
+        twice = [dim for dim in by_dimension(at, self.axes, "model") if dim in stations]
         if twice:
             raise SettingError(f"Coordinates of '{twice[0]}' were given twice.")
         if not stations:
@@ -359,6 +366,7 @@ class Model:
 
     def _points(self, at: Mapping[str, Any]) -> list[Axis]:
         """Return the axes at the coordinates of points; that of one coordinate is repeated."""
+        at = by_dimension(at, self.axes, "model")
         missing = [axis.name for axis in self.axes if axis.name not in at and axis.size > 1]
         if missing:
             raise SettingError(f"Points need a coordinate for '{missing[0]}' as well.")
@@ -462,13 +470,9 @@ class Model:
 
         A dimension that is not named has the coordinates of the data, also those without data.
         """
-        unknown = [dim for dim in at if dim not in self.dims]
-        if unknown:
-            raise SettingError(
-                f"The model has no dimension '{unknown[0]}'. It has {', '.join(self.dims)}."
-            )
+        known = by_dimension(at, self.axes, "model")
         return [
-            axis.at(at[axis.name]) if axis.name in at else whole
+            axis.at(known[axis.name]) if axis.name in known else whole
             for axis, whole in zip(self.axes, self.coverage.axes, strict=True)
         ]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
@@ -17,8 +17,10 @@ from dkrls_cli.cascade.kernels import FAMILIES, Kernel
 from dkrls_cli.cascade.level import Level, check_ridges, checked_coordinates
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.grid.cf import hierarchy_of, natural_cycles, natural_period
+from dkrls_cli.grid.calendars import is_duration
+from dkrls_cli.grid.cf import by_dimension, hierarchy_of, natural_cycles, natural_period
 from dkrls_cli.model.answering.bounds import BoundsLike, read_bounds
+from dkrls_cli.spelling import suggest
 
 T = TypeVar("T")
 PerLevel: TypeAlias = T | Mapping[str, T]
@@ -47,7 +49,10 @@ def _pick(setting: PerLevel[Any], dim: str) -> Any:
 
 def _check_choice(what: str, value: object, choices: Sequence[str]) -> None:
     if value not in choices:
-        raise SettingError(f"Unknown {what} '{value}'. Choose from: {', '.join(choices)}.")
+        raise SettingError(
+            f"Unknown {what} '{value}'. Choose from: {', '.join(choices)}."
+            f"{suggest(str(value), choices)}"
+        )
 
 
 def _family(name: str) -> str | None:
@@ -55,18 +60,32 @@ def _family(name: str) -> str | None:
     return None if name == "auto" else name
 
 
-def _period(value: float | str | None) -> float | None:
-    return None if value is None or value == "none" else _number(value, "period")
+def _check_length(value: float | str, what: str) -> None:
+    """Raise SettingError if a length is no number, no duration and not ``auto``."""
+    if not (isinstance(value, str) and is_duration(value)):
+        _number(value, what, or_else="a duration such as 30D, or auto")
 
 
-def _number(value: float | str, what: str) -> float | None:
+def _length(axis: Axis, value: float | str, what: str) -> float | None:
+    """Return a length in units of an axis, or None for ``auto``; a duration needs dates."""
+    if not (isinstance(value, str) and is_duration(value)):
+        return _number(value, what)
+    if axis.time is None:
+        raise SettingError(
+            f"Invalid {what} '{value}' of '{axis.name}', which has no dates. Give a number"
+            + (f" of {axis.length_units}." if axis.length_units else ".")
+        )
+    return axis.time.length(value)
+
+
+def _number(value: float | str, what: str, or_else: str = "or auto") -> float | None:
     """Return a number that may be given as text, or None for ``auto``."""
     if value == "auto":
         return None
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise SettingError(f"Invalid {what} '{value}'. Give a number, or auto.") from None
+        raise SettingError(f"Invalid {what} '{value}'. Give a number, {or_else}.") from None
 
 
 @dataclass(frozen=True)
@@ -80,8 +99,9 @@ class Settings:
         dimensions in the order of the data, a time-like one last.
     kernel, sigma, ridge, period
         Settings of the levels: one value for all, or a mapping from dimension to value. Numbers
-        may be given as text. A period of None or ``none`` is a line; ``auto`` is the circle that
-        the coordinates close, if they do.
+        may be given as text; a sigma or period of dates also as a duration such as ``30D`` or
+        ``1Y``. A dimension ``latitude`` may be named ``lat``. A period of None or ``none`` is a
+        line; ``auto`` is the circle that the coordinates close, if they do.
     noise
         ``level``: a ridge per level, the paper's. ``joint``: one ridge over the whole grid.
         ``auto``: level on complete grids, joint where cells are missing.
@@ -128,11 +148,12 @@ class Settings:
         _check_choice("storage type", self.dtype, get_args(Storage))
         for family in _values(self.kernel):
             _family(family)
-        for name in ("sigma", "ridge"):
+        for name, check in (("sigma", _check_length), ("ridge", _number)):
             for value in _values(getattr(self, name)):
-                _number(value, name)
-        for value in _values(self.period):
-            _period(value)
+                check(value, name)
+        for length in _values(self.period):
+            if length is not None and length != "none":
+                _check_length(length, "period")
         mean = _number(self.mean, "mean")
         if mean is not None and not math.isfinite(mean):
             raise SettingError(f"Invalid mean {self.mean}. It must be a finite number, or auto.")
@@ -266,12 +287,13 @@ def plan_fit(
     >>> plan_fit(axes, Settings(sigma={"x": 2})).hierarchy
     ('x', 'time')
     """
+    settings = _named_as(axes, settings)
     joint = settings.noise == "joint" or complete is False
     if complete is False:
         _refuse_with_gaps(settings)
     joint_ridge = _joint_ridge(settings) if joint else None
     whole = {level.name: level for level in settings.levels or () if isinstance(level, Level)}
-    _check_dimensions(settings, [axis.name for axis in axes], whole, joint)
+    _check_levels(settings, [axis.name for axis in axes], whole, joint)
     hierarchy = hierarchy_of(axes, settings.level_names)
     levels = tuple(whole.get(axis.name) or _request(axis, settings, joint) for axis in axes)
     if joint:
@@ -282,17 +304,38 @@ def plan_fit(
     return FitPlan(hierarchy, levels, joint, joint_ridge)
 
 
+def _named_as(axes: Sequence[Axis], settings: Settings) -> Settings:
+    """Return settings whose dimensions have the names of the axes, or raise SettingError."""
+    named: dict[str, Any] = {}
+    for name in ("kernel", "sigma", "ridge", "period"):
+        value = getattr(settings, name)
+        if isinstance(value, Mapping):
+            named[name] = by_dimension(value, axes, purpose=f" to set {name} of")
+    if settings.levels is not None:
+        hierarchy = hierarchy_of(axes, settings.level_names)
+        named["levels"] = [
+            replace(level, name=name) if isinstance(level, Level) else name
+            for level, name in zip(settings.levels, hierarchy, strict=True)
+        ]
+    return replace(settings, **named)
+
+
 def _request(axis: Axis, settings: Settings, joint: bool) -> LevelRequest:
     """Return the settings given for one axis."""
     circle = _pick(settings.period, axis.name)
     return LevelRequest(
         axis.name,
         _family(_pick(settings.kernel, axis.name)),
-        _number(_pick(settings.sigma, axis.name), "sigma"),
+        _length(axis, _pick(settings.sigma, axis.name), "sigma"),
         None if joint else _number(_pick(settings.ridge, axis.name), "ridge"),
-        natural_period(axis) if circle == "auto" else _period(circle),
+        natural_period(axis) if circle == "auto" else _period(axis, circle),
         natural_cycles(axis) if circle == "auto" else (),
     )
+
+
+def _period(axis: Axis, value: float | str | None) -> float | None:
+    """Return the length of a circle in units of an axis, or None for a line."""
+    return None if value is None or value == "none" else _length(axis, value, "period")
 
 
 def _joint_ridge(settings: Settings) -> float | None:
@@ -318,19 +361,13 @@ def _refuse_with_gaps(settings: Settings) -> None:
         )
 
 
-def _check_dimensions(
+def _check_levels(
     settings: Settings, dims: Sequence[str], whole: Mapping[str, Level], joint: bool
 ) -> None:
-    """Raise SettingError if a setting is of an unknown dimension, or of a level given whole."""
+    """Raise SettingError if a setting is given beside a level that was given whole."""
     for name in ("kernel", "sigma", "ridge", "period"):
         value = getattr(settings, name)
         if isinstance(value, Mapping):
-            unknown = [dim for dim in value if dim not in dims]
-            if unknown:
-                raise SettingError(
-                    f"There is no dimension '{unknown[0]}' to set {name} of. "
-                    f"The data has {', '.join(dims)}."
-                )
             twice = [dim for dim in value if dim in whole]
         else:
             none_open = len(whole) == len(dims) and value not in ("auto", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
 from shell import ROOT, dkrls, refusal
@@ -108,3 +109,65 @@ def test_from_python_a_wrong_command_line_is_an_exception_and_a_code_is_returned
     with pytest.raises(Exception, match="No such command"):
         command.main(["nonsense"], standalone_mode=False)
     assert not command.main(["--version"], standalone_mode=False)
+
+
+# Settings given twice
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["fit", "x", "--noise", "level", "--noise", "joint"],
+            "--noise was given twice: level and",
+        ),
+        (["fit", "x", "-o", "a.npz", "--output", "b.npz"], "--output was given twice: a.npz and b"),
+        (["fit", "x", "-oa.npz", "-o", "b", "--output=c"], "--output was given 3 times: a.npz and"),
+        (["fill", "x", "--mask", "a", "--mask", "b"], "--mask was given twice: a and b"),
+        (["fit", "x", "--folds", "2", "--folds", "2"], "--folds was given twice: 2 and 2"),
+        (["fit", "x", "--config", "a", "--config", "b"], "--config was given twice: a and b"),
+        (["predict", "m", "--like", "a", "--like", "b"], "--like was given twice: a and b"),
+        (["update", "m", "x", "--window", "1", "--window", "2"], "--window was given twice: 1 and"),
+        (["stream", "m", "--format", "csv", "--format", "jsonl"], "--format was given twice: csv"),
+        (["validate", "x", "--seed", "1", "--seed", "2"], "--seed was given twice: 1 and 2"),
+        (["info", "m", "--weights", "a", "--weights", "b"], "--weights was given twice: a and b"),
+        (["bench", "real", "x", "--csv", "a", "--csv", "b"], "--csv was given twice: a and b"),
+        (["bench", "--csv", "a", "--csv", "b"], "--csv was given twice: a and b"),
+    ],
+)
+def test_an_option_of_one_value_that_is_given_twice_is_refused(words: list[str], told: str) -> None:
+    line = refusal(*words, code=2)
+    assert told in line
+    command = " ".join(words[:2] if words[1] == "real" else words[:1])
+    assert line.endswith(f". Give one value. Try 'dkrls {command} --help'.")
+
+
+def test_flags_and_repeatable_options_may_be_repeated(globe: Path) -> None:
+    words = ("fit", globe, "--dry-run", "--dry-run", "-q", "-q", "--compact", "--compact")
+    dkrls(*words, "--sigma", "lat=3", "--sigma", "lon=4", "--json", "--json")
+
+
+def test_values_that_look_like_options_are_values(globe: Path) -> None:
+    assert "'--var' in" not in dkrls("fit", globe, "--dry-run", "--json").stdout
+    assert "no variable '--var'" in refusal("fit", globe, "--dry-run", "--var", "--var")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["fot", "x"], "fit"),
+        (["bench", "paper2d"], "paper-2d"),
+        (["fit", "x", "--sigm", "3"], "--sigma"),
+        (["fit", "x", "--noise", "jont"], "joint"),
+        (["validate", "x", "--holdout", "0.2", "--fail-above", "rms=1"], "rmse"),
+        (["bench", "gaps", ROOT / "sample_data" / "ocean_gaps.nc", "--methods", "dkrl"], "dkrls"),
+        (
+            ["fill", ROOT / "sample_data" / "ocean_gaps.nc", "-o", "o.nc", "--mask", "alway"],
+            "always",
+        ),
+    ],
+)
+def test_a_word_that_is_nearly_right_gets_a_suggestion(words: list[str], meant: str) -> None:
+    line = dkrls(*words, code=1 if "--mask" in words else 2).stderr
+    assert meant in line.split("Did you mean" if "--sigm" not in words else "Possible")[-1]
+    assert "?." not in line

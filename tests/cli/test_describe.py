@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from dkrls_cli import fit
-from dkrls_cli.cli.describe import level_rows, missing_words, model_rows, shape_text
+from dkrls_cli.cli.describe import (
+    length_text,
+    level_rows,
+    level_table,
+    missing_words,
+    model_rows,
+    shape_text,
+)
+from dkrls_cli.grid.axes import axis_of
+from dkrls_cli.grid.grid import to_data_array
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import Settings, plan_fit
 
@@ -69,3 +78,64 @@ def test_gaps_in_words(field: Model) -> None:
 
 def test_a_shape_in_words(field: Model) -> None:
     assert shape_text(field.axes) == "x 9 x y 7 x z 6"
+
+
+def test_sigmas_have_their_units() -> None:
+    axes = [
+        axis_of("lat", [0.0, 1.0], {"units": "degrees_north"}),
+        axis_of("t", np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")),
+        axis_of("site", ["a", "b"]),
+        axis_of("x", [0.0, 1.0], {"units": "1"}),
+        axis_of("y", [0.0, 1.0], {"units": "furlongs along the track"}),
+        axis_of("z", [0.0, 1.0], {"units": "Fortnights Since 1066"}),
+    ]
+    plan = plan_fit(axes, Settings(sigma={"lat": 12.3456, "t": 30, "site": 1, "x": 2, "y": 3}))
+    rows = level_rows(axes, [axis.name for axis in axes], plan.levels)
+    units = ["degrees_north", "days", None, None, "furlongs along the track", "Fortnights"]
+    assert [row["sigma_units"] for row in rows] == units
+    assert [row["sigma"] for row in rows] == [12.3456, 30, 1, 2, 3, "auto"]
+    assert list(rows[0])[6:8] == ["sigma", "sigma_units"]
+    told = str(level_table(rows))
+    assert "sigma_units" not in told
+    assert "furlongs" not in told
+    assert "Fortnights" not in told
+    for text in ("12.35 degrees_north", "30 days"):
+        assert text in told
+
+
+@pytest.mark.parametrize(
+    ("length", "units", "text"),
+    [
+        (30.0, "days", "30 days"),
+        (5000.0, "days", "5000 days"),
+        (43200.0, "hours", "1800 days"),
+        (999.0, "hours", "999 hours"),
+        (2592000.0, "Seconds", "30 days"),
+        (3600.0, "second", "1 hours"),
+        (1500.0, "second", "25 minutes"),
+        (5e9, "microseconds", "1.389 hours"),
+        (5000.0, "m", "5000 m"),
+        (0.5, "furlongs along the track", "0.5"),
+        ("auto", "days", "auto"),
+    ],
+)
+def test_lengths_are_readable(length: float | str, units: str, text: str) -> None:
+    assert length_text(length, units) == text
+
+
+def test_the_tables_of_a_model_fit_into_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shape = (6, 7, 8)
+    axes = {
+        "time": axis_of("time", np.arange("2020-01", "2020-07", dtype="datetime64[M]")).values,
+        "lat": np.linspace(-60, 60, 7),
+        "lon": np.linspace(0, 100, 8),
+    }
+    data = to_data_array(
+        np.random.default_rng(0).random(shape), [axis_of(k, v) for k, v in axes.items()], "v", {}
+    )
+    data["lat"].attrs["units"], data["lon"].attrs["units"] = "degrees_north", "degrees_east"
+    told = str(level_table(model_rows(fit(data, ridge=0.1))))
+    assert max(map(len, told.splitlines())) <= 80
+    for units in ("degrees_north", "degrees_east", "days"):
+        assert told.count(units) == 1

@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from unittest import mock
 
 import netCDF4
 import numpy as np
@@ -162,7 +163,8 @@ def test_tables_are_filled(tmp_path):
     with xr.open_dataset(tmp_path / "o.nc") as grid:
         assert grid.t.shape == (8, 9)
         values = grid.t.values.ravel()
-    assert [float(r["t"]) for r in rows] == [r["t"] for r in lines]
+    filled = {(r["day"], r["x"]): r["t"] for r in lines}
+    assert {(int(r["day"]), int(r["x"])): float(r["t"]) for r in rows} == filled
     np.testing.assert_allclose([r["t"] for r in lines], values)
     truth = np.add.outer(np.arange(8), 0.5 * np.arange(9)).ravel()
     np.testing.assert_allclose(values, truth, atol=0.1)
@@ -453,3 +455,102 @@ def test_bounds_that_data_lies_outside_of_are_not_used(tmp_path):
     result = dkrls("fill", source, "-o", tmp_path / "o.nc", *words)
     assert "Note: answers are not kept at or below 0.5, as valid_max tells: " in result.stderr
     assert "turns that off" not in result.stderr
+
+
+# Tables come back as they were
+
+WIDE = "year;Jan;Feb;Mar;Apr\n" + "".join(
+    f"{1990 + y};{y + 0.5};{'NA' if y == 3 else f'{y + 1.0:.2f}'};{y + 1.5};{y + 2}\n"
+    for y in (2, 0, 1, 3, 4, 5)
+)
+
+
+def test_a_wide_table_comes_back_wide(tmp_path: Path) -> None:
+    (source := tmp_path / "w.csv").write_text(f"# by hand\n{WIDE}")
+    given = ("--kernel", "gaussian", "--sigma", "year=3,column=3", "--ridge", "1e-6")
+    told = json.loads(dkrls("fill", source, "-o", tmp_path / "o.csv", *given, "--json").stdout)
+    assert (told["missing"], told["filled"]) == (1, 1)
+    dkrls("fill", "-", "-o", tmp_path / "p.csv", *given, stdin=f"# by hand\n{WIDE}")
+    text = (tmp_path / "o.csv").read_text()
+    assert (tmp_path / "p.csv").read_text() == text
+    before, after = f"# by hand\n{WIDE}".splitlines(), text.splitlines()
+    changed = [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
+    assert changed == [5]
+    head, value, tail = after[5].split(";")[:2], float(after[5].split(";")[2]), after[5][-6:]
+    assert (head, tail) == (["1993", "3.5"], ";4.5;5")
+    assert value == pytest.approx(4.0, abs=0.05)
+
+
+def test_a_wide_table_goes_to_other_formats_as_before(tmp_path: Path) -> None:
+    (source := tmp_path / "w.csv").write_text(WIDE)
+    given = ("--kernel", "gaussian", "--sigma", "3", "--ridge", "1e-6", "--std")
+    for name in ("o.nc", "o.jsonl"):
+        dkrls("fill", source, "-o", tmp_path / name, *given)
+    with xr.open_dataset(tmp_path / "o.nc") as grid:
+        assert grid.w.dims == ("year", "column")
+        assert not grid.w.isnull().any()
+    first = json.loads((tmp_path / "o.jsonl").read_text().splitlines()[0])
+    assert list(first) == ["year", "column", "w", "w_std"]
+
+
+def test_standard_errors_of_a_wide_table_are_refused_before_any_work(tmp_path: Path) -> None:
+    (source := tmp_path / "w.csv").write_text(WIDE)
+    with mock.patch("dkrls_cli.model.fill.fill_grid") as work:
+        line = refusal("fill", source, "-o", tmp_path / "o.csv", "--std", code=2)
+    work.assert_not_called()
+    assert "A wide table has no room for standard errors" in line
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_a_long_table_comes_back_in_its_own_order(tmp_path: Path) -> None:
+    cells = [(d, x) for x in range(5) for d in range(6) if (d, x) != (2, 3)]
+    rows = [f"{d + 0.5 * x if (d, x) != (1, 1) else 'NA'},{d},r{x}{d},{x}" for d, x in cells]
+    (source := tmp_path / "l.csv").write_text("\n".join(["v,day,id,x", *rows]) + "\n")
+    given = ("--var", "v", "--levels", "x,day", "--kernel", "gaussian", "--sigma", "3")
+    dkrls("fill", source, "-o", tmp_path / "o.csv", *given, "--ridge", "1e-6", "--std")
+    head, *after, last = (tmp_path / "o.csv").read_text().splitlines()
+    assert head == "v,day,id,x,v_std"
+    for old, new in zip(rows, after, strict=True):
+        value, rest = new.split(",", 1)
+        assert rest.rsplit(",", 1)[0] == old.split(",", 1)[1]
+        if old.startswith("NA"):
+            assert float(value) == pytest.approx(1.5, abs=0.01)
+            assert float(rest.rsplit(",", 1)[1]) > 0
+        else:
+            assert new == f"{old},0.0"
+    value, *where, error = last.split(",")
+    assert where == ["2", "", "3"]
+    assert float(value) == pytest.approx(3.5, abs=0.01)
+    assert float(error) > 0
+
+
+def test_an_output_that_exists_is_not_replaced(tmp_path: Path) -> None:
+    (source := tmp_path / "w.csv").write_text(WIDE)
+    assert "exists" in refusal("fill", source, "-o", source)
+    assert source.read_text() == WIDE
+
+
+def test_infinite_values_of_a_table_are_told(tmp_path: Path) -> None:
+    (source := tmp_path / "w.csv").write_text(WIDE.replace("2.5", "inf"))
+    told = dkrls("fit", source, "--dry-run", "--quiet").stderr
+    assert told == ""
+    assert "Note: Values taken as missing: 2 infinite." in dkrls("fit", source, "--dry-run").stderr
+
+
+def test_the_length_of_a_gap_is_of_a_dimension_by_its_role(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.nc")
+    told = [
+        json.loads(
+            dkrls("fill", source, "-o", tmp_path / f"{i}.nc", *GIVEN, *words, "--json").stdout
+        )["left"]
+        for i, words in enumerate(
+            [
+                ["--max-gap", "time=3D", "--max-gap", "lat=11"],
+                ["--max-gap", "time=3D,latitude=11"],
+            ]
+        )
+    ]
+    assert told[0] == told[1]
+    assert "left in gaps along lat" in told[0]
+    line = refusal("fill", source, "-o", tmp_path / "o.nc", "--max-gap", "tme=3D", code=2)
+    assert "no dimension 'tme'. The data has time, lat, lon. Did you mean 'time'?" in line

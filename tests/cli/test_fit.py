@@ -156,3 +156,67 @@ def test_bounds_are_kept_by_every_answer_of_a_model(tmp_path: Path) -> None:
     line = refusal("fit", source, "-o", saved, "--overwrite", "--bounds", ",0.5", code=2)
     assert "at or below 0.5, and 20 of 55 values lie outside, from 1 to 1" in line
     assert line.endswith("Option: --bounds.")
+
+
+def test_scattered_points_are_refused_with_the_options_that_help(tmp_path: Path) -> None:
+    rows = "".join(f"{(i * 37 % 101) / 7},{(i * 53 % 97) / 3},{i}\n" for i in range(90))
+    (source := tmp_path / "s.csv").write_text(f"x,t,v\n{rows}")
+    for words in (["--dry-run"], ["-o", tmp_path / "m.npz"]):
+        line = refusal("fit", source, *words)
+        assert "looks like 90 scattered points in x and t with values v, not a grid" in line
+        assert line.endswith("Options: --var, --levels.")
+    assert "scattered points" in refusal("fit", "-", "--dry-run", stdin=source.read_text())
+
+
+def test_dates_of_two_readings_are_refused(tmp_path: Path) -> None:
+    (source := tmp_path / "d.csv").write_text("date,v\n01/01/2020,1\n01/02/2020,2\n")
+    line = refusal("fit", source, "--dry-run")
+    assert "Line 3" in line
+    assert "Write dates as ISO 8601" in line
+
+
+def test_sigmas_are_shown_with_their_units(globe: Path, tmp_path: Path) -> None:
+    given = ("--sigma", "lat=20,lon=40,time=10D", "--ridge", "0.1")
+    words = ("fit", globe, "-o", tmp_path / "m.npz", *given)
+    plan = dkrls(*words, "--dry-run").stdout
+    fitted = dkrls(*words).stdout
+    shown = dkrls("info", tmp_path / "m.npz").stdout
+    changed = dkrls("update", tmp_path / "m.npz", globe, "--replace").stdout
+    measured = dkrls("validate", globe, "--model", tmp_path / "m.npz").stdout
+    for told in (plan, fitted, shown, changed, measured):
+        for text in ("20 degrees_north", "40 degrees_east", "10 days"):
+            assert told.count(text) == 1
+        assert "sigma_units" not in told
+    for command in (
+        ["info", tmp_path / "m.npz"],
+        ["validate", globe, "--model", tmp_path / "m.npz"],
+    ):
+        levels = json.loads(dkrls(*command, "--json").stdout)["levels"]
+        assert [(row["sigma"], row["sigma_units"]) for row in levels] == [
+            (20.0, "degrees_north"),
+            (40.0, "degrees_east"),
+            (10.0, "days"),
+        ]
+    tried = dkrls("fit", globe, "-o", tmp_path / "n.npz", "-v").stderr
+    for dim, units in (("lat", "degrees_north"), ("lon", "degrees_east"), ("time", "days")):
+        assert f"\n{dim}: error on slices left out, at the best ridge; sigma in {units}\n" in tried
+
+
+def test_a_fit_takes_dimensions_by_their_roles(globe: Path, tmp_path: Path) -> None:
+    given = ("--levels", "longitude,latitude,time", "--sigma", "latitude=20", "--ridge", "0.1")
+    told = json.loads(dkrls("fit", globe, "-o", tmp_path / "m.npz", *given, "--json").stdout)
+    assert [row["dimension"] for row in told["levels"]] == ["lon", "lat", "time"]
+    assert told["levels"][1]["sigma"] == 20.0
+    told = json.loads(
+        dkrls("validate", globe, "--holdout", "latitude=0.4", "--repeats", "1", "--json").stdout
+    )
+    assert told["held_out"] == {"lat": 0.4}
+    line = refusal("validate", globe, "--holdout", "lt=0.4,time=0.2", code=2)
+    assert "no dimension 'lt'. The data has time, lat, lon. Did you mean 'lat'?" in line
+
+
+def test_a_variable_that_is_nearly_right_gets_a_suggestion(globe: Path, tmp_path: Path) -> None:
+    name = json.loads(dkrls("fit", globe, "--dry-run", "--json").stdout)["variable"]
+    assert f"Did you mean '{name}'?" in refusal("fit", globe, "--dry-run", "--var", f"{name}x")
+    (table := tmp_path / "t.csv").write_text("x,y,flow\n1,1,1\n1,2,2\n2,1,3\n2,2,4\n")
+    assert "Did you mean 'flow'?" in refusal("fit", table, "--dry-run", "--var", "flw")

@@ -168,6 +168,7 @@ def test_a_configuration_takes_one_value_or_a_list(
     ("text", "reason"),
     [
         ("sigmas = 3", "has a key 'sigmas' that is not an option"),
+        ("sigmas = 3", "Did you mean 'sigma'?"),
         ('config = "x"', "has a key 'config'"),
         ("sigma = [", "is not TOML"),
         ("[levels]\na = 1", "levels takes one value, not a table"),
@@ -203,6 +204,10 @@ def test_a_wrong_key_lists_the_options(globe: Path, tmp_path: Path) -> None:
         (["3"], "3"),
         (["lat=3"], {"lat": "3"}),
         ([" lat = 3", "lon=a=b"], {"lat": "3", "lon": "a=b"}),
+        (["lat=10,lon=20"], {"lat": "10", "lon": "20"}),
+        (["lat=10 , lon=20", "time=30D"], {"lat": "10", "lon": "20", "time": "30D"}),
+        (["lat=10,20"], {"lat": "10,20"}),
+        (["b, c=3,d=4"], {"b, c": "3", "d": "4"}),
     ],
 )
 def test_a_setting_is_for_all_dimensions_or_for_each(
@@ -216,7 +221,8 @@ def test_a_setting_is_for_all_dimensions_or_for_each(
     [
         (["3", "4"], "--sigma 3 is for all dimensions and cannot stand beside another --sigma"),
         (["lat=3", "4"], "Name the dimension: --sigma DIM=4."),
-        (["lat=3", "lat=4"], "--sigma was given twice for the same dimension"),
+        (["lat=3", "lat=4"], "--sigma was given twice for the same dimension, lat"),
+        (["lat=3,lon=2,lon=1"], "--sigma was given twice for the same dimension, lon"),
     ],
 )
 def test_settings_that_contradict_are_refused(values: list[str], reason: str) -> None:
@@ -266,3 +272,46 @@ def test_memory_is_unlimited_unless_a_limit_is_given() -> None:
 
 def test_a_locked_model_is_waited_for_a_minute() -> None:
     assert opt.InPlaceOptions() == opt.InPlaceOptions(wait=60.0, overwrite=False)
+
+
+# Durations and pairs, on the command line and in a file
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--sigma", "latitude=10,time=30D", "--period", "lon=none,time=1Y"],
+        ["--sigma", "lat=10", "--sigma", "time=30D", "--period", "lon=none", "--period", "time=1Y"],
+    ],
+)
+def test_settings_of_several_dimensions(globe: Path, tmp_path: Path, words: list[str]) -> None:
+    levels = settings_of(globe, *words)
+    assert (levels["lat"]["sigma"], levels["time"]["sigma"]) == (10, 30)
+    assert levels["time"]["period"] == pytest.approx(365.2425)
+    assert levels["lon"]["period"] is None
+    for text in (
+        'sigma = "latitude=10,time=30D"\nperiod = "lon=none,time=1Y"\n',
+        '[sigma]\nlatitude = 10\ntime = "30D"\n[period]\nlon = "none"\ntime = "1Y"\n',
+    ):
+        (path := tmp_path / "run.toml").write_text(text)
+        assert settings_of(globe, "--config", path) == levels
+
+
+@pytest.mark.parametrize("option", ["kernel", "ridge"])
+def test_kernels_and_ridges_in_pairs(globe: Path, option: str) -> None:
+    one, other = ("gaussian", "matern12") if option == "kernel" else ("0.5", "0.25")
+    levels = settings_of(globe, f"--{option}", f"latitude={one},lon={other}")
+    assert [str(levels[dim][option]) for dim in ("lat", "lon", "time")] == [one, other, "auto"]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--sigma", "lat=30D"], "Invalid sigma '30D' of 'lat', which has no dates. Give a number"),
+        (["--sigma", "time=30Q"], "Invalid sigma '30Q'. Give a number, a duration such as 30D"),
+        (["--sigma", "lat=10,20"], "Invalid sigma '10,20'"),
+        (["--sigma", "tme=3"], "Did you mean 'time'?"),
+    ],
+)
+def test_nonsense_is_refused_in_one_line(globe: Path, words: list[str], reason: str) -> None:
+    assert reason in refusal("fit", globe, "--dry-run", *words, code=2)

@@ -74,12 +74,12 @@ def test_at_takes_what_is_documented(model: Path, spec: str, expected: list[str]
     [
         ("lat", "is not DIM=SPEC"),
         ("lat=", "is not DIM=SPEC"),
-        ("depth=1", "no dimension 'depth'. It has time, lat, lon."),
+        ("depth=1", "no dimension 'depth'. The model has time, lat, lon."),
         ("lat=x", "'x' is not a number"),
         ("lat=nan", "'nan' is not a finite number"),
         ("lon=1e400", "'1e400' is not a finite number"),
         ("lat=1,,2", "'' is not a number"),
-        ("lat=1:2", "is not start:stop:step"),
+        ("lat=1:2", "lat=1:2: the model has no coordinate in that range"),
         ("lat=1:2:3:4", "is not start:stop:step"),
         ("lat=2:1:1", "do not lead from 2 to 1"),
         ("lat=1:2:0", "do not lead from 1 to 2"),
@@ -88,7 +88,7 @@ def test_at_takes_what_is_documented(model: Path, spec: str, expected: list[str]
         ("time=2020-02-30", "2020-02-30"),
         ("time=1500-01-01", "outside the training range 2020-01-01 to 2020-02-25"),
         ("time=1582-10-10", "1582-10-10"),
-        ("time=2020-01-01:2020-02-01", "no range of dates: start:stop:step"),
+        ("time=2020-01-01:x", "no range of dates: start:stop, or start:stop:step"),
         ("time=2020-01-01:2020-02-01:1fortnight", "'1fortnight' is not a time step"),
         ("time=2020-02-01:2020-01-01:1D", "do not lead from 2020-02-01 to 2020-01-01"),
     ],
@@ -444,3 +444,55 @@ def test_at_replaces_the_coordinates_of_a_file(model: Path, tmp_path: Path) -> N
     told = csv_rows(dkrls(*words).stdout)
     assert {row["lat"] for row in told} == {"1.0", "2.0"}
     assert len({row["lon"] for row in told}) > 2
+
+
+# Names by role, and ranges of training coordinates
+
+
+def test_dimensions_are_found_by_their_roles(model: Path) -> None:
+    there = dkrls("predict", model, *HERE).stdout
+    roles = [word.replace("lat=", "Latitude=").replace("lon=", "longitude=") for word in HERE]
+    assert dkrls("predict", model, *roles).stdout == there
+    line = refusal("predict", model, "--at", "latt=3", code=2)
+    assert "no dimension 'latt'. The model has time, lat, lon. Did you mean 'lat'?" in line
+
+
+def test_a_table_of_other_names_is_asked_by_role(tmp_path: Path) -> None:
+    rows = "".join(
+        f"2020-01-{d:02d},{y},{d + y / 10}\n" for d in range(1, 9) for y in range(0, 50, 10)
+    )
+    (source := tmp_path / "t.csv").write_text(f"date,latitude,v\n{rows}")
+    dkrls("fit", source, "-o", tmp_path / "m.npz", "--sigma", "time=3D,lat=20", "--ridge", "1e-6")
+    words = ("--at", "time=2020-01-02:2020-01-03", "--at", "lat=20:30")
+    found = csv_rows(dkrls("predict", tmp_path / "m.npz", *words).stdout)
+    assert [(row["date"], row["latitude"]) for row in found] == [
+        ("2020-01-02", "20"),
+        ("2020-01-02", "30"),
+        ("2020-01-03", "20"),
+        ("2020-01-03", "30"),
+    ]
+    assert [float(row["v"]) for row in found] == [4.0, 5.0, 5.0, 6.0]
+
+
+def test_a_range_gives_the_data_at_its_training_coordinates(
+    model: Path, globe: Path, tmp_path: Path
+) -> None:
+    words = ("--at", "lon=300:100", "--at", "lat=-90:0", "--at", "time=2020-01:2020-01")
+    dkrls("predict", model, *words, "-o", tmp_path / "o.nc")
+    with xr.open_dataset(tmp_path / "o.nc") as found, xr.open_dataset(globe) as data:
+        (name,) = found.data_vars
+        assert np.all(np.diff(found.lon) > 0)
+        assert (found.lon.min() >= -60) & (found.lon.max() <= 100)
+        assert found.time.max() <= np.datetime64("2020-02-01")
+        same = data[name].assign_coords(lon=data.lon % 360)
+        there = same.sel(lon=found.lon.values % 360, lat=found.lat, time=found.time)
+        assert there.size == found[name].size > 0
+        np.testing.assert_allclose(found[name].values, there.values, rtol=1e-6)
+        inside = (data.lon.values % 360 >= 300) | (data.lon.values % 360 <= 100)
+        assert found.sizes["lon"] == inside.sum()
+
+
+def test_a_range_without_training_coordinates_says_where_they_are(model: Path) -> None:
+    line = refusal("predict", model, "--at", "time=2031:2032", code=2)
+    assert "time=2031:2032: the model has no coordinate in that range" in line
+    assert "from 2020-01-01 to 2020-02-25" in line

@@ -70,3 +70,22 @@ def test_a_grid_goes_to_a_file_for_grids(tmp_path: Path) -> None:
 
 def test_stdout_can_always_be_written() -> None:
     Target(None, "csv", False).refuse_unwritable()
+
+
+@pytest.mark.parametrize("name", ["m.h5", "m", "m.npz.gz", "m.nc"])
+def test_a_model_goes_to_a_file_for_models(
+    globe: Path, model: Path, tmp_path: Path, name: str
+) -> None:
+    for words in (["fit", globe], ["update", model, globe], ["stream", model]):
+        line = refusal(*words, "-o", tmp_path / name, code=2, stdin="")
+        right = tmp_path / f"{Path(name).stem}.npz"
+        assert f"'{tmp_path / name}' does not end in .npz" in line
+        assert line.endswith(f"Write -o {right}.")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_of_another_name_may_be_changed_in_place(globe: Path, tmp_path: Path) -> None:
+    dkrls("fit", globe, "-o", tmp_path / "M.NPZ", "--ridge", "1")
+    (tmp_path / "M.NPZ").rename(tmp_path / "old.model")
+    for extra in ([], ["-o", tmp_path / "old.model"]):
+        dkrls("update", tmp_path / "old.model", globe, "--replace", *extra)

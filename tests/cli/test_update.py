@@ -212,7 +212,8 @@ def test_what_does_not_fit_is_refused_and_nothing_changes(model: Path, tmp_path:
     assert "no model file" in refusal("update", tmp_path / "no.npz", tmp_path / "noleap.nc")
     assert "no file" in refusal("update", model, tmp_path / "no.nc")
     assert "no folder" in refusal("update", tmp_path / "no" / "m.npz", tmp_path / "noleap.nc")
-    assert "exists" in refusal("update", model, tmp_path / "0.nc", "-o", tmp_path / "0.nc")
+    (tmp_path / "old.npz").write_bytes(b"old")
+    assert "exists" in refusal("update", model, tmp_path / "0.nc", "-o", tmp_path / "old.npz")
     assert model.read_bytes() == before
     assert not list(tmp_path.glob(".*"))
 

@@ -332,3 +332,23 @@ def test_numbers_that_do_not_fit_the_stored_type_are_not_cut():
 )
 def test_long_lists_are_shortened(count, text):
     assert list_some([str(i) for i in range(count)]) == text
+
+
+@pytest.mark.parametrize(
+    ("axis", "units"),
+    [
+        (axis_of("x", [0.0, 1.0], {"units": "degrees_north"}), "degrees_north"),
+        (axis_of("x", [0.0, 1.0], {"units": "Hours Since 1900-01-01"}), "Hours"),
+        (axis_of("x", [0.0, 1.0], {"units": "1"}), ""),
+        (axis_of("x", [0.0, 1.0]), ""),
+        (axis_of("x", np.array(["2020-01-01"], "datetime64[D]")), "days"),
+        (text_axis("x", ["a"], {"units": "m"}), ""),
+    ],
+)
+def test_units_of_distances(axis, units):
+    assert axis.length_units == units
+
+
+def test_a_label_that_is_nearly_right_gets_a_suggestion():
+    with pytest.raises(SettingError, match=r"has no 'nort'.* Did you mean 'north'"):
+        text_axis("site", ["north", "south"]).at(["nort"])

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.grid.calendars import TimeScale
+from dkrls_cli.grid.calendars import TimeScale, is_duration
 
 CALENDARS = ["standard", "proleptic_gregorian", "noleap", "all_leap", "360_day", "julian"]
 UNITS = [
@@ -217,7 +217,7 @@ def test_no_dates_are_no_numbers():
 
 
 def test_a_missing_date_is_refused():
-    with pytest.raises(SettingError, match="NaT"):
+    with pytest.raises(SettingError, match=r"NaT"):
         TimeScale("days since 2000-01-01").numbers(np.array(["2000-01-01", "NaT"], "datetime64[D]"))
 
 
@@ -241,19 +241,19 @@ def test_scales_that_mean_nothing_are_refused(units, calendar, message):
 def test_dates_that_are_none_are_refused_by_name(text):
     with pytest.raises(SettingError, match=text):
         TimeScale("days since 1900-01-01").numbers([text])
-    with pytest.raises(SettingError, match="2000-02-31"):
+    with pytest.raises(SettingError, match=r"2000-02-31"):
         TimeScale("days since 1900-01-01", "360_day").numbers(["2000-02-31"])
 
 
 def test_a_date_of_another_calendar_is_refused():
     other = np.array([cftime.datetime(2000, 1, 1, calendar="noleap")])
-    with pytest.raises(SettingError, match="noleap"):
+    with pytest.raises(SettingError, match=r"noleap"):
         TimeScale("days since 1900-01-01", "360_day").numbers(other)
 
 
 @pytest.mark.parametrize("step", ["7", "D", "-1D", "0D", "1.5M", "1 fortnight"])
 def test_steps_that_are_none_are_refused(step):
-    with pytest.raises(SettingError, match="step"):
+    with pytest.raises(SettingError, match=r"step"):
         TimeScale("days since 1900-01-01").steps("2000-01-01", "2001-01-01", step)
 
 
@@ -272,3 +272,33 @@ def test_steps_that_are_none_are_refused(step):
 def test_a_day_and_a_year_in_units_of_the_scale(units, calendar, day, year):
     scale = TimeScale(units, calendar)
     assert (scale.day, scale.year) == (day, year)
+
+
+@pytest.mark.parametrize("calendar", CALENDARS)
+@pytest.mark.parametrize(("text", "after"), [("2003", "2004"), ("2003-12", "2004-01")])
+def test_a_year_and_a_month_last_up_to_the_next(calendar, text, after):
+    scale = TimeScale("hours since 2001-01-01", calendar)
+    begin, end = scale.span(text)
+    assert [begin, end] == scale.numbers([text, after]).tolist()
+
+
+def test_a_day_lasts_a_day_and_an_instant_nothing():
+    scale = TimeScale("hours since 2020-01-01")
+    assert scale.span("2020-01-02") == (24.0, 48.0)
+    assert scale.span("2020-01-02T06") == scale.span("2020-01-02 06:00") == (30.0, 30.0)
+    assert scale.span("2020-01-02T00:00") == (24.0, 24.0)
+    with pytest.raises(SettingError, match=r"not a date"):
+        scale.span("soon")
+
+
+@pytest.mark.parametrize("text", ["30D", "1y", "6 h", "P1M", "PT6H", "0.5D", "10min"])
+def test_durations(text):
+    assert is_duration(text)
+    assert TimeScale("days since 2020-01-01").length(text) > 0
+
+
+@pytest.mark.parametrize("text", ["", "30", "D", "0D", "-3D", "3 days", "auto", "1D2H", "1e3D"])
+def test_what_is_no_duration(text):
+    assert not is_duration(text)
+    with pytest.raises(SettingError, match=r"is not a time step"):
+        TimeScale("days since 2020-01-01").length(text)

@@ -6,12 +6,17 @@ import pytest
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import axis_of, is_latitude, is_longitude, text_axis
 from dkrls_cli.grid.cf import (
+    by_dimension,
     counts_time,
+    find_axis,
+    find_name,
     hierarchy_of,
+    is_called,
     is_place,
     is_time,
     kilometres,
     marked_role,
+    meaning_of,
     natural_cycles,
     natural_period,
     place_of,
@@ -138,7 +143,7 @@ def test_levels_name_every_dimension_once():
     axes = [axis_of("x", [1.0, 2]), axis_of("y", [1.0, 2])]
     assert hierarchy_of(axes, ["y", "x"]) == ("y", "x")
     for levels in (["x"], ["x", "x"], ["x", "y", "z"], ["x", "z"]):
-        with pytest.raises(SettingError, match="are not the dimensions of the data, x, y"):
+        with pytest.raises(SettingError, match=r"are not the dimensions of the data, x, y"):
             hierarchy_of(axes, levels)
 
 
@@ -274,3 +279,78 @@ def test_the_vertical_has_no_role_in_which_axes_stand_for_one_another():
 )
 def test_lengths_are_measured_in_kilometres(units, length):
     assert kilometres(axis_of("x", [0.0, 1.0], {"units": units})) == length
+
+
+# Names as users write them
+
+DATES = axis_of("day", np.array(["2020-01-01", "2020-01-02"], "datetime64[D]"))
+LATITUDE = axis_of("nav", [0.0, 1.0], {"units": "degrees_north"})
+PRESSURE = axis_of("plev", [1.0, 2.0], {"standard_name": "air_pressure", "units": "Pa"})
+RADIANS = axis_of("lats", [0.0, 1.0], {"units": "radian", "standard_name": "latitude"})
+PLAIN = axis_of("x", [0.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "axis"),
+    [
+        ("nav", LATITUDE),
+        ("lat", LATITUDE),
+        ("Latitude", LATITUDE),
+        ("time", DATES),
+        ("TIME", DATES),
+        ("day", DATES),
+        ("air_pressure", PRESSURE),
+        ("x", PLAIN),
+    ],
+)
+def test_an_axis_is_found_by_its_name_its_role_or_its_standard_name(name, axis):
+    axes = [PLAIN, LATITUDE, DATES, PRESSURE, RADIANS]
+    assert find_axis(name, axes) is axis
+    assert is_called(axis, name)
+    assert by_dimension({name: 3}, axes) == {axis.name: 3}
+
+
+def test_an_exact_name_wins():
+    lat, latitude = axis_of("lat", [0.0, 1.0]), axis_of("latitude", [0.0, 1.0])
+    assert find_axis("lat", [latitude, lat]) is lat
+    assert find_axis("latitude", [latitude, lat]) is latitude
+    odd = axis_of("time", ["a", "b"])
+    assert find_axis("time", [DATES, odd]) is odd
+
+
+def test_a_name_of_two_axes_is_refused():
+    with pytest.raises(SettingError, match=r"'latitudes' to set can mean nav and lat here"):
+        find_axis("latitudes", [LATITUDE, axis_of("lat", [0.0, 1.0])], purpose=" to set")
+
+
+@pytest.mark.parametrize("name", ["", "lon", "longitude", "depth", "radian"])
+def test_a_name_of_no_axis_is_refused(name):
+    with pytest.raises(SettingError, match=f"no dimension '{name}'. The model has x, nav, lats"):
+        find_axis(name, [PLAIN, LATITUDE, RADIANS], "model")
+
+
+def test_a_latitude_in_radians_is_none():
+    assert meaning_of(RADIANS) == ""
+    with pytest.raises(SettingError, match=r"no dimension 'latitude'"):
+        find_axis("latitude", [RADIANS, PLAIN])
+
+
+def test_two_names_of_one_axis_are_refused():
+    with pytest.raises(SettingError, match=r"Dimension 'nav' of it was given twice"):
+        by_dimension({"lat": 1, "latitude": 2}, [LATITUDE], purpose=" of it")
+
+
+def test_a_column_is_found_for_an_axis():
+    assert find_name(LATITUDE, ["id", "lat", "lon"]) == "lat"
+    assert find_name(LATITUDE, ["lat", "nav"]) == "nav"
+    assert find_name(LATITUDE, ["lat", "latitude"]) is None
+    assert find_name(PLAIN, ["lat", "lon"]) is None
+    assert find_name(DATES, ["time", "v"]) == "time"
+
+
+def test_levels_may_be_named_by_role():
+    assert hierarchy_of([PLAIN, LATITUDE, DATES], ["time", "x", "lat"]) == ("day", "x", "nav")
+    with pytest.raises(SettingError, match=r"Name each of them once. Did you mean 'nav'"):
+        hierarchy_of([PLAIN, LATITUDE], ["x", "nv"])
+    with pytest.raises(SettingError, match=r"Name each of them once"):
+        hierarchy_of([PLAIN, LATITUDE], ["lat", "latitude"])

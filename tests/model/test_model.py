@@ -597,3 +597,20 @@ def test_no_points_are_one_empty_block():
     none = [np.empty(0), np.empty(0), np.empty(0)]
     ((part, values, std),) = fit(sample()).blocks_at(none, 10, std=True)
     assert (part, values.shape, std.shape) == ((slice(0, 0),), (0,), (0,))
+
+
+def test_coordinates_may_be_given_by_role():
+    lat, t = np.linspace(-40, 40, 9), np.arange(8.0)
+    model = fit(np.outer(np.cos(lat / 30), np.sin(t / 3)), {"latitude": lat, "t": t}, ridge=1e-6)
+    for ask in (model.predict, model.std):
+        named, by_role = ask(latitude=12.0, t=[1.5]), ask(lat=12.0, t=[1.5])
+        assert by_role.dims == named.dims == ("t",)
+        assert by_role.identical(named)
+    for ask in (model.predict_points, model.std_points):
+        assert ask(lat=[12.0], t=[1.5]) == ask(latitude=[12.0], t=[1.5])
+    with pytest.raises(SettingError, match=r"coordinate for 't' as well"):
+        model.predict_points(lat=[12.0])
+    with pytest.raises(SettingError, match=r"'latitude' was given twice"):
+        model.predict(lat=12.0, latitude=13.0)
+    with pytest.raises(SettingError, match=r"no dimension 'lon'. The model has latitude, t."):
+        model.predict(lon=1.0)

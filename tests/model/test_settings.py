@@ -1,6 +1,7 @@
 """Settings are refused or kept, and a plan refuses before a value is read what a fit refuses."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from dkrls_cli import Kernel, Level, fit
 from dkrls_cli.cascade.kernels import FAMILIES
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import axis_of
+from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.settings import DEFAULTS, FitPlan, LevelRequest, Settings, plan_fit
 
@@ -106,6 +108,14 @@ REFUSED = [
     ({"sigma": -1.0}, "sigma -1"),
     ({"sigma": 0}, "sigma 0"),
     ({"sigma": {"lat": math.nan}}, "sigma nan"),
+    ({"sigma": "0D"}, "Invalid sigma '0D'. Give a number, a duration such as 30D, or auto."),
+    ({"sigma": {"lat": "30D"}}, "Invalid sigma '30D' of 'lat', which has no dates. Give a number"),
+    ({"sigma": {"lon": "30D"}}, "'lon', which has no dates. Give a number of degrees_east."),
+    ({"period": {"lat": "1Y"}}, "Invalid period '1Y' of 'lat', which has no dates"),
+    ({"ridge": "3D"}, "Invalid ridge '3D'. Give a number, or auto."),
+    ({"kernel": "mattern52"}, "Unknown kernel 'mattern52'. .* Did you mean 'matern52'"),
+    ({"sigma": {"latt": 1.0}}, "no dimension 'latt' to set sigma of. .* Did you mean 'lat'"),
+    ({"sigma": {"lat": 1.0, "latitude": 2.0}}, "'lat' to set sigma of was given twice"),
     ({"ridge": "much"}, "Invalid ridge 'much'"),
     ({"ridge": -1}, "ridge -1"),
     ({"ridge": {"lon": math.inf}}, "ridge inf of level 'lon'"),
@@ -202,3 +212,27 @@ def test_a_request_that_no_level_can_meet_is_refused(wrong):
 def test_an_example_has_the_settings_that_are_given():
     example = LevelRequest("x", "matern12", 3.0, 0.5, 7.0).example
     assert example == Level("x", Kernel("matern12", 3.0, 7.0), 0.5)
+
+
+def test_lengths_of_time_may_be_durations():
+    hours = axis_of("t", np.arange(0.0, 900, 30))
+    hours = replace(hours, time=TimeScale("hours since 2001-01-01"))
+    plan = plan_fit([DAYS, AXES[0]], Settings(sigma={"time": "30D"}, period={"time": "1Y"}))
+    assert plan.levels[0].sigma == 30.0
+    assert plan.levels[0].period == DAYS.time.year
+    assert plan_fit([hours], Settings(sigma="2D")).levels[0].sigma == 48.0
+    assert plan_fit([hours], Settings(sigma={"time": "P1W"})).levels[0].sigma == 168.0
+    with pytest.raises(SettingError, match=r"of 'lat', which has no dates"):
+        plan_fit([DAYS, AXES[0]], Settings(sigma="30D"))
+
+
+def test_dimensions_may_be_named_by_their_role():
+    named = Settings(
+        ["longitude", "latitude"], {"latitude": "gaussian"}, {"longitude": 9}, period={"long": None}
+    )
+    plan = plan_fit(AXES, named)
+    assert plan.hierarchy == ("lon", "lat")
+    assert plan.levels == (LevelRequest("lat", "gaussian"), LevelRequest("lon", None, 9.0))
+    whole = plan_fit(AXES, Settings(["lon", Level("latitude", Kernel(sigma=2.0), 0.5)]))
+    assert whole.levels[0] == Level("lat", Kernel(sigma=2.0), 0.5)
+    assert fit(GRID, sigma={"latitude": 3.0}).levels[0].kernel.sigma == 3.0

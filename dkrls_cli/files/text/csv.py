@@ -36,8 +36,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Rows that show what is in a column: enough to tell coordinates, which repeat, from values.
 _SAMPLE_ROWS = 1000
 _QUOTED = re.compile('"([^"]*)"')
-_MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "-", ".", "inf", "+inf", "-inf"))
-_SPELLINGS = sorted({f(text) for text in _MISSING for f in (str, str.upper, str.title)} | {"NaN"})
+_ABSENT = frozenset(("", "na", "n/a", "nan", "null", "none", "-", "."))
+_MISSING = _ABSENT | {"inf", "+inf", "-inf"}
+# What pandas takes for NaN; infinities stay, to be counted.
+_SPELLINGS = sorted({f(text) for text in _ABSENT for f in (str, str.upper, str.title)} | {"NaN"})
 
 Integers = NDArray[np.intp]
 Texts = tuple[list[str], Integers]
@@ -207,11 +209,16 @@ class TextColumn:
     """
 
     def __init__(
-        self, name: str, texts: Texts | Callable[[], Texts], numbers: Array | None = None
+        self,
+        name: str,
+        texts: Texts | Callable[[], Texts],
+        numbers: Array | None = None,
+        infinite: int = 0,
     ) -> None:
         self.name = name
         self.numbers = numbers
         self._texts = texts
+        self._infinite = infinite
 
     @property
     def labels(self) -> list[str]:
@@ -227,6 +234,14 @@ class TextColumn:
     def size(self) -> int:
         """Number of rows."""
         return (self.codes if self.numbers is None else self.numbers).size
+
+    @property
+    def infinite(self) -> int:
+        """Number of rows with an infinite number, which counts as missing."""
+        if self.numbers is not None:
+            return self._infinite
+        odd = [place for place, text in enumerate(self.labels) if _is_infinite(text)]
+        return int(np.isin(self.codes, odd).sum()) if odd else 0
 
     @property
     def _coded(self) -> Texts:
@@ -362,7 +377,8 @@ def _number_column(
         kinds = dict.fromkeys(range(width), "object")
         return _code_cells(_parse(body, delimiter, kinds, only=place)[place])
 
-    return TextColumn(name, texts, np.where(np.isfinite(numbers), numbers, np.nan))
+    infinite = int(np.count_nonzero(np.isinf(numbers)))
+    return TextColumn(name, texts, np.where(np.isfinite(numbers), numbers, np.nan), infinite)
 
 
 def _code_cells(cells: Any) -> Texts:
@@ -438,6 +454,11 @@ def parse_values(texts: Sequence[str]) -> Array | None:
     if numbers is not None:
         numbers[~np.isfinite(numbers)] = np.nan
     return numbers
+
+
+def _is_infinite(text: str) -> bool:
+    numbers = parse_numbers([text])
+    return numbers is not None and bool(np.isinf(numbers[0]))
 
 
 def find_bad_text(encode: Callable[[list[str]], Array], texts: Iterable[str]) -> tuple[str, str]:

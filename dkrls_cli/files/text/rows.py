@@ -47,10 +47,11 @@ def _csv_texts(texts: Sequence[str]) -> Sequence[str]:
     together = "".join(texts)
     if together.isascii() and not any(mark in together for mark in ',;\t"\r\n# '):
         return texts
-    return [_csv_text(text) for text in texts]
+    return [quote_cell(text) for text in texts]
 
 
-def _csv_text(text: str) -> str:
+def quote_cell(text: str) -> str:
+    """Return the text of a CSV cell, in quotes where it needs them."""
     return '"' + text.replace('"', '""') + '"' if _UNSAFE_IN_CSV.search(text) else text
 
 
@@ -195,6 +196,11 @@ def _answer_texts(form: _Form, name: str, values: NDArray[Any]) -> list[str]:
     for hole in np.flatnonzero(~np.isfinite(flat)).tolist():
         texts[hole] = form.missing
     return [key + text for text in texts] if key else texts
+
+
+def number_text(value: float) -> str:
+    """Return a number as the shortest text that reads back as it; nothing if it is not finite."""
+    return repr(float(value)) if np.isfinite(value) else ""
 
 
 def _short_texts(numbers: NDArray[Any]) -> list[str]:

@@ -42,9 +42,13 @@ from dkrls_cli.files.text.csv import (
     text_of,
     unzip_bytes,
 )
+from dkrls_cli.files.text.dates import looks_like_date, read_dates
+from dkrls_cli.files.text.shapes import is_series, wide_doubt
 from dkrls_cli.grid.axes import Axis, axis_of, text_axis
 from dkrls_cli.grid.calendars import TimeScale
+from dkrls_cli.grid.cf import role_of
 from dkrls_cli.grid.grid import Grid
+from dkrls_cli.spelling import suggest
 
 # Names of a first column without one; the second if the first is taken.
 NAMELESS = ("row", "row_number")
@@ -52,6 +56,8 @@ NAMELESS = ("row", "row_number")
 PLAUSIBLE_SHARE = 0.05
 # Share that it needs if the dimensions are named: fewer are scattered points, and waste memory.
 LEAST_SHARE = 0.01
+# Share of the cells of a grid below which rows that hardly ever share a coordinate are scattered.
+_SCATTERED_SHARE = 0.25
 # Bytes from which on pandas saves more time than it takes to import, about 0.3 s.
 LARGE = 4_000_000
 
@@ -88,7 +94,8 @@ class _Table:
 
     def lack(self, name: str, also: str = "") -> InputError:
         names = join_names(self.names)
-        return InputError(f"{self.source} has no column '{name}'{also}. It has {names}.")
+        hint = suggest(name, self.names)
+        return InputError(f"{self.source} has no column '{name}'{also}. It has {names}.{hint}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +112,8 @@ class _Layout:
         Cells in a row of the table: 1 in a long one, more in a wide one.
     notes
         How the table was understood, for the user.
+    header
+        That of `dims` whose texts stand in the header of a wide table; None in a long one.
     """
 
     table: _Table
@@ -112,6 +121,7 @@ class _Layout:
     value: TextColumn
     width: int
     notes: list[str]
+    header: TextColumn | None = None
 
     @property
     def source(self) -> str:
@@ -128,6 +138,8 @@ class _Layout:
 
     def where(self, column: TextColumn, label: int) -> str:
         """Return where a text of a column stands first."""
+        if column is self.header:
+            return f"The header of {self.source}"
         return f"Line {self.line(int(np.argmax(column.codes == label)))} of {self.source}"
 
 
@@ -156,30 +168,109 @@ def read_table(
     Returns
     -------
     The grid, NaN where a row or a value is missing, and notes to the user, a sentence each.
-    Coordinates that are all numbers or all ISO dates are sorted, texts stay in order of appearance.
+    Coordinates that are all numbers or all dates are sorted, texts stay in order of appearance.
 
     Raises
     ------
     InputError
         If the table cannot be read as a grid. The message names the line, where there is one.
     """
-    raw = read_bytes(path)
+    placed = place_cells(read_bytes(path), path, var, dims, likely=likely)
+    return placed.grid, placed.notes
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedTable:
+    """A table read as a grid, and where each cell of the grid stands in the table.
+
+    Attributes
+    ----------
+    grid
+        The grid.
+    notes
+        How the table was understood, a sentence each.
+    cells
+        Flat index in the grid of every value of the table, (rows, values in a row).
+    values
+        Columns of the table that hold values: one of a long table, all but the first of a wide one.
+    texts
+        By column of a coordinate in a long table, the texts of the coordinates as they stand there,
+        in the order of the axis. Empty for a wide table.
+    """
+
+    grid: Grid
+    notes: list[str]
+    cells: Integers
+    values: list[int]
+    texts: dict[int, list[str]]
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the header of the table holds coordinates."""
+        return not self.texts
+
+
+def place_cells(
+    raw: bytes,
+    path: str,
+    var: str | None = None,
+    dims: Sequence[str] | None = None,
+    *,
+    likely: str | None = None,
+) -> PlacedTable:
+    """Read a grid from the bytes of a table, and return where each of its cells stands.
+
+    Parameters
+    ----------
+    raw
+        Bytes of the file, gzipped or not.
+    path
+        The file, for messages, or ``-`` for standard input.
+    var, dims, likely
+        As for :func:`read_table`.
+
+    Raises
+    ------
+    InputError
+        As for :func:`read_table`.
+    """
     if len(raw) >= LARGE:
         table = _split_at_once(raw, path)
         if table is not None:
             with suppress(InputError):  # to be raised again below, with the number of the line
-                return _grid_and_notes(table, var, dims, likely)
-    return _grid_and_notes(_split_by_row(raw, path), var, dims, likely)
+                return _placed(table, var, dims, likely)
+    return _placed(_split_by_row(raw, path), var, dims, likely)
 
 
-def _grid_and_notes(
+def _placed(
     table: _Table, var: str | None, dims: Sequence[str] | None, likely: str | None
-) -> tuple[Grid, list[str]]:
+) -> PlacedTable:
     if var is None and likely in table.names:
         var = likely
     layout = _layout(table, var, dims)
-    grid = _grid(layout)
-    return grid, layout.notes + [note for axis in grid.axes for note in _mixed_labels(axis)]
+    grid, cells, dated = _grid(layout)
+    notes = layout.notes + dated + [note for axis in grid.axes for note in _mixed_labels(axis)]
+    if layout.value.infinite:
+        notes.append(f"Values taken as missing: {layout.value.infinite} infinite.")
+    cells = cells.reshape(-1, layout.width)
+    if layout.header is not None:
+        return PlacedTable(grid, notes, cells, list(range(1, len(table.columns))), {})
+    places = [table.names.index(column.name) for column in layout.dims]
+    coordinates = np.unravel_index(cells[:, 0], grid.values.shape)
+    texts = {
+        place: _first_texts(column, where, axis.size)
+        for place, column, where, axis in zip(
+            places, layout.dims, coordinates, grid.axes, strict=True
+        )
+    }
+    return PlacedTable(grid, notes, cells, [table.names.index(layout.value.name)], texts)
+
+
+def _first_texts(column: TextColumn, where: Integers, size: int) -> list[str]:
+    """Return the first text that stands for each place on an axis."""
+    _, rows = np.unique(where, return_index=True)
+    assert rows.size == size  # every coordinate of a long table stands in one of its rows
+    return [column.labels[code] for code in column.codes[rows]]
 
 
 def _layout(table: _Table, var: str | None, dims: Sequence[str] | None) -> _Layout:
@@ -193,6 +284,7 @@ def _layout(table: _Table, var: str | None, dims: Sequence[str] | None) -> _Layo
 
 def _layout_of_dims(table: _Table, var: str | None, dims: list[str]) -> _Layout:
     """Return the layout of a table whose dimensions are known."""
+    dims = [_named(table, dim, dims) for dim in dims]
     new = [dim for dim in dims if dim not in table.names]
     if len(new) == 1 and sorted(dims) == sorted([table.names[0], *new]) and var not in table.names:
         trouble = _wide_trouble(table)
@@ -216,6 +308,15 @@ def _layout_of_dims(table: _Table, var: str | None, dims: list[str]) -> _Layout:
     return _long(table, columns, value)
 
 
+def _named(table: _Table, dim: str, dims: Sequence[str]) -> str:
+    """Return the column that a dimension means: that of its name, else the only one of its role."""
+    role = role_of(dim, {})
+    if dim in table.names or role is None:
+        return dim
+    alike = [name for name in table.names if name not in dims and role_of(name, {}) == role]
+    return alike[0] if len(alike) == 1 else dim
+
+
 def _layout_of_value(table: _Table, var: str) -> _Layout:
     """Return the layout of a table whose column of values is known: all others are dimensions."""
     dims = _without_row_numbers([column for column in table.columns if column.name != var])
@@ -225,13 +326,16 @@ def _layout_of_value(table: _Table, var: str) -> _Layout:
             "dimensions.",
             setting="levels",
         )
+    if _are_scattered(dims):
+        raise _scattered_error(table, dims, var)
     return _long(table, dims, table.column(var))
 
 
 def _guess_layout(table: _Table, var: str | None) -> _Layout:
-    """Return the likely layout of a table.
+    """Return the likely layout of a table, or raise InputError if it is no grid or not clear.
 
-    It is wide if its header holds coordinates, else long if that makes a grid, else wide.
+    It is wide if its header holds coordinates or a series of names, else long if that makes a
+    grid, else wide if nothing speaks against that.
     """
     *dims, value = table.columns
     if all(map(_is_coordinate, table.names[1:])):
@@ -239,17 +343,78 @@ def _guess_layout(table: _Table, var: str | None) -> _Layout:
     trouble = _wide_trouble(table)
     if var and trouble:
         raise table.lack(var, f", and is no wide table, as {trouble}")
-    for columns in (_without_row_numbers(dims), dims):
-        wide = trouble is None and (var or _looks_wide(columns) or len(columns) < len(dims) == 2)
-        if _is_dense(columns) and not wide:
-            return _long(table, columns, value)
-    if trouble is None:
+    if trouble is None and is_series(table.names[1:]):
         return _wide(table, "column", var)
+    doubt = _wide_doubt(table) if trouble is None else None
+    may_be_wide = trouble is None and doubt is None
+    for columns in (_without_row_numbers(dims), dims):
+        alone = len(columns) < len(dims) == 2
+        wide = may_be_wide and (var or _looks_wide(columns) or alone)
+        points = _are_scattered(columns) or (doubt is not None and _looks_wide(columns))
+        if _is_dense(columns) and not wide and not points:
+            return _long(table, columns, value)
+    if may_be_wide:
+        return _wide(table, "column", var)
+    if doubt is not None:
+        raise _doubt_error(table, var, *doubt)
+    if _are_scattered(dims):
+        raise _scattered_error(table, dims, value.name, f"it is no wide table, as {trouble}")
     raise InputError(
         f"{_sizes(table, dims)}: too few for a long table, and it is no wide one, as {trouble}. "
         "Name the column of values and the dimensions.",
         setting="var levels",
     )
+
+
+def _wide_doubt(table: _Table) -> tuple[str, bool] | None:
+    """Return why a table should not be read as a wide one, though it could be: `wide_doubt`."""
+    first, *others = table.columns
+    values = [column for column in map(_values, others) if column is not None]
+    numbers = _values(first)
+    has_numbers = numbers is not None and not np.isnan(numbers).any()
+    return wide_doubt(numbers if has_numbers else None, [c.name for c in others], values)
+
+
+def _doubt_error(table: _Table, var: str | None, reason: str, scattered: bool) -> InputError:
+    """Return the error for a table that could be a wide one but does not look like it."""
+    *dims, value = _without_row_numbers(table.columns)
+    if var is not None:
+        return table.lack(var, f", and does not look like a wide table: {reason}")
+    if scattered:
+        return _scattered_error(table, dims, value.name, reason)
+    return InputError(
+        f"{table.source} looks like columns of different quantities by '{table.names[0]}', not "
+        f"like a grid: {reason}. Choose one column of values and name its dimensions; of a wide "
+        "table of one quantity, name the first column and what its header holds.",
+        setting="var levels",
+    )
+
+
+def _scattered_error(
+    table: _Table, dims: Sequence[TextColumn], value: str, reason: str = ""
+) -> InputError:
+    """Return the error for a table of scattered points."""
+    names = " and ".join([join_names(c.name for c in dims[:-1]), dims[-1].name])
+    counts = ", ".join(f"{len(c.labels)} different {c.name}" for c in dims)
+    return InputError(
+        f"{table.source} looks like {table.rows} scattered points in {names} with values {value}, "
+        f"not a grid: its rows have {counts}{', and ' * bool(reason)}{reason}. Put the points on a "
+        "grid first, or name the column of values and the dimensions; of a wide table, name the "
+        "first column and what its header holds.",
+        setting="var levels",
+    )
+
+
+def _are_scattered(dims: Sequence[TextColumn]) -> bool:
+    """Return whether rows are points in numbers or dates that hardly ever share a coordinate."""
+    rows = dims[0].size
+    sparse = len(dims) > 1 and rows < _SCATTERED_SHARE * _cells(dims)
+    return sparse and all(2 * len(c.labels) > rows and _has_numbers(c) for c in dims)
+
+
+def _has_numbers(column: TextColumn) -> bool:
+    """Return whether the texts of a column are numbers or dates, by those that are not missing."""
+    return all(_is_coordinate(text) for text in column.labels if not is_missing(text))
 
 
 def _is_dense(dims: Sequence[TextColumn]) -> bool:
@@ -311,7 +476,7 @@ def _wide(table: _Table, across: str, var: str | None, *, swapped: bool = False)
     ]
     value = _join_columns(var or _stem(table.path), others)
     note = f"Read as a wide table: rows '{dims[0].name}', header '{across}'."
-    return _Layout(table, dims[::-1] if swapped else dims, value, width, [note])
+    return _Layout(table, dims[::-1] if swapped else dims, value, width, [note], dims[1])
 
 
 def _join_columns(name: str, columns: Sequence[TextColumn]) -> TextColumn:
@@ -324,11 +489,12 @@ def _join_columns(name: str, columns: Sequence[TextColumn]) -> TextColumn:
 
     numbers = [column.numbers for column in columns if column.numbers is not None]
     known = len(numbers) == len(columns)
-    return TextColumn(name, texts, np.stack(numbers, axis=1).ravel() if known else None)
+    together = np.stack(numbers, axis=1).ravel() if known else None
+    return TextColumn(name, texts, together, sum(column.infinite for column in columns))
 
 
-def _grid(layout: _Layout) -> Grid:
-    """Return the grid of a layout: values in their cells, NaN in all others."""
+def _grid(layout: _Layout) -> tuple[Grid, Integers, list[str]]:
+    """Return the grid of a layout, NaN where it has no value, its cells, and notes on dates."""
     if _cells(layout.dims) * LEAST_SHARE > layout.rows:
         raise InputError(f"{_sizes(layout, layout.dims)}: scattered points. Expected a grid.")
     values = _values(layout.value)
@@ -339,13 +505,15 @@ def _grid(layout: _Layout) -> Grid:
             "Expected a number with a decimal point, or NA; or choose another column of values.",
             setting="var",
         )
-    axes, places = zip(*(_axis(layout, column) for column in layout.dims), strict=True)
+    dated: list[str] = []
+    axes, places = zip(*(_axis(layout, column, dated) for column in layout.dims), strict=True)
     shape = tuple(axis.size for axis in axes)
     cells = np.ravel_multi_index(places, shape)
     _refuse_repeats(layout, cells)
     filled = np.full(math.prod(shape), np.nan)
     filled[cells] = values
-    return Grid(values=filled.reshape(shape), axes=axes, name=layout.value.name)
+    grid = Grid(values=filled.reshape(shape), axes=axes, name=layout.value.name)
+    return grid, cells, dated
 
 
 def _refuse_repeats(layout: _Layout, cells: Integers) -> None:
@@ -381,11 +549,18 @@ def _odd(column: TextColumn) -> int:
     )
 
 
-def _axis(layout: _Layout, column: TextColumn) -> tuple[Axis, Integers]:
-    """Return the axis of a column's texts, and the place on it of every row."""
+def _axis(layout: _Layout, column: TextColumn, dated: list[str]) -> tuple[Axis, Integers]:
+    """Return the axis of a column's texts, and the place on it of every row.
+
+    A note on dates that are not written as ISO 8601 is added to `dated`.
+    """
     name, labels = column.name, column.labels
     present = [text for text in labels if not is_missing(text)]
-    found = _number_axis(name, present) or _time_axis(layout, column, present)
+    found = (
+        _other_time_axis(layout, column, present, dated)
+        or _number_axis(name, present)
+        or _time_axis(layout, column, present, present)
+    )
     if "" in labels or (found and len(present) < len(labels)):
         missing = next(i for i, text in enumerate(labels) if is_missing(text))
         raise InputError(
@@ -411,18 +586,47 @@ def _number_axis(name: str, texts: Sequence[str]) -> tuple[Axis, Integers] | Non
 
 
 def _time_axis(
-    layout: _Layout, column: TextColumn, texts: Sequence[str]
+    layout: _Layout, column: TextColumn, texts: Sequence[str], dates: Sequence[str]
 ) -> tuple[Axis, Integers] | None:
-    """Return an axis of dates and the place of each text; None if the texts are no ISO dates."""
-    if not texts or not all(map(_DATE.match, texts)):
+    """Return an axis of dates and the place of each text; None if the dates are not ISO 8601.
+
+    Dates are the texts of the column, or what these mean.
+    """
+    if not texts or not all(map(_DATE.match, dates)):
         return None
     try:
-        distinct, places = np.unique(_DAYS.numbers(texts), return_inverse=True)
+        distinct, places = np.unique(_DAYS.numbers(dates), return_inverse=True)
     except SettingError:
-        bad, reason = find_bad_text(_DAYS.numbers, texts)
-        where = layout.where(column, column.labels.index(bad))
+        bad, reason = find_bad_text(_DAYS.numbers, dates)
+        text = texts[list(dates).index(bad)]
+        where = layout.where(column, column.labels.index(text))
         raise InputError(f"{where}, column '{column.name}': {reason}") from None
     return Axis(name=column.name, numbers=distinct, time=_DAYS), places
+
+
+def _other_time_axis(
+    layout: _Layout, column: TextColumn, texts: Sequence[str], dated: list[str]
+) -> tuple[Axis, Integers] | None:
+    """Return an axis of dates in another form than ISO 8601, or None if the texts are no such.
+
+    Raises
+    ------
+    InputError
+        If a date can be read in two ways.
+    """
+    reading = read_dates(column.name, texts)
+    if reading is None:
+        return None
+    if reading.doubt is not None:
+        text, why = reading.doubt
+        raise InputError(
+            f"{layout.where(column, column.labels.index(text))}, column '{column.name}': the date "
+            f"'{text}' {why}. Write dates as ISO 8601, like 2020-01-31."
+        )
+    dated.append(
+        f"Dates of '{column.name}' are read as {reading.form}: '{texts[0]}' is {reading.texts[0]}."
+    )
+    return _time_axis(layout, column, texts, reading.texts)
 
 
 def _mixed_labels(axis: Axis) -> list[str]:
@@ -434,8 +638,9 @@ def _mixed_labels(axis: Axis) -> list[str]:
 
 
 def _is_coordinate(text: str) -> bool:
-    """Return whether a text is a number or a date."""
-    return parse_numbers([text]) is not None or _DATE.match(text) is not None
+    """Return whether a text is a number or a date, as ISO 8601 has it or not."""
+    is_iso = _DATE.match(text) is not None
+    return is_iso or parse_numbers([text]) is not None or looks_like_date(text)
 
 
 def _split_by_row(raw: bytes, path: str) -> _Table:

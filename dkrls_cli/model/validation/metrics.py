@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from dkrls_cli.cascade.errorbars import Z90
 from dkrls_cli.errors import SettingError
+from dkrls_cli.spelling import suggest
 
 NAMES = ("n", "rmse", "mae", "max_error", "normalized_max_error", "bias", "r2")
 """Metrics that :func:`scores` returns."""
@@ -115,6 +116,6 @@ def exceeded(metrics: Mapping[str, float], limits: Mapping[str, float]) -> list[
     if unknown:
         raise SettingError(
             f"'{unknown[0]}' is not a metric that can have a limit. Choose from: "
-            f"{', '.join(ERRORS)}."
+            f"{', '.join(ERRORS)}.{suggest(unknown[0], ERRORS)}"
         )
     return [name for name, limit in limits.items() if not abs(metrics[name]) <= limit]

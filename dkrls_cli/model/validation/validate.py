@@ -14,6 +14,7 @@ from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.alignment import drop_other_single
 from dkrls_cli.grid.axes import Axis, convert_coordinates
+from dkrls_cli.grid.cf import by_dimension
 from dkrls_cli.grid.grid import (
     Coordinates,
     Grid,
@@ -297,18 +298,13 @@ def read_fractions(holdout: PerLevel[float | str], axes: Sequence[Axis]) -> dict
     """
     labelled = [axis.name for axis in axes if axis.labels is not None]
     if isinstance(holdout, Mapping):
-        dims = [axis.name for axis in axes]
-        for dim in holdout:
-            if dim not in dims:
-                raise SettingError(
-                    f"There is no dimension '{dim}'. The data has {', '.join(dims)}."
-                )
+        wanted = by_dimension(holdout, axes)
+        for dim in wanted:
             if dim in labelled:
                 raise SettingError(
                     f"'{dim}' holds text labels: between them there is nothing to answer. "
                     "Hold out another dimension."
                 )
-        wanted = dict(holdout)
     else:
         wanted = {a.name: holdout for a in axes if a.name not in labelled and a.size > 1}
     if not wanted:

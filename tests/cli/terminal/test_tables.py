@@ -201,7 +201,7 @@ def test_a_long_text_is_not_broken_into_lines(monkeypatch: pytest.MonkeyPatch) -
     assert plain(drawn(monkeypatch, 40, text)) == text
 
 
-@pytest.mark.parametrize(("width", "lines"), [(40, 44), (60, 14), (200, 4)])
+@pytest.mark.parametrize(("width", "lines"), [(40, 44), (80, 14), (200, 4)])
 def test_tables_of_a_command_fit_the_terminal(model: Path, width: int, lines: int) -> None:
     told = dkrls("info", model, COLUMNS=str(width)).stdout
     levels = told.split("\n\n", 1)[1].splitlines()

@@ -1,5 +1,6 @@
 """Rows of answers are text that reads back as the same cells."""
 
+import csv
 import io
 import json
 
@@ -12,7 +13,7 @@ from sample_files import LABELS, NUMBERS, rows_text
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.text import rows as rows_module
 from dkrls_cli.files.text.points import PointBlock
-from dkrls_cli.files.text.rows import RowWriter
+from dkrls_cli.files.text.rows import RowWriter, number_text, quote_cell
 from dkrls_cli.grid.axes import axis_of
 
 NAN = np.nan
@@ -176,3 +177,18 @@ def test_no_points_are_a_header_with_the_dimensions():
 
 def test_few_texts_are_in_memory_at_once():
     assert rows_module._CELLS_AT_ONCE == 2**15
+
+
+def test_a_number_is_the_shortest_text_that_reads_back():
+    for value in (0.1, 1e-300, -3.0, 123456789.125):
+        assert float(number_text(value)) == value
+    assert [number_text(v) for v in (np.nan, np.inf, 0.1)] == ["", "", "0.1"]
+
+
+def test_a_cell_is_quoted_where_it_must_be():
+    for text in ("a", "a b", "é"):
+        assert quote_cell(text) == text
+    for text in ("a,b", "a;b", "a\tb", 'say "hi"', " a", "#a", "two\nlines"):
+        reader = csv.reader(io.StringIO(quote_cell(text), newline=""), strict=True)
+        assert next(reader) == [text]
+        assert quote_cell(text).startswith('"')

@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 from sample_files import LABELS, NUMBERS, rows_text
 
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.text.tables import read_table
+from dkrls_cli.files.text.tables import place_cells, read_table
 from dkrls_cli.grid.axes import Axis, axis_of, text_axis
 from dkrls_cli.grid.calendars import TimeScale
 
@@ -353,7 +353,7 @@ def test_neither_long_nor_wide_is_said_with_what_to_do(read, text, trouble):
         rows[30][0] = "0"
     table = "a,x,b\n" + "\n".join(map(",".join, rows))
     with pytest.raises(
-        InputError, match=f"a {len({r[0] for r in rows})} x x 40.*{trouble}.*Name the column"
+        InputError, match=f"{len({r[0] for r in rows})} different a, 40 .*{trouble}.*name the"
     ):
         read(table)
 
@@ -530,3 +530,233 @@ def test_a_small_table_does_not_import_pandas(tmp_path):
     )
     code += "; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# Scattered points, wide tables and columns of different quantities
+
+
+def table_of(header, *columns):
+    return (
+        header
+        + "\n"
+        + "".join(",".join(map(str, row)) + "\n" for row in zip(*columns, strict=True))
+    )
+
+
+def random_columns(count, rows):
+    return np.random.default_rng(rows).random((count, rows)).round(6)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 10, 30, 200])
+@pytest.mark.parametrize(
+    ("header", "points"),
+    [
+        ("x,t,v", "in x and t with values v"),
+        ("lat,lon,temp", "in lat and lon with values temp"),
+        ("longitude,latitude,time,sst", "in longitude, latitude and time with values sst"),
+        ("x,y,z,value", "in x, y and z with values value"),
+    ],
+)
+def test_scattered_points_are_refused_with_what_they_look_like(read, rows, header, points):
+    columns = random_columns(header.count(",") + 1, rows)
+    with pytest.raises(InputError, match=f"looks like {rows} scattered points {points}") as caught:
+        read(table_of(header, *columns))
+    assert f"its rows have {rows} different {header.split(',')[0]}, {rows} different" in str(
+        caught.value
+    )
+    assert "Put the points on a grid first, or name the column of values" in str(caught.value)
+    assert caught.value.setting == "var levels"
+
+
+def test_scattered_points_with_their_values_named_are_refused(read):
+    text = table_of("x,t,v", *random_columns(3, 10))
+    with pytest.raises(
+        InputError, match=r"looks like 10 scattered points in x and t with values v"
+    ):
+        read(text, "v")
+    assert read(text, "v", ["x", "t"])[0].values.shape == (10, 10)
+
+
+def test_a_few_coordinates_in_common_do_not_make_a_grid(read):
+    x, t, v = random_columns(3, 12)
+    x[5] = x[2]
+    with pytest.raises(
+        InputError, match=r"looks like 12 scattered points in x and t.* 11 different x"
+    ):
+        read(table_of("x,t,v", x, t, v))
+
+
+def test_a_track_in_order_of_time_is_scattered(read):
+    lat, lon, sst = random_columns(3, 40)
+    with pytest.raises(
+        InputError, match=r"40 scattered points in time, lat and lon with values sst"
+    ):
+        read(table_of("time,lat,lon,sst", range(40), lat, lon, sst))
+
+
+def test_points_under_names_that_say_nothing_are_scattered_if_in_no_order(read):
+    with pytest.raises(InputError, match=r"scattered points.* its first column is in no order"):
+        read(table_of("a,b,c", *random_columns(3, 30)))
+
+
+@pytest.mark.parametrize("rows", [2, 3, 30])
+@pytest.mark.parametrize(
+    "header",
+    ["t,north,south", "year,Jan,Feb,Mar", "time,s1,s2", "date,London,Paris,Rome", "depth,a_1,a_2"],
+)
+def test_wide_tables_are_still_read(read, rows, header):
+    width = header.count(",")
+    grid, notes = read(table_of(header, range(rows), *random_columns(width, rows)))
+    assert grid.values.shape == (rows, width)
+    assert coordinates(grid.axes[1]) == header.split(",")[1:]
+    assert notes[0].startswith("Read as a wide table")
+
+
+def test_a_wide_table_in_no_order_is_read_if_its_header_is_a_series(read):
+    ids = np.random.default_rng(0).permutation(50)
+    assert read(table_of("id,Jan,Feb", ids, *random_columns(2, 50)))[0].values.shape == (50, 2)
+
+
+def test_one_month_is_a_column_of_values(read):
+    grid, _ = read("year,Jan\n1950,1\n1951,2\n")
+    assert (grid.name, grid.dims) == ("Jan", ("year",))
+
+
+def test_a_wide_table_of_few_different_values_is_not_taken_for_a_long_one(read):
+    rain = [i % 4 for i in range(40)]
+    for header in ("station,Jan,Feb", "time,s1,s2"):
+        assert read(table_of(header, range(40), rain, rain))[0].values.shape == (40, 2)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 30])
+def test_columns_of_different_quantities_are_refused(read, rows):
+    one, other = random_columns(2, rows)
+    for header in ("time,temp,pressure", "time,p,q"):
+        with pytest.raises(
+            InputError, match=r"columns of different quantities by 'time'.* Choose one column"
+        ) as caught:
+            read(table_of(header, range(rows), 10 * one, 990 + 40 * other))
+        assert caught.value.setting == "var levels"
+    text = table_of("time,temp,pressure", range(rows), 10 * one, 990 + 40 * other)
+    assert read(text, "temp", ["time"])[0].values.shape == (rows,)
+
+
+def test_what_cannot_be_told_is_read_as_its_dimensions_say(read):
+    text = table_of("t,x,y,z", range(20), *random_columns(3, 20))
+    with pytest.raises(InputError, match=r"scattered points in t, x and y with values z"):
+        read(text)
+    grid, _ = read(text, dims=["t", "component"])
+    assert coordinates(grid.axes[1]) == ["x", "y", "z"]
+
+
+def test_a_name_for_wide_values_that_is_like_a_column_is_refused(read):
+    text = table_of("x,t,temp", *random_columns(3, 30))
+    with pytest.raises(
+        InputError, match=r"no column 'tmp', and does not look like a wide table.*Did"
+    ):
+        read(text, "tmp")
+
+
+def test_row_numbers_before_points_on_one_dimension(read):
+    grid, notes = read(table_of(",t,v", range(9), *random_columns(2, 9)))
+    assert grid.dims == ("t",)
+    assert notes[1] == "Columns left out: row."
+
+
+def test_a_dimension_may_be_named_by_its_role(read):
+    text = "latitude,longitude,v\n1,1,1\n1,2,2\n2,1,3\n2,2,4\n"
+    assert read(text, dims=["lon", "lat"])[0].dims == ("longitude", "latitude")
+    both = "lat,latitude,v\n1,1,1\n1,2,2\n2,1,3\n2,2,4\n"
+    assert read(both, dims=["latitude", "lat"])[0].dims == ("latitude", "lat")
+
+
+# Dates in other forms, and infinities
+
+
+@pytest.mark.parametrize(
+    ("texts", "form"),
+    [
+        (["31/01/2020", "01/02/2020"], "day/month/year: '31/01/2020' is 2020-01-31"),
+        (["01/31/2020", "02/01/2020"], "month/day/year: '01/31/2020' is 2020-01-31"),
+        (["2020/01/31", "2020/02/01"], "year/month/day: '2020/01/31' is 2020-01-31"),
+        (["31 Jan 2020", "1 Feb 2020"], "name of the month: '31 Jan 2020' is 2020-01-31"),
+    ],
+)
+def test_dates_of_one_reading_are_read_and_told(read, texts, form):
+    grid, notes = read(f"t,v\n{texts[1]},2\n{texts[0]},1\n")
+    assert coordinates(grid.axes[0]) == [18292, 18293]
+    assert grid.values.tolist() == [1, 2]
+    assert notes[1].startswith(f"Dates of 't' are read as {form.split(':')[0]}")
+    across, notes = read(f"x,{texts[0]},{texts[1]}\n1,5,6\n2,7,8\n")
+    assert coordinates(across.axes[1]) == [18292, 18293]
+    assert notes[1] == f"Dates of 'column' are read as {form}."
+
+
+@pytest.mark.parametrize("name", ["time", "date"])
+def test_eight_digits_are_dates_in_a_column_of_dates_and_told(read, name):
+    grid, notes = read(f"{name},v\n20200201,2\n20200131,1\n")
+    assert coordinates(grid.axes[0]) == [18292, 18293]
+    assert notes[1].startswith(f"Dates of '{name}' are read as yyyymmdd")
+    assert coordinates(read("id,v\n20200201,2\n20200131,1\n")[0].axes[0]) == [20200131, 20200201]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "t,v\n01/01/2020,1\n01/02/2020,2\n",
+            "Line 3 of .*, column 't': the date '01/02/2020' can",
+        ),
+        (
+            "t,v\n1.2.2020,1\n2.2.2020,2\n",
+            r"Line 2 of .*'1.2.2020' can be 2020-02-01 or 2020-01-02",
+        ),
+        ("t,v\n13/1/2020,1\n1/13/2020,2\n", "Line 3 of .*another order than '13/1/2020'"),
+        ("t,v\n31/01/20,1\n30/01/20,2\n", "Line 2 of .*has a year of two digits"),
+        ("x,01/02/2020,01/03/2020\n1,5,6\n", "The header of .*the date '01/02/2020' can be"),
+        (
+            "t,v\n30/02/2020,1\n31/01/2020,2\n",
+            "Line 2 of .*, column 't': '2020-02-30' is not a date",
+        ),
+    ],
+)
+def test_dates_of_two_readings_are_refused(read, text, message):
+    with pytest.raises(InputError, match=message) as caught:
+        read(text)
+    if "is not a date" not in message:
+        assert "Write dates as ISO 8601, like 2020-01-31." in str(caught.value)
+
+
+def test_dates_among_other_texts_are_texts_and_told(read):
+    grid, notes = read("t,v\n31/01/2020,1\nlater,2\n")
+    assert coordinates(grid.axes[0]) == ["31/01/2020", "later"]
+    assert notes[1:] == ["The coordinates of 't' are taken as texts, because of 'later'."]
+
+
+@pytest.mark.parametrize("text", ["inf", "-Inf", "+INF", "Infinity", "1e999"])
+def test_infinite_values_are_missing_and_told(read, text):
+    grid, notes = read(f"x,v\n1,10\n2,{text}\n3,{text}\n4,\n")
+    np.testing.assert_array_equal(grid.values, [10, NAN, NAN, NAN])
+    assert notes[1:] == ["Values taken as missing: 2 infinite."]
+    wide, notes = read(f"year,a,b\n1950,1,{text}\n1951,{text},4\n1952,3,{text}\n")
+    assert np.isnan(wide.values).sum() == 3
+    assert notes[1:] == ["Values taken as missing: 3 infinite."]
+    assert len(read("x,v\n1,10\n2,NA\n")[1]) == 1
+    with pytest.raises(InputError, match=r"for a coordinate of 'x'"):
+        read("x,v\n1,10\ninf,5\n")
+
+
+# Cells and where they stand
+
+
+def test_every_value_of_a_table_is_placed_in_the_grid(tmp_path):
+    for text, values in ((LONG, [2]), (WIDE, [1, 2, 3])):
+        placed = place_cells(text.encode(), "t.csv")
+        rows = [line.split(",") for line in text.splitlines()[1:]]
+        found = [[float(row[column]) for column in placed.values] for row in rows]
+        assert placed.values == values
+        np.testing.assert_array_equal(placed.grid.values.ravel()[placed.cells], found)
+    assert place_cells(WIDE.encode(), "t.csv").is_wide
+    placed = place_cells(b"v,t,s\n1,2020-01-02,b\n2,2020-01,a\n", "t.csv", "v")
+    assert not placed.is_wide
+    assert placed.texts == {1: ["2020-01", "2020-01-02"], 2: ["b", "a"]}
