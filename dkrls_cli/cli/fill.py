@@ -80,7 +80,7 @@ def fill(
     options: opt.LevelOptions,
     machine: opt.RunOptions,
     config: opt.Config = None,
-    outputs: opt.OutputOptions,
+    outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:
     """Fill the missing cells of a grid; everything else stays as it is.
@@ -103,7 +103,8 @@ def fill(
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
-        target = file_target(output, outputs.overwrite)
+        target = file_target(output, outputs)
+        refuse_compressed_copy(grid, target)
         settings = fit_settings(options)
         limits = gap_limits(max_gap)
         source = open_whole(grid, options.var, settings.level_names, report)
@@ -130,19 +131,36 @@ def fill(
             report_fit_notes(filled.model, report)
         elif filled.left:
             report.note("Note: nothing is left to fill; --mask, --max-gap and --within decide.")
-        write_filled(grid, filled, target, source.table)
+        for note in write_filled(grid, filled, target, source.table):
+            report.note(f"Note: {note}.")
         report_filled(whole, filled, target, seconds, report)
 
 
-def file_target(output: str | None, overwrite: bool) -> Target:
+def file_target(output: str | None, outputs: opt.GridOutputOptions) -> Target:
     """Return where the filled grid goes, or raise if it cannot be written there."""
     if output is None:
         raise SettingError("Where should the filled grid go? Give -o FILLED.nc.")
-    target = chosen_target(output, None, False, overwrite)
+    target = chosen_target(output, None, False, outputs.overwrite, outputs.compress)
     if target.path is None:
         raise SettingError("A filled grid goes to a file: give -o FILLED.nc.")
     target.refuse_unwritable()
     return target
+
+
+def refuse_compressed_copy(path: str, target: Target) -> None:
+    """Raise SettingError if a level of compression is given for a copy, which keeps its own."""
+    if target.compress is not None and is_copy(path, target):
+        raise SettingError(
+            f"--compress {target.compress} does not apply: '{target.path}' will be a copy of "
+            f"'{path}' and keep its compression. Leave it out, and use nccopy -d LEVEL afterwards."
+        )
+
+
+def is_copy(path: str, target: Target) -> bool:
+    """Return whether the output is of the kind of the input, which is then copied."""
+    from dkrls_cli.files.source import kind_of
+
+    return {"netcdf": "nc", "zarr": "zarr"}.get(kind_of(path)) == target.form
 
 
 def gap_limits(texts: list[str] | None) -> dict[str, str]:
@@ -182,37 +200,42 @@ def open_whole(path: str, var: str | None, levels: list[str] | None, report: Rep
     return source
 
 
-def write_filled(path: str, filled: Filled, target: Target, table: TableCopy | None = None) -> None:
-    """Write a copy of the file with the cells filled, or in another format the variable alone."""
-    from dkrls_cli.files.source import kind_of
-    from dkrls_cli.files.writing import write_grid
+def write_filled(
+    path: str, filled: Filled, target: Target, table: TableCopy | None = None
+) -> list[str]:
+    """Write a copy of the file with the cells filled, or in another format the variable alone.
+
+    Return notes for the user on what could not be written as in the file.
+    """
+    from dkrls_cli.files.writing import Field, write_grid
     from dkrls_cli.grid.grid import std_variable
 
     assert target.path is not None
-    kind = {"netcdf": "nc", "zarr": "zarr"}.get(kind_of(path))
-    if kind == target.form:
-        write_patched(path, filled, target)
-        return
+    if is_copy(path, target):
+        return write_patched(path, filled, target)
     if table is not None and target.form == "csv":
         write_table(table, filled, target)
-        return
+        return []
     grid, errors = filled.grid, filled.std
-    variables: dict[str, tuple[Any, Any]] = {grid.name: (grid.values, grid.attrs)}
+    fields = [Field(grid.name, grid.values, grid.axes, grid.attrs, grid.style)]
     if errors is not None:
         name, attrs = std_variable(grid.name, grid.attrs)
         linked = {**grid.attrs, "ancillary_variables": name}
-        variables = {grid.name: (grid.values, linked), name: (errors, attrs)}
+        fields = [
+            Field(grid.name, grid.values, grid.axes, linked, grid.style),
+            Field(name, errors, grid.axes, attrs, grid.style.of_errors),
+        ]
     if target.form in ("nc", "zarr"):
-        command = command_line()
-        write_grid(
-            target.path, grid.axes, variables, grid.style, command, overwrite=target.overwrite
+        overwrite, compress = target.overwrite, target.compress
+        return write_grid(
+            target.path, fields, command_line(), overwrite=overwrite, compress=compress
         )
-        return
     from dkrls_cli.cli.predict import rows_output
 
     with rows_output(target, grid.name) as writer:
-        cells = {key: values.astype(grid.style.dtype) for key, (values, _) in variables.items()}
+        cells = {field.name: field.values.astype(grid.style.dtype) for field in fields}
         writer.write_cells(grid.dims, [axis.texts for axis in grid.axes], cells)
+    return []
 
 
 def write_table(table: TableCopy, filled: Filled, target: Target) -> None:
@@ -231,8 +254,8 @@ def write_table(table: TableCopy, filled: Filled, target: Target) -> None:
         table.write(stream, filled.cells, grid.values, std)
 
 
-def write_patched(path: str, filled: Filled, target: Target) -> None:
-    """Write a copy of the file in which nothing but the filled cells is changed."""
+def write_patched(path: str, filled: Filled, target: Target) -> list[str]:
+    """Write a copy of the file in which nothing but the filled cells is changed; return notes."""
     from dkrls_cli.files.patching import Patch, write_patched_copy
     from dkrls_cli.files.writing import history_line
     from dkrls_cli.grid.grid import std_variable
@@ -241,10 +264,10 @@ def write_patched(path: str, filled: Filled, target: Target) -> None:
     grid, added = filled.grid, None
     if filled.std is not None:
         name, attrs = std_variable(grid.name, grid.attrs)
-        added = name, filled.std.astype(grid.style.dtype), attrs
+        added = name, filled.std.astype(grid.style.of_errors.dtype), attrs
     line = history_line(command_line())
     patch = Patch(grid.name, filled.cells, grid.values.astype("float64"), line, added)
-    write_patched_copy(path.rstrip("/"), target.path, patch, overwrite=target.overwrite)
+    return write_patched_copy(path.rstrip("/"), target.path, patch, overwrite=target.overwrite)
 
 
 def report_filled(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +20,7 @@ from dkrls_cli.cli.describe import (
     model_rows,
     shape_text,
 )
-from dkrls_cli.cli.report import Report, edge
+from dkrls_cli.cli.report import Report, command_line, edge
 from dkrls_cli.cli.target import refuse_other_ending
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs, table
 from dkrls_cli.errors import SettingError
@@ -74,10 +75,17 @@ def fit(
         if target is None:
             report_plan(source, settings, report)
             return
-        grid = read_values(source, report)
+        grid = with_history(read_values(source, report))
         model, seconds = run_fit(grid, settings, machine.threads, inputs, report)
         model.save(target, overwrite=outputs.overwrite)
         report_model(model, grid, target, seconds, report)
+
+
+def with_history(grid: Grid) -> Grid:
+    """Return a grid whose history begins with this command."""
+    from dkrls_cli.files.writing import history_line
+
+    return replace(grid, style=grid.style.after(history_line(command_line())))
 
 
 def fit_settings(options: opt.LevelOptions) -> Settings:

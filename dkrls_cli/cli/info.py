@@ -13,6 +13,7 @@ from dkrls_cli.cli.describe import level_table, missing_words, model_rows, shape
 from dkrls_cli.cli.report import Report, command_line, edge
 from dkrls_cli.cli.target import Target, grid_target
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs
+from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.model.model import Model
@@ -26,7 +27,7 @@ def info(
         str | None,
         typer.Option(metavar="OUT.nc", help="Write the paper's weights of each level there."),
     ] = None,
-    outputs: opt.OutputOptions,
+    outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:
     """Show the levels of a model, its size and where it came from.
@@ -41,12 +42,21 @@ def info(
     from dkrls_cli.model.model import load_model
 
     with edge(report.debug):
-        target = None if weights is None else grid_target(weights, outputs.overwrite)
+        target = weights_target(weights, outputs)
         loaded = load_model(model)
         if target is not None:
             write_weights(loaded, target)
             report.note(f"Weights of {weight_count(loaded)} levels written to {weights}.")
         print_model(loaded, model, report)
+
+
+def weights_target(weights: str | None, outputs: opt.GridOutputOptions) -> Target | None:
+    """Return where the weights go, None without them; raise an error if they cannot go there."""
+    if weights is not None:
+        return grid_target(weights, outputs.overwrite, outputs.compress)
+    if outputs.compress is not None:
+        raise SettingError("--compress is for the file of --weights. Give --weights OUT.nc.")
+    return None
 
 
 def weight_count(model: Model) -> int:
@@ -56,15 +66,17 @@ def weight_count(model: Model) -> int:
 
 def write_weights(model: Model, target: Target) -> None:
     """Write the paper's weights, one variable per level."""
-    from dkrls_cli.files.writing import write_grid
-    from dkrls_cli.grid.grid import Style
+    from dkrls_cli.files.writing import Field, write_grid
+    from dkrls_cli.grid.style import Style
 
     depths = range(len(model.hierarchy) + 1 - weight_count(model), len(model.hierarchy) + 1)
-    arrays = [model.weights(depth) for depth in depths]
-    variables = {str(a.name): (a.values, a.attrs) for a in arrays}
     style = Style(global_attrs={"title": f"Weights of a D-KRLS model of {model.name}"})
+    fields = [
+        Field(str(one.name), one.values, model.axes, one.attrs, style)
+        for one in map(model.weights, depths)
+    ]
     path, overwrite = str(target.path), target.overwrite
-    write_grid(path, model.axes, variables, style, command_line(), overwrite=overwrite)
+    write_grid(path, fields, command_line(), overwrite=overwrite, compress=target.compress)
 
 
 def print_model(model: Model, path: Path, report: Report) -> None:

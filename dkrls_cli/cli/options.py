@@ -199,6 +199,21 @@ class OutputOptions:
 
 
 @dataclass(frozen=True)
+class GridOutputOptions(OutputOptions):
+    """How a grid is written: whether it may replace another file, and how far it is compressed."""
+
+    compress: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=9,
+            metavar="LEVEL",
+            help="Compress NetCDF or Zarr, 0 (not) to 9. Default: 1 for variables above 1 MB.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
 class InPlaceOptions:
     """How to change a model file that other commands may change as well."""
 

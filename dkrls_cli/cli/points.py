@@ -150,12 +150,28 @@ def write_file(model: Model, stations: Stations, target: Target, answers: Answer
     count = next(iter(variables.values()))[0].size
     if target.path is not None:
         write_stations(
-            target.path, table, shared, variables, style, command, overwrite=target.overwrite
+            target.path,
+            table,
+            shared,
+            variables,
+            style,
+            command,
+            overwrite=target.overwrite,
+            compress=target.compress,
         )
         return count
     with TemporaryDirectory() as folder:
         path = Path(folder) / "answers.nc"
-        write_stations(str(path), table, shared, variables, style, command, overwrite=False)
+        write_stations(
+            str(path),
+            table,
+            shared,
+            variables,
+            style,
+            command,
+            overwrite=False,
+            compress=target.compress,
+        )
         with open(path, "rb") as file:
             copyfileobj(file, sys.stdout.buffer)
         sys.stdout.buffer.flush()

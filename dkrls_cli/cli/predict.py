@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
@@ -110,7 +110,7 @@ def predict(
     ] = None,
     answers: AnswerOptions,
     threads: opt.Threads = None,
-    outputs: opt.OutputOptions,
+    outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:
     """Answer from a model: on a grid, like another file, or at scattered points.
@@ -130,7 +130,7 @@ def predict(
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
-        target = chosen_target(output, form, report.json, outputs.overwrite)
+        target = chosen_target(output, form, report.json, outputs.overwrite, outputs.compress)
         refuse_together(at=at, like=like, points=points)
         target.refuse_unwritable()
         loaded = load_model(model)
@@ -176,7 +176,8 @@ def answer_grid(query: Query, target: Target, answers: AnswerOptions, report: Re
         with report.working("predicting"):
             values = query.values()
             std = query.std() if answers.std else None
-        write_answers(model, query.axes, values, std, target)
+        for note in write_answers(model, query.axes, values, std, target):
+            report.note(f"Note: {note}.")
         return values.size
     texts, cells = [axis.texts for axis in query.axes], 0
     with rows_output(target, model.name) as writer:
@@ -234,20 +235,24 @@ def rows_output(target: Target, name: str) -> Iterator[RowWriter]:
 
 def write_answers(
     model: Model, axes: Sequence[Axis], values: Array, std: Array | None, target: Target
-) -> None:
-    """Write a grid of answers to a file, or to stdout through a temporary file."""
+) -> list[str]:
+    """Write a grid of answers to a file, or to stdout through a temporary file; return notes."""
     from tempfile import TemporaryDirectory
 
-    from dkrls_cli.files.writing import write_grid, write_netcdf_to_stdout
+    from dkrls_cli.files.writing import Field, write_grid, write_netcdf_to_stdout
 
-    variables: dict[str, tuple[Array, Mapping[str, Any]]] = {model.name: (values, model.attrs)}
+    fields = [Field(model.name, values, axes, model.attrs, model.style)]
     if std is not None:
         name, attrs = model.std_variable()
         linked = {**model.attrs, "ancillary_variables": name}
-        variables = {model.name: (values, linked), name: (std, attrs)}
-    command = command_line()
+        fields = [
+            Field(model.name, values, axes, linked, model.style),
+            Field(name, std, axes, attrs, model.style.of_errors),
+        ]
+    command, compress = command_line(), target.compress
     if target.path is not None:
-        write_grid(target.path, axes, variables, model.style, command, overwrite=target.overwrite)
-        return
+        return write_grid(
+            target.path, fields, command, overwrite=target.overwrite, compress=compress
+        )
     with TemporaryDirectory() as folder:
-        write_netcdf_to_stdout(axes, variables, model.style, command, Path(folder))
+        return write_netcdf_to_stdout(fields, command, Path(folder), compress=compress)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dkrls_cli.errors import SettingError
@@ -14,11 +14,22 @@ _MODEL_ENDING = ".npz"
 
 @dataclass(frozen=True)
 class Target:
-    """A path to write to (None: stdout) and a format: csv, jsonl, json, nc or zarr."""
+    """A path to write to (None: stdout) and a format: csv, jsonl, json, nc or zarr.
+
+    A grid is compressed at a level from 0 to 9; None leaves the level to the writer.
+    """
 
     path: str | None
     form: str
     overwrite: bool
+    compress: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.compress is not None and self.form not in ("nc", "zarr"):
+            raise SettingError(
+                f"--compress {self.compress} is for NetCDF and Zarr, and the output is "
+                f"{self.form}. Leave it out, or compress the text: | gzip."
+            )
 
     def refuse_unwritable(self) -> None:
         """Raise OutputError if the output cannot be written, before any work is done."""
@@ -28,14 +39,20 @@ class Target:
             check_writable(Path(self.path), overwrite=self.overwrite)
 
 
-def chosen_target(output: str | None, form: str | None, json: bool, overwrite: bool) -> Target:
+def chosen_target(
+    output: str | None,
+    form: str | None,
+    json: bool,
+    overwrite: bool,
+    compress: int | None = None,
+) -> Target:
     """Return where to write, in the format asked for or else the one the name ends in."""
     if output in (None, "-"):
         if json and form is not None:
             raise SettingError(
                 f"--json and --format {form} both write to stdout. Give one of them, or -o OUT."
             )
-        return Target(None, "json" if json else form or "csv", overwrite)
+        return Target(None, "json" if json else form or "csv", overwrite, compress)
     path = str(output).rstrip("/")
     by_name = _ENDINGS.get(Path(path).suffix.lower())
     if form is None and by_name is None:
@@ -45,7 +62,7 @@ def chosen_target(output: str | None, form: str | None, json: bool, overwrite: b
         )
     if form is not None and by_name not in (None, form):
         raise SettingError(f"--format {form} and '{output}' do not go together. Give one of them.")
-    return Target(path, form or str(by_name), overwrite)
+    return Target(path, form or str(by_name), overwrite, compress)
 
 
 def refuse_other_ending(path: Path) -> None:
@@ -57,10 +74,10 @@ def refuse_other_ending(path: Path) -> None:
         )
 
 
-def grid_target(output: str, overwrite: bool) -> Target:
+def grid_target(output: str, overwrite: bool, compress: int | None = None) -> Target:
     """Return a file to write a whole grid to; raise an error if it cannot be written."""
     target = chosen_target(output, None, False, overwrite)
     if target.path is None or target.form not in ("nc", "zarr"):
         raise SettingError(f"'{output}' cannot be written as a grid. End it in .nc or .zarr.")
     target.refuse_unwritable()
-    return target
+    return replace(target, compress=compress)

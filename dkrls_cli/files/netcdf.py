@@ -13,11 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.errors import DkrlsError, InputError
+from dkrls_cli.files.packing import UNWRITTEN_INTEGERS
 from dkrls_cli.files.source import FileKind, Source
+from dkrls_cli.files.styles import (
+    NO_LONGER_TRUE,
+    attrs_of,
+    coordinate_of,
+    is_packed,
+    marked_fills,
+    style_of,
+)
 from dkrls_cli.grid.axes import Axis, index_axis, number_axis, text_axis
 from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.cf import counts_time, is_place, is_time
-from dkrls_cli.grid.grid import Style, with_growing
+from dkrls_cli.grid.grid import with_growing
 from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
@@ -25,25 +34,14 @@ if TYPE_CHECKING:
 
 # Kinds of numpy types that can be modelled: floats, integers, unsigned integers, booleans.
 _NUMBERS = "fiub"
-# Attributes that describe other variables of the file, which an answer does not have.
-_NO_LONGER_TRUE = ("bounds", "climatology", "cell_measures", "ancillary_variables", "coordinates")
-# Attributes in units of the packed numbers, which an answer is not.
-_OF_PACKED_VALUES = ("valid_range", "valid_min", "valid_max")
 # Attributes that name other variables.
-_POINTERS = (*_NO_LONGER_TRUE, "grid_mapping", "formula_terms")
+_POINTERS = (*NO_LONGER_TRUE, "grid_mapping")
 # Endings of the names of variables that hold the bounds of cells.
 _BOUNDS = ("_bnds", "_bnd", "_bounds", "_vertices")
+# Names of calendars that CF does not have, as IRI's data library gives them, and what they mean.
+_CALENDAR_NAMES = {"360": "360_day"}
 # Variables that a message lists at most.
 _MOST_LISTED = 12
-# What netCDF leaves in cells of integers that nobody wrote; any byte may be a value.
-_UNWRITTEN = {
-    "int16": -32767,
-    "uint16": 65535,
-    "int32": -2147483647,
-    "uint32": 4294967295,
-    "int64": -9223372036854775806,
-    "uint64": 18446744073709551614,
-}
 
 
 def open_dataset(
@@ -88,7 +86,7 @@ def open_dataset(
                     f"'{array.name}' in '{path}' has no dimension of more than one cell."
                 )
             notes.extend(_fill_notes(array))
-            name, attrs, style = str(array.name), _attrs_of(array), _style(dataset, array)
+            name, attrs, style = str(array.name), attrs_of(array), style_of(dataset, array, axes)
         stack.pop_all()
 
     def load() -> NDArray[Any]:
@@ -298,49 +296,40 @@ def _refuse_coordinates(axis: Axis) -> None:
 
 def read_axis(dataset: xr.Dataset, dim: str, notes: list[str]) -> Axis:
     """Return the axis of a dimension, or of a scalar, and note what was decided about it."""
-    name = _coordinate_of(dataset, dim)
+    name = coordinate_of(dataset, dim)
     if name != dim and dataset.sizes[dim] > 1:
         used = f"those of {name}" if name else f"its positions 0 to {dataset.sizes[dim] - 1}"
         notes.append(f"dimension {dim} has no coordinate: {used} are used")
     if name is None:
         return index_axis(dim, dataset.sizes[dim])
     variable = dataset[name]
-    attrs, values = _attrs_of(variable), np.atleast_1d(variable.values)
+    attrs, values = attrs_of(variable), np.atleast_1d(variable.values)
     if values.dtype.kind not in _NUMBERS:
         return text_axis(dim, [_decode(v) for v in values.tolist()], attrs)
     axis = number_axis(dim, values, attrs)
     if counts_time(attrs) and np.isfinite(axis.numbers).all():
         try:
-            axis = _time_axis(axis)
+            axis = _time_axis(axis, notes)
         except (InputError, ValueError, OverflowError) as error:
             reason = str(error).rstrip(".")
             notes.append(f"{dim}: {reason}; its numbers are used as they are, not as dates")
     stored = np.dtype(variable.encoding.get("dtype", values.dtype))
-    as_stored = stored.kind in "fiu" and not _is_packed(variable)
+    as_stored = stored.kind in "fiu" and not is_packed(variable)
     return replace(axis, dtype=stored.newbyteorder("=").name) if as_stored else axis
 
 
-def _coordinate_of(dataset: xr.Dataset, dim: str) -> str | None:
-    """Return the coordinate of a dimension: its own, or the only place or time along it."""
-    if dim in dataset.variables and dataset[dim].ndim < 2:
-        return dim
-    along = [
-        str(name)
-        for name, variable in dataset.variables.items()
-        if variable.dims == (dim,)
-        and variable.dtype.kind in "fiu"
-        and (is_place(str(name), variable.attrs) or counts_time(variable.attrs))
-    ]
-    return along[0] if len(along) == 1 else None
-
-
-def _time_axis(axis: Axis) -> Axis:
+def _time_axis(axis: Axis, notes: list[str]) -> Axis:
     """Return an axis of numbers as dates, or raise an error if its calendar has no such dates."""
     attrs = dict(axis.attrs)
-    units, calendar = str(attrs.pop("units")), str(attrs.pop("calendar", "standard")).lower()
+    units, named = str(attrs.pop("units")), str(attrs.pop("calendar", "standard")).lower()
+    calendar = _CALENDAR_NAMES.get(named, named)
     scale = TimeScale(units, calendar)
     if axis.size:
         scale.texts(np.array([axis.numbers.min(), axis.numbers.max()]))
+    if calendar != named:
+        notes.append(f"{axis.name}: calendar '{named}' is taken as {calendar}")
+    if scale.counts_months:
+        notes.append(f"{axis.name}: '{units}' are taken as calendar months and years")
     return replace(axis, time=scale, attrs=attrs)
 
 
@@ -349,47 +338,9 @@ def _decode(value: Any) -> str:
     return text.strip().strip("\x00")
 
 
-def _attrs_of(array: xr.DataArray) -> dict[str, Any]:
-    """Return the attributes that will hold for answers too."""
-    gone = (*_NO_LONGER_TRUE, *(_OF_PACKED_VALUES if _is_packed(array) else ()))
-    return {str(key): value for key, value in array.attrs.items() if key not in gone}
-
-
-def _is_packed(array: xr.DataArray) -> bool:
-    return "scale_factor" in array.encoding or "add_offset" in array.encoding
-
-
-def _style(dataset: xr.Dataset, array: xr.DataArray) -> Style:
-    """Return how the file keeps the variable, to write answers alike."""
-    fills = _marked_fills(array)
-    pointer = array.encoding.get("grid_mapping", array.attrs.get("grid_mapping", ""))
-    mapping = str(pointer).split(":")[0]
-    known = mapping in dataset.variables
-    floats = np.result_type(array.dtype, np.float32) if array.dtype.kind == "f" else np.float64
-    return Style(
-        dtype=np.dtype(floats).newbyteorder("=").name,
-        fill=fills[0] if fills and not _is_packed(array) else None,
-        global_attrs=dict(dataset.attrs),
-        grid_mapping=mapping if known else None,
-        grid_mapping_attrs=dict(dataset[mapping].attrs) if known else {},
-    )
-
-
-def _marked_fills(array: xr.DataArray) -> list[float]:
-    """Return the fill values that a variable is marked with, those written as text included."""
-    fills = []
-    for key in ("_FillValue", "missing_value"):
-        for fill in np.ravel(array.encoding.get(key, ())).tolist():
-            try:
-                fills.append(float(fill))
-            except (TypeError, ValueError):
-                continue
-    return list(dict.fromkeys(fills))
-
-
 def _fill_notes(array: xr.DataArray) -> list[str]:
     """Return a note if a variable is marked with more than one fill value."""
-    fills = _marked_fills(array)
+    fills = marked_fills(array)
     texts = ", ".join(f"{fill:g}" for fill in fills)
     return [f"several fill values are marked, all taken as missing: {texts}"] if fills[1:] else []
 
@@ -407,8 +358,8 @@ def _load(array: xr.DataArray) -> NDArray[Any]:
 def _unmasked_fills(array: xr.DataArray) -> list[float]:
     """Return fill values marked as text, and the one of integers that were never written."""
     text = isinstance(array.encoding.get("missing_value"), str)
-    fills = [f for f in _marked_fills(array) if np.isfinite(f)] if text else []
-    unwritten = _UNWRITTEN.get(str(np.dtype(array.encoding.get("dtype", "f8"))))
+    fills = [f for f in marked_fills(array) if np.isfinite(f)] if text else []
+    unwritten = UNWRITTEN_INTEGERS.get(str(np.dtype(array.encoding.get("dtype", "f8"))))
     if unwritten is not None and "_FillValue" not in array.encoding:
         scale = float(array.encoding.get("scale_factor", 1.0))
         fills.append(unwritten * scale + float(array.encoding.get("add_offset", 0.0)))

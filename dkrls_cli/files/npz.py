@@ -2,8 +2,8 @@
 
 A file is a zip archive of ``.npy`` members, none compressed: ``header`` (JSON as bytes) and the
 arrays. The header begins with ``format`` and ``version`` and lists type and shape of every array,
-so that a file can be checked before anything is read into memory. There is no pickle and no date in
-it: equal models are equal bytes.
+so that a file can be checked before anything is read into memory. There is no pickle in it, and no
+date but that in the history that ``dkrls fit`` writes: otherwise equal models are equal bytes.
 """
 
 from __future__ import annotations

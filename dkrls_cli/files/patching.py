@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.output import atomic_write
+from dkrls_cli.files.packing import pack, packed_range
 from dkrls_cli.files.source import kind_of
+from dkrls_cli.grid.style import Packing
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +49,13 @@ class Patch:
     added: tuple[str, Array, Mapping[str, Any]] | None = None
 
 
-def write_patched_copy(path: str, target: str, patch: Patch, *, overwrite: bool) -> None:
+def write_patched_copy(path: str, target: str, patch: Patch, *, overwrite: bool) -> list[str]:
     """Write a patched copy of a NetCDF file or Zarr store, whole or not at all.
+
+    Returns
+    -------
+    list of str
+        Which cells the type of the variable could not hold, a sentence each, for the user.
 
     Raises
     ------
@@ -61,20 +68,23 @@ def write_patched_copy(path: str, target: str, patch: Patch, *, overwrite: bool)
     with atomic_write(target, overwrite=overwrite, folder=zarr) as temporary:
         if zarr:
             shutil.copytree(path, temporary)
-            _patch_zarr(str(temporary), patch)
+            notes = _patch_zarr(str(temporary), patch)
         else:
             shutil.copyfile(path, temporary)
-            _patch_netcdf(str(temporary), patch)
+            notes = _patch_netcdf(str(temporary), patch)
+    return notes
 
 
-def _patch_netcdf(path: str, patch: Patch) -> None:
+def _patch_netcdf(path: str, patch: Patch) -> list[str]:
     import netCDF4
 
     with netCDF4.Dataset(path, "r+") as dataset:
         variable = dataset.variables[patch.name]
         variable.set_auto_maskandscale(False)
         attrs = {key: variable.getncattr(key) for key in variable.ncattrs()}
-        variable[...] = _replace_cells(variable[...], patch, attrs)
+        variable[...], notes = _replace_cells(variable[...], patch, attrs)
+        if _outgrown(attrs, patch):
+            variable.delncattr("actual_range")
         if patch.added is not None:
             name, values, about = patch.added
             _refuse_taken(name, dataset.variables)
@@ -86,21 +96,26 @@ def _patch_netcdf(path: str, patch: Patch) -> None:
                 zlib=bool(filters.get("zlib")),
                 fill_value=np.nan,
             )
-            added.setncatts(dict(about))
+            added.setncatts({**about, **_shared(attrs)})
             added[...] = values.reshape(variable.shape)
             variable.setncattr("ancillary_variables", _ancillary(attrs, name))
         dataset.setncattr("history", _history(patch, getattr(dataset, "history", "")))
+    return notes
 
 
-def _patch_zarr(path: str, patch: Patch) -> None:
+def _patch_zarr(path: str, patch: Patch) -> list[str]:
     import zarr
 
     together = zarr.open_group(path, mode="r").metadata.consolidated_metadata is not None
     array: Any = zarr.open_group(path, mode="r+", use_consolidated=False)[patch.name]
     attrs = dict(array.attrs)
-    array[...] = _replace_cells(array[...], patch, {"_FillValue": array.fill_value, **attrs})
+    known = {"_FillValue": array.fill_value, **attrs}
+    array[...], notes = _replace_cells(array[...], patch, known)
+    if _outgrown(attrs, patch):
+        del array.attrs["actual_range"]
     if patch.added is not None:
-        _add_to_zarr(path, array, *patch.added)
+        name, values, about = patch.added
+        _add_to_zarr(path, array, name, values, {**about, **_shared(attrs)})
         array.attrs["ancillary_variables"] = _ancillary(attrs, patch.added[0])
     group = zarr.open_group(path, mode="r+", use_consolidated=False)
     group.attrs["history"] = _history(patch, str(group.attrs.get("history", "")))
@@ -108,6 +123,7 @@ def _patch_zarr(path: str, patch: Patch) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of formats without it: the store had it before
             zarr.consolidate_metadata(path)
+    return notes
 
 
 def _add_to_zarr(
@@ -125,51 +141,43 @@ def _add_to_zarr(
     dataset.to_zarr(path, mode="a", consolidated=False)
 
 
-def _replace_cells(raw: NDArray[Any], patch: Patch, attrs: Mapping[str, Any]) -> NDArray[Any]:
-    """Return the stored numbers of a variable with those of some cells replaced."""
-    scale, offset = float(attrs.get("scale_factor", 1)), float(attrs.get("add_offset", 0))
-    numbers = (patch.values[patch.cells] - offset) / scale
-    stored = np.array(raw)
-    stored.reshape(patch.cells.shape)[patch.cells] = _pack(numbers, stored.dtype, attrs)
-    return stored
+def _replace_cells(
+    raw: NDArray[Any], patch: Patch, attrs: Mapping[str, Any]
+) -> tuple[NDArray[Any], list[str]]:
+    """Return the stored numbers of a variable with those of some cells replaced, and notes.
 
-
-def _pack(numbers: Array, dtype: np.dtype[Any], attrs: Mapping[str, Any]) -> NDArray[Any]:
-    """Return numbers in the stored type.
-
-    Integers are rounded and kept within their range. One that would mean a missing value is moved
-    to the next one towards zero, which is always in the range.
+    The type of the variable stays, so that a number it cannot hold becomes the nearest it can.
     """
-    if dtype.kind == "f":
-        return numbers.astype(dtype)
-    unsigned = dtype.kind == "i" and str(attrs.get("_Unsigned", "")).lower() == "true"
-    holder = np.dtype(f"u{dtype.itemsize}") if unsigned else dtype
-    limits = np.iinfo(holder)
-    packed = np.clip(np.rint(numbers), limits.min, limits.max).astype(holder)
-    marks = _missing_marks(attrs, holder, wraps=unsigned)
-    for mark in marks:
-        packed[packed == mark] = _free_neighbour(mark, marks)
-    return packed.view(dtype) if unsigned else packed
+    scale, offset = float(attrs.get("scale_factor", 1)), float(attrs.get("add_offset", 0))
+    stored = np.array(raw)
+    packed = pack((patch.values[patch.cells] - offset) / scale, stored.dtype, attrs)
+    stored.reshape(patch.cells.shape)[patch.cells] = packed.stored
+    notes = []
+    if packed.beyond:
+        low, high = packed_range(Packing(stored.dtype.name, attrs))
+        notes.append(
+            f"{packed.beyond} filled cells of '{patch.name}' lie beyond {low:g} to {high:g}, which "
+            f"its {stored.dtype.name} can hold, and are stored as the nearer of the two"
+        )
+    if packed.marked:
+        notes.append(
+            f"{packed.marked} filled cells of '{patch.name}' equal a mark of missing values, and "
+            f"are stored {abs(scale):g} beside it"
+        )
+    return stored, notes
 
 
-def _missing_marks(attrs: Mapping[str, Any], holder: np.dtype[Any], *, wraps: bool) -> set[int]:
-    """Return the integers that mark missing values; `wraps` if signed ones stand for unsigned."""
-    marks = set()
-    for key in ("_FillValue", "missing_value"):
-        given = np.asarray(attrs.get(key, ())).ravel()
-        if given.size == 1 and given.dtype.kind in "iu":
-            mark = given.astype(holder)[0]
-            if wraps or mark == given[0]:
-                marks.add(int(mark))
-    return marks
+def _outgrown(attrs: Mapping[str, Any], patch: Patch) -> bool:
+    """Return whether the range of values that a variable states no longer holds."""
+    stated, new = np.ravel(attrs.get("actual_range", ())), patch.values[patch.cells]
+    if stated.size != 2 or stated.dtype.kind not in "fiu" or not new.size:
+        return False
+    return bool(new.min() < stated.min() or new.max() > stated.max())
 
 
-def _free_neighbour(mark: int, marks: set[int]) -> int:
-    """Return the next integer towards zero (from zero: upwards) that marks no missing value."""
-    step = 1 if mark <= 0 else -1
-    while mark in marks:
-        mark += step
-    return mark
+def _shared(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes that hold for every variable on the same cells."""
+    return {key: attrs[key] for key in ("coordinates", "grid_mapping") if key in attrs}
 
 
 def _refuse_taken(name: str, taken: Mapping[str, Any]) -> None:

@@ -19,7 +19,8 @@ from dkrls_cli.files.text.csv import read_bytes
 from dkrls_cli.files.text.tables import place_cells, read_table
 from dkrls_cli.grid.axes import Axis, calendar_of, convert_coordinates, index_axis
 from dkrls_cli.grid.cf import hierarchy_of, is_called, is_time, pair_axes
-from dkrls_cli.grid.grid import Style, to_data_array
+from dkrls_cli.grid.grid import to_data_array
+from dkrls_cli.grid.style import Style, join_styles, source_coordinates
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -196,7 +197,7 @@ def _open(
         grid.axes,
         grid.name,
         grid.attrs,
-        Style(),
+        Style(coordinates=source_coordinates(grid.axes)),
         "float64",
         lambda: grid.values,
         notes=notes,
@@ -219,7 +220,9 @@ def _join(sources: Sequence[Source], paths: Sequence[str], levels: Sequence[str]
 
     notes = list(dict.fromkeys(note for source in sources for note in source.notes))
     notes.append(f"{len(sources)} files joined along {last}")
-    return replace(first, axes=axes, load=load, notes=notes, table=None)
+    alike = len({source.axes[place].units for source in sources}) == 1
+    style = join_styles([source.style for source in sources], last, joined, alike=alike)
+    return replace(first, axes=axes, style=style, load=load, notes=notes, table=None)
 
 
 def _join_axes(axes: Sequence[Axis]) -> Axis:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dkrls_cli.errors import InputError
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.grid.grid import Grid, Style
+from dkrls_cli.grid.grid import Grid
+from dkrls_cli.grid.style import Style
 
 if TYPE_CHECKING:
     from dkrls_cli.files.text.copying import TableCopy

@@ -18,10 +18,17 @@ from dkrls_cli.errors import InputError
 from dkrls_cli.files.output import atomic_write
 from dkrls_cli.files.text.csv import is_missing, parse_values
 from dkrls_cli.files.text.points import PointBlock, role_of_axis
-from dkrls_cli.files.writing import Variables, _attrs, _stored, _writable, history_line
+from dkrls_cli.files.writing import (
+    _attrs,
+    _stored,
+    _writable,
+    compression,
+    history_line,
+)
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import Role, is_time, role_of
-from dkrls_cli.grid.grid import STATION, Style
+from dkrls_cli.grid.grid import STATION
+from dkrls_cli.grid.style import Style
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -53,6 +60,9 @@ _UNITS = {"longitude": "degrees_east", "latitude": "degrees_north"}
 _WHOLE_NUMBER = re.compile(r"[+-]?(0|[1-9]\d{0,8})", re.ASCII)
 _ZERO_PADDED = re.compile(r"[+-]?0\d")
 
+Variables = Mapping[str, tuple[NDArray[Any], Mapping[str, Any]]]
+"""Values and attributes by name."""
+
 Entry = tuple[Any, Any, dict[str, Any]]
 """Dimensions, values and attributes of a variable."""
 
@@ -66,6 +76,7 @@ def write_stations(
     command: Sequence[str],
     *,
     overwrite: bool,
+    compress: int | None = None,
 ) -> None:
     """Write answers at stations to a NetCDF file, or to a Zarr store if named ``.zarr``.
 
@@ -86,6 +97,8 @@ def write_stations(
         Words of the command line, for the history.
     overwrite
         Whether the target may exist.
+    compress
+        Level of compression, as for :func:`dkrls_cli.files.writing.write_grid`.
 
     Raises
     ------
@@ -98,6 +111,7 @@ def write_stations(
     zarr = path.rstrip("/").endswith(".zarr")
     encoding = {name: _encoding(dataset[name], zarr) for name in map(str, dataset.variables)}
     for name in variables:
+        encoding[name] |= compression(dataset[name].nbytes, compress, zarr)
         if style.fill is not None:
             encoding[name]["_FillValue"] = np.dtype(style.dtype).type(style.fill)
         if dataset[name].size and not zarr:
@@ -148,7 +162,17 @@ def _dataset(
     attrs |= {"featureType": feature} if feature else {}
     data = {**_answers(variables, [instance, *(a.name for a in spread)], style), **columns}
     first = [axis.name for axis in spread if is_time(axis)]
+    coords |= _scalars(style, {*data, *coords, *places})
     return xr.Dataset(data, {**coords, **places}, attrs).transpose(*first, instance, ...)
+
+
+def _scalars(style: Style, taken: Collection[str]) -> dict[str, Entry]:
+    """Return the single numbers beside the data, such as its height, that are true everywhere."""
+    return {
+        name: ((), one.values, _writable(one.attrs))
+        for name, one in style.companions.items()
+        if one.dims == () and name not in taken
+    }
 
 
 def _answers(variables: Variables, dims: Sequence[str], style: Style) -> dict[str, Any]:
@@ -165,8 +189,9 @@ def _answers(variables: Variables, dims: Sequence[str], style: Style) -> dict[st
     first, *others = data
     if others:
         data[first][2]["ancillary_variables"] = " ".join(others)
-    if style.grid_mapping:
-        data[style.grid_mapping] = ((), np.int32(0), _writable(style.grid_mapping_attrs))
+    for name in style.mappings:
+        projection = style.companions[name]
+        data[name] = (projection.dims, projection.values, _writable(projection.attrs))
     return data
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,92 +21,299 @@ from numpy.typing import NDArray
 from dkrls_cli import __version__
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.output import atomic_write
+from dkrls_cli.files.packing import Encoded, encode, true_ranges
+from dkrls_cli.files.styles import NO_LONGER_TRUE
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.grid.grid import Style
+from dkrls_cli.grid.inherit import (
+    BOUNDS,
+    bounds_on,
+    companions_on,
+    true_attrs,
+    true_file_attrs,
+)
+from dkrls_cli.grid.style import Companion, Style, same_values
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Variables = Mapping[str, tuple[NDArray[Any], Mapping[str, Any]]]
-"""Values and attributes by name."""
+# Bytes above which a variable is compressed by default: below, files open faster without.
+_COMPRESSED_FROM = 10**6
+# Level of compression by default: higher ones take longer and gain a few percent.
+_LEVEL = 1
+# Bytes of a chunk along a dimension that can grow: few enough to read one, many enough to be quick.
+_CHUNK = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """A variable to write.
+
+    Attributes
+    ----------
+    name
+        Name of the variable.
+    values
+        Values, NaN where missing.
+    axes
+        Coordinates, in the order of the values.
+    attrs
+        Attributes of the variable.
+    style
+        How the file of the training data keeps the variable.
+    """
+
+    name: str
+    values: NDArray[Any]
+    axes: Sequence[Axis]
+    attrs: Mapping[str, Any] = dataclass_field(default_factory=dict)
+    style: Style = dataclass_field(default_factory=Style)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Names of the dimensions."""
+        return tuple(axis.name for axis in self.axes)
 
 
 def write_grid(
     path: str,
-    axes: Sequence[Axis],
-    variables: Variables,
-    style: Style,
+    fields: Sequence[Field],
     command: Sequence[str],
     *,
     overwrite: bool,
-) -> None:
-    """Write variables on common axes to a NetCDF file, or to a Zarr store if named ``.zarr``.
+    compress: int | None = None,
+) -> list[str]:
+    """Write variables to a NetCDF file, or to a Zarr store if named ``.zarr``.
+
+    Packed variables are packed again, and dimensions that could grow can grow. What described the
+    source is written as far as it holds at these coordinates, see :mod:`dkrls_cli.grid.inherit`.
 
     Parameters
     ----------
     path
         The target, which is written whole or not at all.
-    axes, variables
-        Coordinates, and values with attributes by name.
-    style
-        How the file of the training data keeps its variable.
+    fields
+        The variables. Dimensions of the same name have the same coordinates. Attributes of the
+        whole file are those of the first one.
     command
         Words of the command line, for the history.
     overwrite
         Whether the target may exist.
+    compress
+        Level of compression, 0 (none) to 9. None: 1 for variables above 1 MB, and what Zarr does.
+
+    Returns
+    -------
+    list of str
+        What could not be written as in the source, a sentence each, for the user.
 
     Raises
     ------
     OutputError
         If the target exists and may not be overwritten, or has no folder.
     InputError
-        If the library for the format is not installed.
+        If the library for the format is not installed, or two fields have different coordinates
+        along the same dimension.
     """
-    dataset = _dataset(axes, variables, style, command)
-    encoding = {name: _encoding(style) for name in variables}
-    encoding |= {axis.name: {"_FillValue": None} for axis in axes if _is_numeric(axis)}
+    dataset, notes = _dataset(fields, command)
     zarr = path.rstrip("/").endswith(".zarr")
     with atomic_write(path.rstrip("/"), overwrite=overwrite, folder=zarr) as temporary:
         try:
+            encoding = _encodings(dataset, fields, compress, zarr)
             if zarr:
                 dataset.to_zarr(temporary, encoding=encoding, zarr_format=2, consolidated=True)
             else:
-                dataset.to_netcdf(temporary, engine="netcdf4", encoding=encoding)
+                grows = _growing(fields)
+                dataset.to_netcdf(
+                    temporary, engine="netcdf4", encoding=encoding, unlimited_dims=grows
+                )
         except ModuleNotFoundError as error:
             raise InputError(
                 f"'{path}' needs {error.name} to be written: pip install 'dkrls-cli[zarr]'."
             ) from None
+    return notes
 
 
 def write_netcdf_to_stdout(
-    axes: Sequence[Axis], variables: Variables, style: Style, command: Sequence[str], folder: Path
-) -> None:
-    """Write a NetCDF file to stdout, by way of a temporary file in a folder."""
+    fields: Sequence[Field], command: Sequence[str], folder: Path, *, compress: int | None = None
+) -> list[str]:
+    """Write a NetCDF file to stdout, by way of a temporary file in a folder; return the notes."""
     path = folder / "answers.nc"
-    write_grid(str(path), axes, variables, style, command, overwrite=False)
+    notes = write_grid(str(path), fields, command, overwrite=False, compress=compress)
     with open(path, "rb") as file:
         shutil.copyfileobj(file, sys.stdout.buffer)
     sys.stdout.buffer.flush()
+    return notes
 
 
-def _dataset(
-    axes: Sequence[Axis], variables: Variables, style: Style, command: Sequence[str]
-) -> xr.Dataset:
-    """Return variables on common axes as an xarray.Dataset with the attributes to write."""
+# What goes into the file --------------------------------------------------------------------------
+
+
+def _dataset(fields: Sequence[Field], command: Sequence[str]) -> tuple[xr.Dataset, list[str]]:
+    """Return fields as an xarray.Dataset of stored values and attributes, and notes on them."""
     import xarray as xr
 
-    dims = [axis.name for axis in axes]
-    coords = {a.name: (a.name, _stored(a), _attrs(a)) for a in axes if a.has_coordinate}
-    mapping = {"grid_mapping": style.grid_mapping} if style.grid_mapping else {}
-    data: dict[str, Any] = {
-        name: (dims, values.astype(style.dtype, copy=False), {**_writable(attrs), **mapping})
-        for name, (values, attrs) in variables.items()
-    }
-    if style.grid_mapping:
-        data[style.grid_mapping] = ((), np.int32(0), _writable(style.grid_mapping_attrs))
-    lines = [history_line(command), str(style.global_attrs.get("history", ""))]
-    history = {"history": "\n".join(filter(None, lines))}
-    return xr.Dataset(data, coords, {**_writable(style.global_attrs), **history})
+    coords, beside = _coordinates(fields)
+    taken = {field.name for field in fields} | coords.keys()
+    data: dict[str, Any] = {}
+    notes: list[str] = []
+    for field in fields:
+        kept = companions_on(field.style, field.axes)
+        kept = {name: one for name, one in kept.items() if name not in taken}
+        for name, one in kept.items():
+            _refuse_difference(name, beside.setdefault(name, one), one)
+        encoded = _encode(field)
+        notes.extend(encoded.notes)
+        attrs = {**encoded.attrs, **_pointers(field.style, kept, coords)}
+        data[field.name] = (field.dims, encoded.values, attrs)
+    others = {n: _stored_companion(one) for n, one in beside.items() if n not in taken}
+    return xr.Dataset({**data, **others}, coords, _file_attrs(fields[0], command)), notes
+
+
+def _coordinates(fields: Sequence[Field]) -> tuple[dict[str, Any], dict[str, Companion]]:
+    """Return the coordinates of all axes as they are stored, and the bounds of their cells."""
+    coords, bounds = dict[str, Any](), dict[str, Companion]()
+    for name, (axis, style) in _common_axes(fields).items():
+        if not axis.has_coordinate:
+            continue
+        values, attrs = _stored(axis), _attrs(axis)
+        cells = bounds_on(style, axis)
+        if cells is not None:
+            attribute, called, bounds[called] = cells
+            attrs[attribute] = called
+        coords[name] = (name, values, true_ranges(attrs, values))
+    return coords, bounds
+
+
+def _file_attrs(first: Field, command: Sequence[str]) -> dict[str, Any]:
+    """Return the attributes of the whole file: those of the source that hold, and the history."""
+    style = replace(first.style, global_attrs=true_file_attrs(first.style, first.axes))
+    return _writable(style.after(history_line(command)).global_attrs)
+
+
+def _common_axes(fields: Sequence[Field]) -> dict[str, tuple[Axis, Style]]:
+    """Return the axes of all fields by name, each with the style of its field.
+
+    Raises
+    ------
+    InputError
+        If two fields have different coordinates along a dimension.
+    """
+    found: dict[str, tuple[Axis, Style]] = {}
+    owner: dict[str, str] = {}
+    for field in fields:
+        for axis in field.axes:
+            known, _ = found.setdefault(axis.name, (axis, field.style))
+            first = owner.setdefault(axis.name, field.name)
+            if known.units != axis.units or not same_values(_stored(known), _stored(axis)):
+                raise InputError(
+                    f"'{first}' and '{field.name}' have different coordinates of '{axis.name}': "
+                    "they do not go into one file. Write each to its own."
+                )
+    return found
+
+
+def _refuse_difference(name: str, known: Companion, companion: Companion) -> None:
+    """Raise InputError if a companion of another field has this name and other values."""
+    if known.dims != companion.dims or not same_values(known.values, companion.values):
+        raise InputError(
+            f"The variables have different '{name}' beside them: they do not go into one file. "
+            "Write each to its own."
+        )
+
+
+def _stored_companion(companion: Companion) -> tuple[tuple[str, ...], NDArray[Any], dict[str, Any]]:
+    values = companion.values
+    missing = values.dtype.kind == "f" and np.isnan(values).any()
+    mark = {"_FillValue": values.dtype.type(np.nan)} if missing else {}
+    attrs = true_ranges(_writable(companion.attrs), values)
+    return companion.dims, values, {**attrs, **mark}
+
+
+def _pointers(
+    style: Style, companions: Mapping[str, Companion], coords: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return the attributes of a variable that name its coordinates and its map projection."""
+    bounds = {str(one.attrs[k]) for one in companions.values() for k in BOUNDS if k in one.attrs}
+    beside = [n for n in companions if n not in bounds and n not in style.mappings]
+    found = {"coordinates": " ".join(beside)} if beside else {}
+    mappings = [name for name in style.mappings if name in companions]
+    if mappings and style.grid_mapping is not None:
+        words = {word.rstrip(":") for word in style.grid_mapping.split()}
+        whole = words <= {*companions, *coords}
+        found["grid_mapping"] = style.grid_mapping if whole else mappings[0]
+    return found
+
+
+def _encode(field: Field) -> Encoded:
+    """Return a field as it is stored, with the attributes that hold for it."""
+    attrs = true_attrs(field.attrs, field.style, field.axes)
+    gone = [key for key in NO_LONGER_TRUE if key != "ancillary_variables"]
+    kept = {key: value for key, value in _writable(attrs).items() if key not in gone}
+    return encode(field.name, field.values, kept, field.style)
+
+
+# Filters and chunks -------------------------------------------------------------------------------
+
+
+def _encodings(
+    dataset: xr.Dataset, fields: Sequence[Field], compress: int | None, zarr: bool
+) -> dict[str, dict[str, Any]]:
+    """Return how each variable is compressed and cut into chunks, by name."""
+    names = {field.name for field in fields}
+    grows = _growing(fields)
+    found = {}
+    for name, variable in dataset.variables.items():
+        encoding: dict[str, Any] = {}
+        if variable.dtype.kind in "fiu":
+            if "_FillValue" not in variable.attrs:
+                encoding["_FillValue"] = None
+            level = compress if name in names else None
+            encoding |= compression(variable.nbytes, level, zarr) if variable.ndim else {}
+            if not zarr:
+                encoding |= _chunks(variable.sizes, variable.dtype.itemsize, grows)
+        found[str(name)] = encoding
+    return found
+
+
+def _growing(fields: Sequence[Field]) -> list[str]:
+    """Return the dimensions along which the file can grow, as its source can."""
+    return list(dict.fromkeys(d for f in fields for d in f.style.unlimited if d in f.dims))
+
+
+def compression(size: int, level: int | None, zarr: bool) -> dict[str, Any]:
+    """Return how a variable of some bytes is compressed: as asked for, or else if it is large."""
+    if level is None and size <= _COMPRESSED_FROM:
+        return {}
+    return _zarr_filters(level) if zarr else _netcdf_filters(level)
+
+
+def _netcdf_filters(level: int | None) -> dict[str, Any]:
+    chosen = _LEVEL if level is None else level
+    return {"zlib": True, "complevel": chosen, "shuffle": True} if chosen else {"zlib": False}
+
+
+def _zarr_filters(level: int | None) -> dict[str, Any]:
+    """Return the compressor of a level; none for 0, and without a level that of the library."""
+    if level is None:
+        return {}
+    if level == 0:
+        return {"compressors": None}
+    import numcodecs
+
+    return {"compressors": numcodecs.Blosc(cname="zlib", clevel=level, shuffle=1)}
+
+
+def _chunks(sizes: Mapping[Any, int], itemsize: int, grows: Sequence[str]) -> dict[str, Any]:
+    """Return chunks of many records where one record is small: netCDF makes a chunk of each."""
+    growing = [dim for dim in sizes if dim in grows]
+    record = itemsize * math.prod(size for dim, size in sizes.items() if dim not in grows)
+    if len(growing) != 1 or record >= _CHUNK:
+        return {}
+    many = max(1, min(sizes[growing[0]], _CHUNK // record))
+    return {"chunksizes": [many if dim in grows else size for dim, size in sizes.items()]}
+
+
+# History and attributes ---------------------------------------------------------------------------
 
 
 def history_line(command: Sequence[str]) -> str:
@@ -160,8 +370,3 @@ def _attribute(value: Any) -> Any:
     if array.dtype.kind == "b":
         return array.astype(np.int8)[()]
     return value if array.size and array.ndim < 2 and array.dtype.kind in "fiuU" else str(value)
-
-
-def _encoding(style: Style) -> dict[str, Any]:
-    fill = None if style.fill is None else np.dtype(style.dtype).type(style.fill)
-    return {"_FillValue": fill}

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,17 @@ _MICROSECONDS = {
     **dict.fromkeys(("hour", "hours", "hr", "hrs", "h"), 3600 * 10**6),
     **dict.fromkeys(("day", "days", "d"), 86400 * 10**6),
 }
+# Calendar months in a unit of time that is no fixed number of days.
+_MONTHS = {
+    **dict.fromkeys(("month", "months", "mon", "mons"), 1),
+    **dict.fromkeys(("year", "years", "yr", "yrs"), 12),
+}
+# Decimals to which counted months and years are rounded, the last that gives the same date: numbers
+# of that many decimals come back from dates to the bit.
+_DECIMALS = (13, 12, 9, 6)
+# Microseconds to whose multiples dates are rounded, where a number cannot tell them apart: a month
+# number of 2000 is exact to 0.6 microseconds, and a date at a full second must stay there.
+_FULL = 1000.0
 # Calendars that are Julian before the reform of 1582 and Gregorian after it.
 _MIXED = ("standard", "gregorian")
 _CALENDARS = (
@@ -65,6 +76,11 @@ _STEP_SECONDS = {"W": 7 * 86400, "D": 86400, "H": 3600, "MIN": 60, "S": 1}
 class TimeScale:
     """Numbers that stand for dates: units such as ``days since 1850-01-01``, and a calendar.
 
+    Months and years are those of the calendar, counted from the reference date: 14.5 months are 14
+    whole ones and half of the days of the 15th. So do files count that say ``months since``; those
+    of UDUNITS, of 30.44 days each, would drift away from the months. In the calendar 360_day, where
+    every month has 30 days, both are the same.
+
     Attributes
     ----------
     units
@@ -84,6 +100,8 @@ class TimeScale:
     array([ 59., 360.])
     >>> scale.texts(np.array([59.0]))
     ['2000-02-30']
+    >>> TimeScale("months since 1960-01-01").texts(np.array([0.0, 13.0, 14.5]))
+    ['1960-01-01T00:00', '1961-02-01T00:00', '1961-03-16T12:00']
     """
 
     units: str
@@ -91,9 +109,9 @@ class TimeScale:
 
     def __post_init__(self) -> None:
         match = _UNITS.match(self.units)
-        if not match or match[1].lower() not in _MICROSECONDS:
+        if not match or match[1].lower() not in (*_MICROSECONDS, *_MONTHS):
             raise InputError(
-                f"Time units '{self.units}' are not '<unit> since <date>', with a unit from days "
+                f"Time units '{self.units}' are not '<unit> since <date>', with a unit from years "
                 "to microseconds."
             )
         if self.calendar not in _CALENDARS:
@@ -110,8 +128,21 @@ class TimeScale:
             )
 
     @cached_property
-    def _microseconds(self) -> int:
-        """Length of the unit in microseconds."""
+    def _months(self) -> int:
+        """Calendar months in the unit, 0 if it has a fixed length."""
+        return _MONTHS.get(self._parts[0].lower(), 0)
+
+    @property
+    def counts_months(self) -> bool:
+        """Whether the unit is a month or a year of the calendar, and these differ in length."""
+        return self._months > 0 and self.calendar != "360_day"
+
+    @cached_property
+    def _microseconds(self) -> float:
+        """Length of the unit in microseconds, a mean one if it is a month or a year."""
+        if self._months:
+            days = _YEAR_DAYS.get(self.calendar, _MEAN_YEAR_DAYS) * self._months / 12
+            return days * _MICROSECONDS["day"]
         return _MICROSECONDS[self._parts[0].lower()]
 
     @property
@@ -122,6 +153,8 @@ class TimeScale:
     @property
     def year(self) -> float:
         """Length of a mean year of the calendar in units of this scale."""
+        if self._months:
+            return 12.0 / self._months
         return _YEAR_DAYS.get(self.calendar, _MEAN_YEAR_DAYS) * self.day
 
     @cached_property
@@ -153,6 +186,8 @@ class TimeScale:
         values = np.asarray(dates)
         if not values.size:
             return np.empty(0)
+        if self._months:
+            return self._from_linear(self._linear.numbers(values))
         if values.dtype.kind in "US" or isinstance(values.flat[0], str):
             return self._from_texts([str(v) for v in values.tolist()])
         if hasattr(values.flat[0], "calendar"):
@@ -210,6 +245,8 @@ class TimeScale:
 
     def dates(self, numbers: Array) -> Dates:
         """Return numbers as datetime64[ns] if its calendar and range hold them, else as cftime."""
+        if self._months:
+            return self._linear.dates(self._to_linear(numbers))
         stamps = self._stamps(numbers)
         if stamps is not None:
             years = stamps.astype("datetime64[Y]").astype(np.int64) + 1970
@@ -222,6 +259,8 @@ class TimeScale:
 
     def texts(self, numbers: Array) -> list[str]:
         """Return numbers as ISO 8601 texts of equal precision, as short as all of them allow."""
+        if self._months:
+            return self._linear.texts(self._to_linear(numbers))
         stamps = self._stamps(numbers)
         if stamps is not None:
             texts: list[str] = np.datetime_as_string(stamps, unit="us").tolist()
@@ -251,6 +290,8 @@ class TimeScale:
         A step is a number and a unit: 7D, 1M. Months and years count from the start, and a day
         that a month does not have is its last one: 01-31, 02-29, 03-31, 04-30.
         """
+        if self._months:
+            return self._from_linear(self._linear.steps(start, stop, step))
         amount, unit = _amount(step)
         first, last = self.numbers([start, stop])
         if unit in ("Y", "M"):
@@ -295,6 +336,51 @@ class TimeScale:
             return begin, begin + self.day
         return begin, self._months_after(text, 12 if month is None else 1)
 
+    @cached_property
+    def _linear(self) -> TimeScale:
+        """A scale of fixed length from the same date, in microseconds: whole numbers are exact."""
+        return TimeScale(f"microseconds since {self._parts[1]}", self.calendar)
+
+    def _to_linear(self, numbers: Array) -> Array:
+        """Return counted months or years as microseconds since the reference date."""
+        counted = np.asarray(numbers, np.float64)
+        if self.counts_months:
+            whole = np.floor(counted)
+            start, end = self._starts(whole), self._starts(whole + 1)
+            micro = start + np.rint((counted - whole) * (end - start))
+        else:
+            micro = np.rint(counted * self._microseconds)
+        full = _FULL * np.rint(micro / _FULL)
+        blur = 2 * np.spacing(np.abs(counted)) * self._microseconds
+        return np.asarray(np.where(np.abs(micro - full) <= blur, full, micro))
+
+    def _from_linear(self, micro: Array) -> Array:
+        """Return microseconds since the reference date as counted months or years."""
+        mean = micro / self._microseconds
+        if not self.counts_months:
+            return self._shortest(mean, micro)
+        whole = np.floor(mean) - 2  # calendar and mean months are never this far apart
+        end = self._starts(whole + 1)
+        while (late := end <= micro).any():
+            whole = whole + late
+            end = self._starts(whole + 1)
+        start = self._starts(whole)
+        return self._shortest(whole + (micro - start) / (end - start), micro)
+
+    def _shortest(self, counted: Array, micro: Array) -> Array:
+        """Return counted months rounded to as few decimals as give the same date."""
+        found = counted
+        for decimals in _DECIMALS:
+            rounded = np.round(counted, decimals)
+            found = np.where(self._to_linear(rounded) == micro, rounded, found)
+        return found
+
+    def _starts(self, counted: Array) -> Array:
+        """Return where whole months or years begin, in microseconds since the reference date."""
+        wanted, place = np.unique(counted, return_inverse=True)
+        starts = [_month_start(self._linear, int(number) * self._months) for number in wanted]
+        return np.array(starts, np.float64)[place].reshape(counted.shape)
+
     def _month_steps(self, start: str, last: float, amount: str, unit: str) -> Array:
         """Return numbers from start to last in whole months or years."""
         if "." in amount:
@@ -329,6 +415,12 @@ def is_duration(text: str) -> bool:
     """Return whether a text is a length of time: a number above 0 and a unit, like 7D or 1M."""
     match = _STEP.match(text)
     return match is not None and float(match[1]) > 0
+
+
+@lru_cache(maxsize=2**16)
+def _month_start(scale: TimeScale, months: int) -> float:
+    """Return the number of the date some calendar months after the reference date of a scale."""
+    return scale._months_after(scale._parts[1], months)
 
 
 def _amount(step: str) -> tuple[str, str]:

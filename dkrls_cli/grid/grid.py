@@ -13,33 +13,11 @@ from dkrls_cli.arrays import Mask, as_numbers
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import Attributes, Axis, axis_of, index_axis, number_axis
 from dkrls_cli.grid.cf import is_time, is_time_itself
+from dkrls_cli.grid.style import Style
 
 if TYPE_CHECKING:
     import xarray as xr
     from typing_extensions import TypeIs
-
-
-@dataclass(frozen=True)
-class Style:
-    """How a file keeps a variable, so that answers can be written alike.
-
-    Attributes
-    ----------
-    dtype
-        Floating type of the values.
-    fill
-        The number that marks a missing value, if there is one.
-    global_attrs
-        Attributes of the whole file.
-    grid_mapping, grid_mapping_attrs
-        Name and attributes of the variable that describes the map projection.
-    """
-
-    dtype: str = "float64"
-    fill: float | None = None
-    global_attrs: Attributes = field(default_factory=dict)
-    grid_mapping: str | None = None
-    grid_mapping_attrs: Attributes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +248,7 @@ def _axis_from(array: xr.DataArray, dim: str) -> Axis:
 def std_variable(name: str, attrs: Attributes) -> tuple[str, dict[str, Any]]:
     """Return name and attributes of the standard error of a variable, as CF has them."""
     about = {"long_name": f"standard error of {attrs.get('long_name', name)}"}
-    if "standard_name" in attrs:
+    if "standard_name" in attrs and not str(attrs["standard_name"]).split()[1:]:
         about["standard_name"] = f"{attrs['standard_name']} standard_error"
     if "units" in attrs:
         about["units"] = attrs["units"]

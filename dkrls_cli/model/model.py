@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,8 @@ from dkrls_cli.errors import InputError, ModelFileError, SettingError
 from dkrls_cli.files import npz as modelfile
 from dkrls_cli.grid.axes import Attributes, Axis
 from dkrls_cli.grid.cf import by_dimension
-from dkrls_cli.grid.grid import STATION, Grid, Style, station_array, std_variable, to_data_array
+from dkrls_cli.grid.grid import STATION, Grid, station_array, std_variable, to_data_array
+from dkrls_cli.grid.style import Style, grow_style
 from dkrls_cli.model.answering.answers import Land, Outside, Rules, ask, ask_points
 from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.answering.coverage import Coverage
@@ -44,6 +45,8 @@ from dkrls_cli.model.record import (
     from_json,
     join_records,
     split_record,
+    style_from,
+    style_record,
     to_json,
 )
 
@@ -558,12 +561,13 @@ class Model:
         """Return the model as a file stores it."""
         header, arrays = cascade_record(self.cascade)
         bars, distance = bars_record(self._calibrated)
+        style, beside = style_record(grow_style(self.style, self.coverage.axes[self.grows]))
         header |= {
             "bars": bars,
             "program": f"dkrls {__version__}",
             "name": self.name,
             "attrs": to_json(self.attrs),
-            "style": to_json(asdict(self.style)),
+            "style": style,
             "origin": to_json(self.origin),
             "hierarchy": list(self.hierarchy),
             "axes": [axis_record(axis) for axis in self.axes],
@@ -573,7 +577,7 @@ class Model:
         filled = {} if self.filled is None else {"filled": np.packbits(self.filled)}
         whole, land = coverage_record(self.known_coverage)
         header |= whole
-        return header, {**arrays, **distance, **filled, **land}
+        return header, {**arrays, **distance, **filled, **land, **beside}
 
 
 def save_models(
@@ -702,7 +706,7 @@ def _model_from(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
         )
     )
     attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
-    style, hierarchy = Style(**from_json(header["style"])), tuple(header["hierarchy"])
+    style, hierarchy = style_from(header["style"], arrays, axes), tuple(header["hierarchy"])
     if sorted(hierarchy) != sorted(level.name for level in trained.levels):
         raise ValueError("hierarchy and levels have different names")
     bars = bars_from(header["bars"], arrays, trained.shape, trained.joint_ridge is not None)

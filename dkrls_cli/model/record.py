@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from hashlib import sha256
 from typing import Any
 
@@ -19,10 +20,14 @@ from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.calendars import TimeScale
+from dkrls_cli.grid.style import Companion, Packing, Style, source_coordinates
 from dkrls_cli.model.answering.bounds import Bounds, read_bounds
 from dkrls_cli.model.answering.coverage import Coverage
 
 Arrays = Mapping[str, NDArray[Any]]
+
+# Numbers that the header of a model file holds at most; longer arrays are stored as arrays.
+_SHORT = 16
 
 
 def cascade_record(cascade: Cascade) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -259,6 +264,99 @@ def axis_from(record: Mapping[str, Any], name: str, numbers: Array) -> Axis:
         record["turn"],
         from_json(record["written"]),
     )
+
+
+def style_record(style: Style) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return a style for the header, and its long arrays."""
+    header: dict[str, Any] = {
+        "dtype": style.dtype,
+        "fill": style.fill,
+        "marks": list(style.marks),
+        "packing": None
+        if style.packing is None
+        else {"dtype": style.packing.dtype, "attrs": to_json(style.packing.attrs)},
+        "global_attrs": to_json(style.global_attrs),
+        "unlimited": list(style.unlimited),
+        "grid_mapping": style.grid_mapping,
+        "bounds": {dim: list(names) for dim, names in style.bounds.items()},
+        "companions": {},
+        "coordinates": {},
+    }
+    arrays: dict[str, NDArray[Any]] = {}
+    for i, (name, one) in enumerate(style.companions.items()):
+        record, array = _array_record(one.values, f"companion_{i}")
+        about = {"dims": list(one.dims), "attrs": to_json(one.attrs)}
+        header["companions"][name] = {**about, "values": record}
+        arrays |= array
+    for i, (dim, values) in enumerate(style.coordinates.items()):
+        record, array = _array_record(values, f"source_coordinates_{i}")
+        header["coordinates"][dim] = record
+        arrays |= array
+    return header, arrays
+
+
+def style_from(header: Mapping[str, Any], arrays: Arrays, axes: Sequence[Axis]) -> Style:
+    """Return the style that was recorded, also by a program that knew less of styles.
+
+    Without coordinates of the source, those of the axes stand for them. Raise ValueError if the
+    record has what this program does not know.
+    """
+    unknown = header.keys() - {*(field.name for field in fields(Style)), "grid_mapping_attrs"}
+    if unknown:
+        raise ValueError(f"unknown style '{min(unknown)}'")
+    packing = header.get("packing")
+    companions = {
+        name: Companion(
+            tuple(one["dims"]), _array_from(one["values"], arrays), from_json(one["attrs"])
+        )
+        for name, one in header.get("companions", {}).items()
+    }
+    mapping = header["grid_mapping"]
+    if mapping and "grid_mapping_attrs" in header:
+        companions[mapping] = Companion(
+            (), np.asarray(np.int32(0)), from_json(header["grid_mapping_attrs"])
+        )
+    known = header.get("coordinates", {})
+    coordinates = {dim: _array_from(record, arrays) for dim, record in known.items()}
+    return Style(
+        header["dtype"],
+        header["fill"],
+        tuple(header.get("marks", ("_FillValue",))),
+        None if packing is None else Packing(packing["dtype"], from_json(packing["attrs"])),
+        from_json(header["global_attrs"]),
+        tuple(header.get("unlimited", ())),
+        mapping,
+        companions,
+        {dim: (names[0], names[1]) for dim, names in header.get("bounds", {}).items()},
+        coordinates or source_coordinates(axes),
+    )
+
+
+def _array_record(values: NDArray[Any], name: str) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """Return an array for the header: itself if it is short, else the name by which it is stored.
+
+    Numbers that are not finite are stored as bytes: a model file has no such numbers elsewhere, and
+    refuses them as damage.
+    """
+    if values.dtype.kind in "fiub" and values.size <= _SHORT:
+        return to_json(values), {}
+    record = {"array": name, "dtype": values.dtype.str, "shape": list(values.shape)}
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        return record, {name: np.frombuffer(values.tobytes(), np.uint8)}
+    return record, {name: np.ascontiguousarray(values).reshape(values.shape)}
+
+
+def _array_from(record: Any, arrays: Arrays) -> NDArray[Any]:
+    """Return the array that was recorded, or raise ValueError if another one is stored."""
+    if "array" not in record:
+        return np.asarray(from_json(record))
+    stored, shape = arrays[record["array"]], tuple(record["shape"])
+    dtype = np.dtype(record["dtype"])
+    if stored.dtype == np.uint8 and dtype.kind == "f":
+        stored = np.frombuffer(stored.tobytes(), dtype).reshape(shape)
+    if stored.dtype != dtype or stored.shape != shape:
+        raise ValueError(f"array '{record['array']}' is not what the header says")
+    return stored
 
 
 def to_json(value: Any) -> Any:

@@ -31,6 +31,7 @@ from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.alignment import align_slices, plain_slices
 from dkrls_cli.grid.axes import Attributes, Axis, convert_coordinates, list_some
 from dkrls_cli.grid.grid import Grid, drop_repeats, from_data_array, is_labelled
+from dkrls_cli.grid.style import grow_style
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.training import CHOSEN_ON
 from dkrls_cli.threads import one_blas_thread
@@ -122,6 +123,10 @@ def update_model(
     added = observed_slices(values, model.grows).size
     surprise = measure_surprise(model, values, new)
     after = add_slices(model, values, new, replace=replace, window=window, max_rank=max_rank)
+    theirs = {axis.name: axis for axis in data.axes} if isinstance(data, Grid) else {}
+    if isinstance(data, Grid) and new.name in theirs and theirs[new.name].units == new.units:
+        style = grow_style(after.style, after.axes[after.grows], data.style)
+        after = dataclasses.replace(after, style=style)
     return Update(after, surprise, added, new.size - added)
 
 

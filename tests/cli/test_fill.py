@@ -9,8 +9,10 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_files import netcdf
 from shell import ROOT, dkrls, refusal
 
 from dkrls_cli.gaps.pattern import gap_lengths
@@ -554,3 +556,74 @@ def test_the_length_of_a_gap_is_of_a_dimension_by_its_role(tmp_path: Path) -> No
     assert "left in gaps along lat" in told[0]
     line = refusal("fill", source, "-o", tmp_path / "o.nc", "--max-gap", "tme=3D", code=2)
     assert "no dimension 'tme'. The data has time, lat, lon. Did you mean 'time'?" in line
+
+
+# Written files ------------------------------------------------------------------------------------
+
+
+def packed_gap(path: Path, dtype: str = "uint8", fill: int = 255) -> Path:
+    """A wave that peaks above the largest packed number, with a gap at the peak."""
+    x, y = np.arange(12.0), np.arange(9.0)
+    wave = np.add.outer(30 * np.sin(x / 11 * np.pi), 30 * np.sin(y / 8 * np.pi)) + 220
+    raw = np.where(wave > 254.5, fill, np.rint(wave)).astype(dtype)
+    raw[0, 3] = fill
+    variables = {
+        "x": (("x",), x, {"units": "m"}),
+        "y": (("y",), y, {"units": "m"}),
+        "t": (("x", "y"), raw, {"_FillValue": np.dtype(dtype).type(fill), "add_offset": 5.0}),
+    }
+    return netcdf(path, variables)
+
+
+def test_filled_numbers_beyond_the_packing_are_told(tmp_path: Path) -> None:
+    source = packed_gap(tmp_path / "a.nc")
+    words = ("--sigma", "4", "--ridge", "1e-6", "--kernel", "gaussian")
+    told = dkrls("fill", source, "-o", tmp_path / "b.nc", "--mask", "none", *words)
+    (note,) = [line for line in told.stderr.splitlines() if "lie beyond" in line]
+    assert "filled cells of 't' lie beyond 5 to 259, which its uint8 can hold" in note
+    stored = xr.load_dataset(tmp_path / "b.nc", mask_and_scale=False).t
+    assert stored.dtype == np.uint8
+    assert not (stored == 255).any()
+
+
+def test_another_format_of_filled_cells_beyond_the_packing_is_floating(tmp_path: Path) -> None:
+    source = packed_gap(tmp_path / "a.nc")
+    words = ("--sigma", "4", "--ridge", "1e-6", "--kernel", "gaussian")
+    told = dkrls("fill", source, "-o", tmp_path / "b.zarr", "--mask", "none", *words)
+    assert "is written as float64 and not packed as uint8" in told.stderr
+    with xr.open_dataset(tmp_path / "b.zarr", engine="zarr") as filled:
+        assert float(filled.t.max()) > 259
+
+
+def test_a_copy_keeps_its_compression(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.nc", zlib=True, complevel=6, _FillValue=-9.0)
+    line = refusal("fill", source, "-o", tmp_path / "b.nc", "--compress", "3", code=2)
+    assert "--compress 3 does not apply" in line
+    dkrls("fill", source, "-o", tmp_path / "b.nc", *GIVEN)
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert file["sst"].filters()["complevel"] == 6
+    dkrls("fill", source, "-o", tmp_path / "b.zarr", "--compress", "3", *GIVEN)
+    assert zarr.open_group(tmp_path / "b.zarr")["sst"].metadata.compressor.clevel == 3
+    line = refusal("fill", source, "-o", tmp_path / "b.csv", "--compress", "3", code=2)
+    assert "is for NetCDF and Zarr" in line
+
+
+def test_gaps_are_measured_in_months(tmp_path: Path) -> None:
+    """75 days are 2.46 months: observed cells may be two months apart, not three."""
+    times = np.arange(24.0) + 0.5
+    values = np.multiply.outer(np.sin(times / 3), np.cos(LAT / 30)) + 5
+    values[5, 2] = values[12:14, 4] = np.nan
+    attrs = {"units": "months since 1960-01-01"}
+    variables = {
+        "time": (("time",), times, attrs),
+        "lat": (("lat",), LAT, {"units": "degrees_north"}),
+        "t": (("time", "lat"), values, {"_FillValue": np.nan}),
+    }
+    source = netcdf(tmp_path / "a.nc", variables)
+    words = ("--sigma", "time=3", "--sigma", "lat=20", "--ridge", "1e-5")
+    dkrls("fill", source, "-o", tmp_path / "b.nc", "--max-gap", "time=75D", *words)
+    with xr.open_dataset(tmp_path / "b.nc", decode_times=False) as filled:
+        assert np.isfinite(filled.t.values[5, 2])
+        assert np.isnan(filled.t.values[12:14, 4]).all()
+        assert filled.time.attrs["units"] == "months since 1960-01-01"
+        np.testing.assert_array_equal(filled.time, times)

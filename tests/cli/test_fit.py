@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from shell import HERE, ROOT, csv_rows, dkrls, refusal
 
+from dkrls_cli import load_model
+
 
 @pytest.mark.slow
 def test_gaps_are_reported_and_validated(tmp_path: Path) -> None:
@@ -220,3 +222,17 @@ def test_a_variable_that_is_nearly_right_gets_a_suggestion(globe: Path, tmp_path
     assert f"Did you mean '{name}'?" in refusal("fit", globe, "--dry-run", "--var", f"{name}x")
     (table := tmp_path / "t.csv").write_text("x,y,flow\n1,1,1\n1,2,2\n2,1,3\n2,2,4\n")
     assert "Did you mean 'flow'?" in refusal("fit", table, "--dry-run", "--var", "flw")
+
+
+@pytest.mark.parametrize("kind", ["nc", "csv"])
+def test_the_history_of_a_model_begins_with_its_fit(
+    globe: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    table = tmp_path / "a.csv"
+    table.write_text("x,y,t\n" + "".join(f"{x},{y},{x * y}\n" for x in range(4) for y in range(5)))
+    source = globe if kind == "nc" else table
+    dkrls("fit", source, "-o", tmp_path / "m.npz")
+    first, *others = load_model(tmp_path / "m.npz").style.global_attrs["history"].split("\n")
+    assert first.startswith(f"1970-01-01T00:00:00Z: dkrls fit {source.name} -o m.npz (dkrls ")
+    assert others == (["2001-01-01: made"] if kind == "nc" else [])

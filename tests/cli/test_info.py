@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
@@ -104,3 +105,10 @@ def test_gaps_are_described_in_words_once(tmp_path: Path) -> None:
     words = facts_of(dkrls("info", tmp_path / "m.npz").stdout)
     assert words["missing"].startswith("1.67 % of the cells: ")
     assert json.loads(dkrls("info", tmp_path / "m.npz", "--json").stdout)["origin"]["missing"]
+
+
+def test_weights_are_compressed_as_asked_for(model: Path, tmp_path: Path) -> None:
+    dkrls("info", model, "--weights", tmp_path / "w.nc", "--compress", "5")
+    with netCDF4.Dataset(tmp_path / "w.nc") as file:
+        assert file["weights_1"].filters()["complevel"] == 5
+    assert "Give --weights OUT.nc" in refusal("info", model, "--compress", "5", code=2)

@@ -7,17 +7,21 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import netCDF4
 import numpy as np
 import pytest
 import sample_files as files
 import xarray as xr
+import zarr
 from sample_files import EAST, LAT, LON, NORTH, grid, latlon, netcdf, timed
 from shell import HERE, PATIENCE, POINTS, ROOT, csv_rows, dkrls, refusal, spawn
 
 from dkrls_cli import load_model
+from dkrls_cli.grid.style import Packing
 
 TIMES = 12  # of the model of the globe
 
@@ -496,3 +500,128 @@ def test_a_range_without_training_coordinates_says_where_they_are(model: Path) -
     line = refusal("predict", model, "--at", "time=2031:2032", code=2)
     assert "time=2031:2032: the model has no coordinate in that range" in line
     assert "from 2020-01-01 to 2020-02-25" in line
+
+
+# Files of answers ---------------------------------------------------------------------------------
+
+
+def test_answers_that_cannot_be_packed_are_told(tmp_path: Path) -> None:
+    attrs = {"scale_factor": 0.01, "_FillValue": np.int16(-1)}
+    source = files.packed(tmp_path / "a.nc", files.RAW, attrs)
+    dkrls("fit", source, "-o", tmp_path / "m.npz", "-q")
+    model = load_model(tmp_path / "m.npz")
+    limited = Packing("uint8", {"scale_factor": 0.01, "_FillValue": np.uint8(255)})
+    style = replace(model.style, packing=limited)
+    replace(model, style=style).save(tmp_path / "m.npz")
+    told = dkrls("predict", tmp_path / "m.npz", "-o", tmp_path / "o.nc")
+    assert told.stderr == (
+        "Note: 't' is written as float64 and not packed as uint8: 30 cells beyond 0 to 2.54.\n"
+    )
+    np.testing.assert_allclose(xr.load_dataset(tmp_path / "o.nc").t, files.RAW / 100)
+    piped = dkrls("predict", tmp_path / "m.npz", "--format", "nc")
+    assert "not packed as uint8" in piped.stderr
+
+
+def test_standard_errors_have_the_units_of_the_data_and_no_packing(tmp_path: Path) -> None:
+    attrs = {"scale_factor": 0.01, "units": "degree_Celsius", "standard_name": "air_temperature"}
+    source = files.packed(tmp_path / "a.nc", files.RAW, attrs)
+    dkrls("fit", source, "-o", tmp_path / "m.npz", "-q")
+    words = ("predict", tmp_path / "m.npz", "--at", "x=0.5,1.5", "--std", "-o", tmp_path / "o.nc")
+    dkrls(*words)
+    raw = xr.load_dataset(tmp_path / "o.nc", mask_and_scale=False)
+    assert (raw.t.dtype, raw.t_std.dtype) == (np.int16, np.float32)
+    assert raw.t_std.attrs["units"] == "degree_Celsius"
+    assert raw.t_std.attrs["standard_name"] == "air_temperature standard_error"
+    assert raw.t.attrs["ancillary_variables"] == "t_std"
+    expected = load_model(tmp_path / "m.npz").std(x=[0.5, 1.5])
+    np.testing.assert_allclose(raw.t_std, expected, rtol=1e-6)
+    assert float(raw.t_std.min()) > 0
+
+
+@pytest.mark.parametrize("to", [["-o", "o.nc"], ["--format", "nc"], ["-o", "o.zarr"]])
+def test_answers_are_compressed_as_asked_for(model: Path, tmp_path: Path, to: list[str]) -> None:
+    target = tmp_path / to[1] if to[0] == "-o" else None
+    told = dkrls("predict", model, *to[:1], target or to[1], "--compress", "7")
+    if target is None:
+        (tmp_path / "o.nc").write_bytes(told.stdout_bytes)
+    if to[1] == "o.zarr":
+        assert zarr.open_group(tmp_path / "o.zarr")["t"].metadata.compressor.clevel == 7
+    else:
+        with netCDF4.Dataset(tmp_path / "o.nc") as file:
+            assert file["t"].filters()["complevel"] == 7
+
+
+@pytest.mark.parametrize("options", [[], ["-o", "o.csv"], ["-o", "o.jsonl"], ["--json"]])
+def test_rows_are_not_compressed(model: Path, options: list[str]) -> None:
+    line = refusal("predict", model, *options, "--compress", "3", code=2)
+    assert "--compress 3 is for NetCDF and Zarr" in line
+
+
+@pytest.mark.parametrize("level", ["-1", "10", "much"])
+def test_levels_of_compression_are_0_to_9(model: Path, level: str) -> None:
+    assert "--compress" in refusal("predict", model, "-o", "o.nc", "--compress", level, code=2)
+
+
+# Months -------------------------------------------------------------------------------------------
+
+MONTHS = "months since 1960-01-01"
+
+
+def monthly(path: Path, first: int, count: int, calendar: str | None = None) -> Path:
+    """A yearly cycle in the middle of months."""
+    attrs = {"units": MONTHS, **({"calendar": calendar} if calendar else {})}
+    times = first + np.arange(count) + 0.5
+    wave = np.multiply.outer(np.sin(2 * np.pi * times / 12), np.cos(LAT / 60)) + 10
+    variables = {
+        "time": (("time",), times, attrs),
+        "lat": (("lat",), LAT, NORTH),
+        "t": (("time", "lat"), wave, {"units": "K"}),
+    }
+    return netcdf(path, variables)
+
+
+def test_months_are_asked_for_by_their_dates(tmp_path: Path) -> None:
+    source, model = monthly(tmp_path / "a.nc", 400, 72), tmp_path / "m.npz"
+    told = dkrls("fit", source, "-o", model)
+    note = f"Note: time: '{MONTHS}' are taken as calendar months and years."
+    assert note in told.stderr.splitlines()
+    kernel = next(level.kernel for level in load_model(model).levels if level.name == "time")
+    assert kernel.cycle == 12.0  # the year, in months
+    found = csv_rows(
+        dkrls("predict", model, "--at", "time=1997-03-16T12:00", "--at", "lat=0").stdout
+    )
+    assert [row["time"] for row in found] == ["1997-03-16T12:00"]
+    number = 12 * 37 + 2.5
+    assert float(found[0]["t"]) == pytest.approx(np.sin(2 * np.pi * number / 12) + 10, abs=1e-9)
+    between = csv_rows(dkrls("predict", model, "--at", "time=1997-03-16", "--at", "lat=0").stdout)
+    assert float(between[0]["t"]) == pytest.approx(np.sin(2 * np.pi * number / 12) + 10, abs=0.02)
+
+
+def test_months_come_back_as_the_numbers_of_the_file(tmp_path: Path) -> None:
+    dkrls("fit", monthly(tmp_path / "a.nc", 400, 24), "-o", tmp_path / "m.npz")
+    dates = "time=1994-01-16:1994-04-16:1M"
+    dkrls("predict", tmp_path / "m.npz", "--at", dates, "-o", tmp_path / "o.nc")
+    with xr.open_dataset(tmp_path / "o.nc", decode_times=False) as found:
+        assert found.time.attrs["units"] == MONTHS
+        assert found.time.attrs["calendar"] == "standard"
+        expected = 408 + np.array([15 / 31, 1 + 15 / 28, 2 + 15 / 31, 3 + 15 / 30])
+        np.testing.assert_allclose(found.time, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("calendar", [None, "360_day"])
+def test_files_that_count_months_are_joined(tmp_path: Path, calendar: str | None) -> None:
+    parts = [monthly(tmp_path / f"{i}.nc", 400 + 12 * i, 12, calendar) for i in range(3)]
+    dkrls("fit", *parts[:2], "-o", tmp_path / "m.npz")
+    dkrls("update", tmp_path / "m.npz", parts[2])
+    axis = load_model(tmp_path / "m.npz").axes[0]
+    assert axis.numbers.tolist() == (400.5 + np.arange(36)).tolist()
+
+
+def test_months_and_days_go_together(tmp_path: Path) -> None:
+    dkrls("fit", monthly(tmp_path / "a.nc", 400, 24), "-o", tmp_path / "m.npz")
+    days = timed(
+        tmp_path / "b.nc", "days since 1995-05-01", None, np.array([15.5, 46.0]), dtype="float64"
+    )
+    dkrls("update", tmp_path / "m.npz", days)
+    axis = load_model(tmp_path / "m.npz").axes[0]
+    assert axis.numbers[-2:].tolist() == [424.5, 425.5]

@@ -271,7 +271,7 @@ def test_the_coordinate_beside_a_bare_dimension_is_used_if_it_is_the_only_one(
 
 def test_times_that_cannot_be_dates_stay_numbers_and_this_is_noted(tmp_path: Path) -> None:
     for units, reason in {
-        "months since 2000-01-01": "are not '<unit> since <date>'",
+        "fortnights since 2000-01-01": "are not '<unit> since <date>'",
         "days since yesterday": "cannot be read",
     }.items():
         path = files.timed(tmp_path / "a.nc", units, None)
@@ -333,7 +333,33 @@ def test_the_style_is_how_the_file_keeps_the_variable(tmp_path: Path) -> None:
     assert (style.dtype, style.fill) == ("float64", None)
     mapped = opened(files.WHOLE["projected_grid_with_latitudes"](tmp_path)).style
     assert mapped.grid_mapping == "crs"
-    assert mapped.grid_mapping_attrs["grid_mapping_name"] == "lambert_conformal_conic"
+    assert mapped.companions["crs"].attrs["grid_mapping_name"] == "lambert_conformal_conic"
+
+
+# Months and years ---------------------------------------------------------------------------------
+
+
+def test_calendar_months_are_told(tmp_path: Path) -> None:
+    source = opened(files.timed(tmp_path / "a.nc", "months since 1960-01-01", None, np.arange(4.0)))
+    assert source.notes == [
+        "time: 'months since 1960-01-01' are taken as calendar months and years"
+    ]
+    assert source.axes[0].texts == ["1960-01-01", "1960-02-01", "1960-03-01", "1960-04-01"]
+    even = opened(files.timed(tmp_path / "b.nc", "months since 1960-01-01", "360_day"))
+    assert even.notes == []
+
+
+def test_the_calendar_of_months_of_30_days_has_another_name_too(tmp_path: Path) -> None:
+    times = np.arange(4.0) + 0.5
+    source = opened(files.timed(tmp_path / "a.nc", "months since 1960-01-01", "360", times))
+    assert source.notes == ["time: calendar '360' is taken as 360_day"]
+    assert source.axes[0].texts == ["1960-01-16", "1960-02-16", "1960-03-16", "1960-04-16"]
+
+
+def test_months_too_far_away_are_numbers(tmp_path: Path) -> None:
+    path = files.timed(tmp_path / "a.nc", "months since 1960-01-01", None, np.arange(4) * 1e12)
+    (note,) = opened(path).notes
+    assert note.endswith("its numbers are used as they are, not as dates")
 
 
 # Opened once --------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import zarr
 from sample_files import RAW, packed
 
 from dkrls_cli.errors import InputError, OutputError
-from dkrls_cli.files.patching import Patch, _pack, write_patched_copy
+from dkrls_cli.files.patching import Patch, write_patched_copy
 
 CELLS = np.zeros(RAW.shape, bool)
 CELLS[1, 2] = CELLS[3, 4] = True
@@ -29,58 +29,6 @@ def stored(path: Path) -> np.ndarray:
     with netCDF4.Dataset(path) as file:
         file["t"].set_auto_maskandscale(False)
         return np.array(file["t"][...])
-
-
-# Packed numbers -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("dtype", "attrs", "number", "expected"),
-    [
-        ("i2", {}, 1.5, 2),
-        ("i2", {}, 2.5, 2),
-        ("i2", {}, 1e9, 32767),
-        ("i2", {}, -1e9, -32768),
-        ("u1", {}, -3.0, 0),
-        ("u1", {}, 300.0, 255),
-        # a number that marks a missing value moves towards zero, where there is one more
-        ("i2", {"_FillValue": np.int16(-32768)}, -1e9, -32767),
-        ("i2", {"_FillValue": np.int16(32767)}, 1e9, 32766),
-        ("i2", {"_FillValue": np.int16(-1)}, -1.0, 0),
-        ("i2", {"_FillValue": np.int16(1)}, 1.0, 0),
-        ("i2", {"_FillValue": np.int16(0)}, 0.0, 1),
-        ("u1", {"_FillValue": np.uint8(0)}, 0.0, 1),
-        ("u1", {"_FillValue": np.uint8(255)}, 255.0, 254),
-        ("i2", {"missing_value": np.int16(-999)}, -999.0, -998),
-        ("i2", {"missing_value": np.array([-999], "i2")}, -999.0, -998),
-        # two marks beside each other
-        ("i2", {"_FillValue": np.int16(-999), "missing_value": np.int16(-998)}, -999.0, -997),
-        ("i2", {"_FillValue": np.int16(-998), "missing_value": np.int16(-999)}, -999.0, -997),
-        ("i2", {"_FillValue": np.int16(0), "missing_value": np.int16(1)}, 0.0, 2),
-        ("i2", {"_FillValue": np.int16(0), "missing_value": np.int16(1)}, 1.0, -1),
-        # signed bytes that stand for unsigned ones
-        ("i1", {"_Unsigned": "true"}, 200.0, 200 - 256),
-        ("i1", {"_Unsigned": "TRUE", "_FillValue": np.int8(-1)}, 255.0, 254 - 256),
-        ("i1", {"_Unsigned": "true", "_FillValue": np.int8(-1)}, -5.0, 0),
-        ("i1", {"_Unsigned": "false"}, 200.0, 127),
-        # marks that no stored number can be
-        ("i2", {"missing_value": np.int32(65536 - 5)}, -5.0, -5),
-        ("i2", {"missing_value": -5.0}, -5.0, -5),
-        ("i2", {"missing_value": np.array([-5, -6], "i2")}, -5.0, -5),
-        ("f4", {"_FillValue": np.float32(7.0)}, 7.0, 7.0),
-        ("f4", {}, 0.1, np.float32(0.1)),
-    ],
-)
-def test_numbers_are_packed_as_the_file_packs_them(
-    dtype: str, attrs: dict[str, Any], number: float, expected: float
-) -> None:
-    found = _pack(np.array([number, 7.0]), np.dtype(dtype), attrs)
-    assert found.dtype == dtype
-    assert found.tolist() == [expected, 7]
-
-
-def test_nothing_to_pack_is_nothing() -> None:
-    assert _pack(np.empty(0), np.dtype("i2"), {"_FillValue": np.int16(-1)}).size == 0
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -110,6 +58,50 @@ def test_only_the_cells_of_the_mask_change(
         assert new.history == f"today: filled\n{old.history}"
         assert new.title == old.title
         assert list(new.variables) == list(old.variables)
+
+
+def test_what_the_type_cannot_hold_is_told(tmp_path: Path) -> None:
+    attrs = {"scale_factor": 0.5, "add_offset": 1.0, "_FillValue": np.int16(7)}
+    source = packed(tmp_path / "a.nc", RAW, attrs)
+    paths = str(source), str(tmp_path / "b.nc")
+    assert write_patched_copy(*paths, patch(5.0), overwrite=True) == []
+    assert write_patched_copy(*paths, patch(1e6), overwrite=True) == [
+        "2 filled cells of 't' lie beyond -16383 to 16384.5, which its int16 can hold, and are "
+        "stored as the nearer of the two"
+    ]
+    assert set(stored(tmp_path / "b.nc")[CELLS]) == {32767}
+    assert write_patched_copy(*paths, patch(4.5), overwrite=True) == [
+        "2 filled cells of 't' equal a mark of missing values, and are stored 0.5 beside it"
+    ]
+    assert set(stored(tmp_path / "b.nc")[CELLS]) == {6}
+
+
+@pytest.mark.parametrize("suffix", ["nc", "zarr"])
+@pytest.mark.parametrize(
+    ("value", "holds"), [(5.0, True), (1.0, True), (1e3, False), (-1.0, False)]
+)
+def test_a_range_that_filled_cells_leave_is_dropped(
+    tmp_path: Path, suffix: str, value: float, holds: bool
+) -> None:
+    data = xr.Dataset({"t": (("x", "y"), RAW / 100, {"actual_range": [1.0, 900.0]})})
+    source, target = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
+    data.to_netcdf(source) if suffix == "nc" else data.to_zarr(source, zarr_format=2)
+    assert write_patched_copy(str(source), str(target), patch(value), overwrite=False) == []
+    with xr.open_dataset(target, engine="zarr" if suffix == "zarr" else None) as after:
+        assert ("actual_range" in after.t.attrs) == holds
+
+
+@pytest.mark.parametrize("suffix", ["nc", "zarr"])
+def test_errors_stand_beside_what_the_data_stands_beside(tmp_path: Path, suffix: str) -> None:
+    attrs = {"grid_mapping": "crs", "coordinates": "height"}
+    data = xr.Dataset({"t": (("x", "y"), RAW / 100, attrs), "crs": 0, "height": 2.0})
+    source, target = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
+    data.to_netcdf(source) if suffix == "nc" else data.to_zarr(source, zarr_format=2)
+    change = patch(5.0, added=("t_std", np.where(CELLS, 0.5, np.nan), {"units": "K"}))
+    write_patched_copy(str(source), str(target), change, overwrite=False)
+    engine = "zarr" if suffix == "zarr" else None
+    with xr.open_dataset(target, engine=engine, decode_coords=False) as after:
+        assert after.t_std.attrs == {"units": "K", **attrs}
 
 
 def test_dimensions_of_size_one_stay(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def other_variable(path: Path) -> Path:
             "The files count 'time' by calendars standard and 360_day",
         ),
         (
-            lambda path: timed(path, "months since 2001-01-01", None),
+            lambda path: timed(path, "fortnights since 2001-01-01", None),
             "The files count 'time' by calendars standard and none",
         ),
     ],

@@ -12,7 +12,7 @@ from sample_files import signalling
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.source import Source, expand, kind_of
 from dkrls_cli.grid.axes import axis_of, text_axis
-from dkrls_cli.grid.grid import Style
+from dkrls_cli.grid.style import Style
 
 
 def source(values: np.ndarray) -> Source:

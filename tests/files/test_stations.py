@@ -20,7 +20,7 @@ from dkrls_cli.files.stations import write_stations
 from dkrls_cli.files.text.points import PointBlock, join_blocks, point_blocks
 from dkrls_cli.grid.axes import Axis, axis_of, index_axis, text_axis
 from dkrls_cli.grid.calendars import TimeScale
-from dkrls_cli.grid.grid import Style
+from dkrls_cli.grid.style import Companion, Style
 
 TIME = Axis(
     "time",
@@ -41,7 +41,12 @@ VALUES = np.arange(12.0).reshape(3, 4)
 STYLE = Style(
     "float32",
     -9e9,
-    {"title": "A model", "history": "long ago", "cdm_data_type": "Grid", "Conventions": "CF-1.0"},
+    global_attrs={
+        "title": "A model",
+        "history": "long ago",
+        "cdm_data_type": "Grid",
+        "Conventions": "CF-1.0",
+    },
 )
 
 
@@ -197,9 +202,16 @@ def test_missing_answers_are_marked(tmp_path: Path) -> None:
     assert np.isnan(out.t.encoding["_FillValue"])
 
 
-def test_a_map_projection_is_kept(tmp_path: Path) -> None:
-    style = Style(grid_mapping="crs", grid_mapping_attrs={"grid_mapping_name": "x"})
+def test_a_map_projection_and_scalars_are_kept(tmp_path: Path) -> None:
+    companions = {
+        "crs": Companion((), np.int32(0), {"grid_mapping_name": "x"}),
+        "height": Companion((), np.float64(2.0), {"units": "m", "standard_name": "height"}),
+        "month": Companion(("time",), np.arange(4), {}),
+    }
+    style = Style(grid_mapping="crs", companions=companions)
     out = series(tmp_path, style=style)
+    assert (float(out.height), out.height.attrs["units"]) == (2.0, "m")
+    assert "month" not in out
     assert out.t.attrs["grid_mapping"] == out.t_std.attrs["grid_mapping"] == "crs"
     assert out.crs.attrs["grid_mapping_name"] == "x"
 

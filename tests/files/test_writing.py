@@ -10,19 +10,22 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import netCDF4
 import numpy as np
 import pytest
 import sample_files as files
 import xarray as xr
+import zarr
 from sample_files import EAST, LAT, LON, NORTH, grid, latlon, timed
 from shell import dkrls, refusal, spawn
 
-from dkrls_cli import __version__
+from dkrls_cli import __version__, fit
 from dkrls_cli.errors import InputError, OutputError, SettingError
-from dkrls_cli.files.writing import history_line, write_grid, write_netcdf_to_stdout
+from dkrls_cli.files.writing import Field, history_line, write_grid, write_netcdf_to_stdout
 from dkrls_cli.grid.axes import Axis, axis_of, index_axis, text_axis
 from dkrls_cli.grid.calendars import TimeScale
-from dkrls_cli.grid.grid import Style
+from dkrls_cli.grid.rotated import true_places
+from dkrls_cli.grid.style import Companion, Packing, Style, source_coordinates
 
 TABLES = {"long_table", "zipped_table", "wide_table"}
 NOT_KEPT = ("bounds", "coordinates", "cell_measures", "dtype", "missing_value", "_FillValue")
@@ -79,10 +82,34 @@ def test_the_training_grid_comes_back(name: str, tmp_path: Path) -> None:
         if dim in new.coords:
             same_coordinate(new[dim], old[dim])
     older = before.attrs.pop("history", None)
-    first, *others = after.attrs.pop("history").split("\n")
-    assert first.endswith(")")
+    predicted, fitted, *others = after.attrs.pop("history").split("\n")
+    assert ": dkrls predict m.npz " in predicted
+    assert ": dkrls fit " in fitted
     assert others == ([older] if older else [])
     assert kept(after.attrs) == kept(before.attrs)
+    stored_alike(new, before[variable])
+    grows = {dim for dim in before.encoding.get("unlimited_dims", ()) if dim in new.dims}
+    assert after.encoding.get("unlimited_dims", set()) == grows
+
+
+def stored_alike(new: xr.DataArray, old: xr.DataArray) -> None:
+    """The type, the packing and the mark of missing values are those of the source."""
+    stored = [np.dtype(array.encoding["dtype"]).newbyteorder("=") for array in (new, old)]
+    packed = "scale_factor" in old.encoding
+    if stored[1].kind == "f" or packed:
+        assert stored[0] == stored[1]
+    else:
+        assert stored[0].kind == "f"
+        assert np.finfo(stored[0]).nmant >= min(8 * stored[1].itemsize, 52)
+    if packed:
+        scale, offset = (
+            old.encoding.get(k, d) for k, d in (("scale_factor", 1), ("add_offset", 0))
+        )
+        integers = [np.rint((array.astype(float) - offset) / scale) for array in (new, old)]
+        np.testing.assert_array_equal(*integers)
+    for key in ("scale_factor", "add_offset", "_FillValue", "_Unsigned"):
+        marks = [array.encoding.get(key) for array in (new, old)]
+        assert marks[0] == marks[1] or (np.isnan(marks[0]) and np.isnan(marks[1]))
 
 
 def reads_without_a_word(path: Path, *, decode_times: bool = True) -> None:
@@ -200,7 +227,9 @@ def test_newer_lines_of_history_come_first(tmp_path: Path) -> None:
     lines = opened(second).attrs["history"].split("\n")
     assert [line.split(": ")[1].split(" (")[0] for line in lines] == [
         "dkrls predict m.npz -o again.nc",
+        "dkrls fit out.nc -q -o m.npz --overwrite",
         "dkrls predict m.npz -o out.nc",
+        "dkrls fit a.nc -q -o m.npz --overwrite",
         "made",
     ]
 
@@ -270,15 +299,24 @@ VALUES = np.arange(16.0).reshape(2, 2, 2, 2)
 
 def test_a_grid_is_written_with_its_style(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-    style = Style("float32", -999.0, {"title": "x", "history": "old"}, "crs", {"a": 1.5})
-    variables = {"t": (VALUES, {"units": "K", "ok": True}), "t_std": (VALUES + 1, {})}
+    style = Style(
+        "float32",
+        -999.0,
+        global_attrs={"title": "x", "history": "old"},
+        grid_mapping="crs",
+        companions={"crs": Companion((), np.asarray(np.int32(0)), {"a": 1.5})},
+    )
+    fields = [
+        Field("t", VALUES, AXES, {"units": "K", "ok": True}, style),
+        Field("t_std", VALUES + 1, AXES, {}, style),
+    ]
     path = str(tmp_path / "a.nc")
-    write_grid(path, AXES, variables, style, ["dkrls", "x/y.nc"], overwrite=False)
+    assert write_grid(path, fields, ["dkrls", "x/y.nc"], overwrite=False) == []
     raw = opened(Path(path), decode_times=False, mask_and_scale=False)
     np.testing.assert_array_equal(raw.t, VALUES)
     np.testing.assert_array_equal(raw.t_std, VALUES + 1)
     assert raw.t.dtype == raw.t_std.dtype == np.float32
-    for name in variables:
+    for name in ("t", "t_std"):
         assert raw[name].attrs["_FillValue"] == -999
         assert raw[name].attrs["grid_mapping"] == "crs"
     assert raw.t.attrs["ok"] == 1
@@ -297,7 +335,7 @@ def test_a_grid_is_written_with_its_style(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_style_without_fill_or_projection_adds_none(tmp_path: Path) -> None:
     path = str(tmp_path / "a.nc")
-    write_grid(path, AXES[1:], {"t": (VALUES[0], {})}, Style(), ["dkrls"], overwrite=False)
+    write_grid(path, [Field("t", VALUES[0], AXES[1:])], ["dkrls"], overwrite=False)
     raw = opened(Path(path), mask_and_scale=False)
     assert raw.t.attrs == {}
     assert raw.t.dtype == np.float64
@@ -307,12 +345,12 @@ def test_a_style_without_fill_or_projection_adds_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.nc", "a.zarr", "a.zarr/"])
 def test_an_existing_target_is_kept_unless_it_may_be_replaced(tmp_path: Path, name: str) -> None:
-    path, grids = f"{tmp_path}/{name}", [{"t": (VALUES[0] + i, {})} for i in range(2)]
-    write_grid(path, AXES[1:], grids[0], Style(), ["dkrls"], overwrite=False)
+    path, grids = f"{tmp_path}/{name}", [[Field("t", VALUES[0] + i, AXES[1:])] for i in range(2)]
+    write_grid(path, grids[0], ["dkrls"], overwrite=False)
     with pytest.raises(OutputError, match="exists already"):
-        write_grid(path, AXES[1:], grids[1], Style(), ["dkrls"], overwrite=False)
+        write_grid(path, grids[1], ["dkrls"], overwrite=False)
     assert opened(Path(path)).t.values.flat[0] == 0
-    write_grid(path, AXES[1:], grids[1], Style(), ["dkrls"], overwrite=True)
+    write_grid(path, grids[1], ["dkrls"], overwrite=True)
     assert opened(Path(path)).t.values.flat[0] == 1
     assert [path.name for path in tmp_path.iterdir()] == [name.rstrip("/")]
 
@@ -325,17 +363,439 @@ def test_a_library_that_is_missing_is_named(
 
     monkeypatch.setattr(xr.Dataset, "to_zarr", absent)
     with pytest.raises(InputError, match=r"needs zarr to be written: pip install"):
-        write_grid(
-            f"{tmp_path}/a.zarr", AXES, {"t": (VALUES, {})}, Style(), ["dkrls"], overwrite=False
-        )
+        write_grid(f"{tmp_path}/a.zarr", [Field("t", VALUES, AXES)], ["dkrls"], overwrite=False)
 
 
 def test_a_file_goes_to_stdout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stdout = io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr(sys, "stdout", stdout)
-    write_netcdf_to_stdout(AXES[1:], {"t": (VALUES[0], {})}, Style(), ["dkrls"], tmp_path)
+    write_netcdf_to_stdout([Field("t", VALUES[0], AXES[1:])], ["dkrls"], tmp_path)
     (tmp_path / "copy.nc").write_bytes(stdout.buffer.getvalue())
     np.testing.assert_array_equal(opened(tmp_path / "copy.nc").t, VALUES[0])
+
+
+# What stands beside the data ----------------------------------------------------------------------
+
+PLACES = axis_of("x", np.array([1.0, 2.0, 4.0]), {"units": "m", "actual_range": [1.0, 4.0]})
+TIMES = Axis("time", np.arange(4.0), "float64", TimeScale("days since 2000-01-01"))
+GRID = np.arange(12.0).reshape(4, 3)
+BESIDE = Style(
+    unlimited=("time",),
+    grid_mapping="crs: x y",
+    companions={
+        "crs": Companion((), np.asarray(np.int32(3)), {"grid_mapping_name": "mercator"}),
+        "height": Companion((), np.asarray(2.0), {"units": "m"}),
+        "station": Companion(("x",), np.array(["a", "b", "c"])),
+        "code": Companion(("x",), np.array([b"aa", b"b", b"c"])),
+        "depth": Companion(("time", "x"), np.where(GRID > 1, GRID, np.nan), {"bounds": "depths"}),
+        "depths": Companion(("time", "x", "nv"), np.stack([GRID, GRID + 1], 2)),
+        "x_bnds": Companion(("x", "bnds"), np.array([[0.0, 1.5], [1.5, 3.0], [3.0, 5.0]])),
+    },
+    bounds={"x": ("bounds", "x_bnds")},
+    coordinates=source_coordinates([TIMES, PLACES]),
+)
+
+
+def write(folder: Path, *fields: Field, name: str = "a.nc", **options: Any) -> xr.Dataset:
+    """The raw content of a file, written without notes."""
+    path = folder / name
+    assert write_grid(str(path), fields, ["dkrls"], overwrite=True, **options) == []
+    return opened(path, decode_times=False, mask_and_scale=False, decode_coords=False)
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
+def test_companions_are_written_and_named(tmp_path: Path, name: str) -> None:
+    raw = write(tmp_path, Field("t", GRID, [TIMES, PLACES], {}, BESIDE), name=name)
+    assert raw.t.attrs["coordinates"] == "height station code depth"
+    assert raw.t.attrs["grid_mapping"] == "crs"  # there is no y
+    assert raw.height.values == 2.0
+    assert raw.height.dims == ()
+    assert raw.station.values.tolist() == ["a", "b", "c"]
+    assert raw.code.values.astype(str).tolist() == ["aa", "b", "c"]
+    np.testing.assert_array_equal(raw.depth, BESIDE.companions["depth"].values)
+    assert np.isnan(raw.depth.attrs["_FillValue"])
+    assert raw.depth.attrs["bounds"] == "depths"
+    assert raw.depths.dims == ("time", "x", "nv")
+    assert raw.x.attrs == {"units": "m", "actual_range": pytest.approx([1, 4]), "bounds": "x_bnds"}
+    assert raw.x_bnds.values[1].tolist() == [1.5, 3.0]
+    assert "_FillValue" not in {*raw.x.attrs, *raw.height.attrs, *raw.x_bnds.attrs}
+    decoded = opened(tmp_path / name, decode_coords="all")
+    assert list(decoded.data_vars) == ["t"]
+
+
+def test_a_part_of_the_grid_has_its_part_of_the_companions(tmp_path: Path) -> None:
+    axes = [TIMES.take([2]), PLACES.take([2, 0])]
+    raw = write(tmp_path, Field("t", GRID[[2]][:, [2, 0]], axes, {}, BESIDE))
+    assert raw.station.values.tolist() == ["c", "a"]
+    assert raw.depth.values.tolist() == [[8.0, 6.0]]
+    assert raw.x_bnds.values.tolist() == [[3, 5], [0, 1.5]]
+    assert "actual_range" in raw.x.attrs
+
+
+def test_between_coordinates_only_what_is_known_is_written(tmp_path: Path) -> None:
+    axes = [TIMES, PLACES.at([1.0, 3.0])]
+    raw = write(tmp_path, Field("t", GRID[:, :2], axes, {}, BESIDE))
+    assert set(raw.data_vars) == {"t", "crs", "height", "x_bnds"}
+    assert raw.t.attrs["coordinates"] == "height"
+    assert raw.x.attrs == {"units": "m", "bounds": "x_bnds"}
+    assert raw.x_bnds.values.tolist() == [[0, 2], [2, 4]]
+    alone = write(tmp_path, Field("t", GRID[:, :1], [TIMES, PLACES.at([3.0])], {}, BESIDE))
+    assert "x_bnds" not in alone
+    assert "bounds" not in alone.x.attrs
+
+
+def test_a_projection_names_coordinates_that_are_there(tmp_path: Path) -> None:
+    y = axis_of("y", np.arange(4.0))
+    raw = write(tmp_path, Field("t", GRID, [y, PLACES], {}, BESIDE))
+    assert raw.t.attrs["grid_mapping"] == "crs: x y"
+
+
+def test_an_axis_is_not_written_again_as_a_scalar(tmp_path: Path) -> None:
+    style = Style(companions={"time": Companion((), np.asarray(7.0))})
+    raw = write(tmp_path, Field("t", GRID, [TIMES, PLACES], {}, style))
+    assert raw.time.values.tolist() == [0, 1, 2, 3]
+    assert "coordinates" not in raw.t.attrs
+
+
+# Several variables --------------------------------------------------------------------------------
+
+
+def test_variables_of_other_dimensions_share_a_file(tmp_path: Path) -> None:
+    style = Style("float32", global_attrs={"title": "second"})
+    first = Style(**{**vars(BESIDE), "global_attrs": {"title": "first"}})
+    raw = write(
+        tmp_path,
+        Field("t", GRID, [TIMES, PLACES], {"units": "K"}, first),
+        Field("p", GRID[0], [PLACES], {"units": "Pa"}, BESIDE),
+        Field("q", GRID[:, 0], [TIMES], {}, style),
+        Field("s", GRID[None], [axis_of("z", [5.0]), TIMES, PLACES]),
+    )
+    assert {name: raw[name].dims for name in "tpqs"} == {
+        "t": ("time", "x"),
+        "p": ("x",),
+        "q": ("time",),
+        "s": ("z", "time", "x"),
+    }
+    assert list(raw.data_vars)[:4] == ["t", "p", "q", "s"]
+    assert (raw.t.dtype, raw.q.dtype) == (np.float64, np.float32)
+    assert raw.p.attrs["coordinates"] == "height station code"
+    assert "coordinates" not in raw.q.attrs
+    assert raw.attrs["title"] == "first"
+    assert raw.encoding["unlimited_dims"] == {"time"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        PLACES.at([1.0, 2.0, 4.5]),
+        PLACES.take([0, 1]),
+        axis_of("x", np.array([1.0, 2.0, 4.0]), {"units": "km"}),
+        text_axis("x", ["1", "2", "4"]),
+    ],
+)
+def test_variables_that_differ_in_coordinates_are_refused(tmp_path: Path, other: Axis) -> None:
+    fields = [Field("a", GRID, [TIMES, PLACES]), Field("b", GRID[0, : other.size], [other])]
+    with pytest.raises(InputError, match="'a' and 'b' have different coordinates of 'x'"):
+        write_grid(str(tmp_path / "a.nc"), fields, ["x"], overwrite=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_variables_that_differ_in_companions_are_refused(tmp_path: Path) -> None:
+    styles = [Style(companions={"h": Companion((), np.asarray(v))}) for v in (2.0, 10.0)]
+    fields = [Field(n, GRID[0], [PLACES], {}, s) for n, s in zip("ab", styles, strict=True)]
+    with pytest.raises(InputError, match="different 'h' beside them"):
+        write_grid(str(tmp_path / "a.nc"), fields, ["x"], overwrite=False)
+    fields[1] = Field("h", GRID[0], [PLACES])  # a variable of that name goes before a companion
+    assert write_grid(str(tmp_path / "a.nc"), fields, ["x"], overwrite=False) == []
+    assert opened(tmp_path / "a.nc").h.dims == ("x",)
+
+
+# Packing ------------------------------------------------------------------------------------------
+
+PACKED = Style("float32", packing=Packing("int16", {"scale_factor": 0.5, "_FillValue": -99}))
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
+def test_packed_variables_are_packed_again(tmp_path: Path, name: str) -> None:
+    values = np.where(GRID > 0, GRID, np.nan)
+    raw = write(tmp_path, Field("t", values, [TIMES, PLACES], {"units": "K"}, PACKED), name=name)
+    assert raw.t.dtype == np.int16
+    assert raw.t.values.ravel().tolist() == [-99, *(2 * np.arange(1, 12))]
+    assert raw.t.attrs["scale_factor"] == 0.5
+    np.testing.assert_array_equal(opened(tmp_path / name, decode_times=False).t, values)
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
+def test_what_cannot_be_packed_is_told(tmp_path: Path, name: str) -> None:
+    values = np.where(GRID > 0, GRID * 1e6, np.nan)
+    notes = write_grid(
+        str(tmp_path / name), [Field("t", values, [TIMES, PLACES], {}, PACKED)], [], overwrite=False
+    )
+    assert notes == [
+        "'t' is written as float32 and not packed as int16: 11 cells beyond -16384 to 16383.5"
+    ]
+    np.testing.assert_array_equal(opened(tmp_path / name, decode_times=False).t, values)
+
+
+def test_attributes_that_no_longer_hold_are_dropped(tmp_path: Path) -> None:
+    attrs = {
+        "units": "K",
+        "grid_type": "gaussian",
+        "actual_range": [0.0, 11.0],
+        "cell_methods": "time: mean x: mean",
+        "valid_range": [0.0, 20.0],
+        "coordinates": "nowhere",
+        "formula_terms": "a: nowhere",
+    }
+    whole = write(tmp_path, Field("t", GRID, [TIMES, PLACES], attrs, BESIDE)).t.attrs
+    assert whole.keys() - {"coordinates", "grid_mapping"} == attrs.keys() - {
+        "coordinates",
+        "formula_terms",
+    }
+    axes = [TIMES, PLACES.at([1.5, 2.5, 3.5])]
+    other = write(tmp_path, Field("t", GRID + 10, axes, attrs, BESIDE)).t.attrs
+    assert other["cell_methods"] == "time: mean"
+    assert other["coordinates"] == "height"
+    assert not {"grid_type", "actual_range", "valid_range", "formula_terms"} & other.keys()
+
+
+# Compression and growth ---------------------------------------------------------------------------
+
+
+def large(cells: int) -> Field:
+    axis = Axis("time", np.arange(float(cells)), "float64", TimeScale("days since 2000-01-01"))
+    return Field("t", np.arange(float(cells)), [axis], {}, Style(unlimited=("time",)))
+
+
+@pytest.mark.parametrize(
+    ("cells", "compress", "level"),
+    [
+        (124_000, None, 0),
+        (126_000, None, 1),
+        (126_000, 0, 0),
+        (126_000, 7, 7),
+        (10, 9, 9),
+        (10, None, 0),
+    ],
+)
+def test_variables_above_a_megabyte_are_compressed(
+    tmp_path: Path, cells: int, compress: int | None, level: int
+) -> None:
+    write_grid(str(tmp_path / "a.nc"), [large(cells)], [], overwrite=False, compress=compress)
+    with netCDF4.Dataset(tmp_path / "a.nc") as file:
+        filters = file["t"].filters()
+        assert (filters["zlib"], filters["complevel"]) == (level > 0, level)
+        assert filters["shuffle"] == (level > 0)
+        assert file.data_model == "NETCDF4"
+
+
+@pytest.mark.parametrize(("compress", "level"), [(None, 5), (0, None), (3, 3), (9, 9)])
+def test_zarr_is_compressed_as_asked_for(
+    tmp_path: Path, compress: int | None, level: int | None
+) -> None:
+    write_grid(str(tmp_path / "a.zarr"), [large(100)], [], overwrite=False, compress=compress)
+    codec = zarr.open_group(tmp_path / "a.zarr")["t"].metadata.compressor
+    assert (None if codec is None else codec.clevel) == level
+    np.testing.assert_array_equal(opened(tmp_path / "a.zarr").t, np.arange(100.0))
+
+
+def test_records_are_kept_together(tmp_path: Path) -> None:
+    """The default of netCDF is a chunk for every record, of 24 bytes here."""
+    x, t = axis_of("x", np.arange(3.0)), axis_of("time", np.arange(50_000.0))
+    style = Style(unlimited=("time",))
+    write(tmp_path, Field("t", np.zeros((50_000, 3)), [t, x], {}, style))
+    with netCDF4.Dataset(tmp_path / "a.nc") as file:
+        assert file["t"].chunking() == [2**20 // 24, 3]
+        assert file["time"].chunking() == [50_000]
+    wide = axis_of("x", np.arange(140_000.0))
+    write(tmp_path, Field("t", np.zeros((2, 140_000)), [t.take([0, 1]), wide], {}, style))
+    with netCDF4.Dataset(tmp_path / "a.nc") as file:
+        assert file["t"].chunking()[0] == 1
+
+
+def two_outputs(folder: Path) -> tuple[Path, Path]:
+    """Answers of one model at times that follow each other."""
+    source = files.WHOLE["unlimited_time_with_bounds"](folder)
+    first = answered(source, folder, "one.nc", "--std", "--at", "time=1999-01-16,1999-02-15")
+    dkrls(
+        "predict",
+        folder / "m.npz",
+        "--std",
+        "--at",
+        "time=1999-03-01,1999-03-21",
+        "-o",
+        folder / "two.nc",
+    )
+    return first, folder / "two.nc"
+
+
+def test_outputs_grow_along_time(tmp_path: Path) -> None:
+    first, second = two_outputs(tmp_path)
+    with netCDF4.Dataset(first, "a") as one, netCDF4.Dataset(second) as two:
+        assert one.dimensions["time"].isunlimited()
+        assert not one.dimensions["lat"].isunlimited()
+        for name in ("time", "t", "t_std"):
+            one[name][2:4] = two[name][:]
+    whole = opened(first)
+    assert whole.time.values.astype("datetime64[D]").astype(str).tolist() == [
+        "1999-01-16",
+        "1999-02-15",
+        "1999-03-01",
+        "1999-03-21",
+    ]
+    np.testing.assert_array_equal(whole.t[2:], opened(second).t)
+
+
+@pytest.mark.skipif(shutil.which("ncrcat") is None, reason="NCO is not installed")
+def test_ncrcat_joins_outputs(tmp_path: Path) -> None:
+    parts = two_outputs(tmp_path)
+    subprocess.run(["ncrcat", *parts, tmp_path / "whole.nc"], check=True, capture_output=True)
+    whole = opened(tmp_path / "whole.nc")
+    assert whole.sizes["time"] == 4
+    np.testing.assert_array_equal(whole.t, np.concatenate([opened(part).t for part in parts]))
+
+
+TOOLS = {"cdo": ["cdo", "-s", "sinfo"], "ncks": ["ncks", "-m"], "ncdump": ["ncdump", "-h"]}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["unlimited_time_with_bounds", "packed_with_fill_value", "projected_grid_with_latitudes"],
+)
+def test_other_programs_read_what_is_written(name: str, tmp_path: Path) -> None:
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    out = answered(files.WHOLE[name](tmp_path), tmp_path, "out.nc", "--std")
+    for command in TOOLS.values():
+        done = subprocess.run([*command, out], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "error" not in done.stderr.lower()
+
+
+# Real and made files, from end to end -------------------------------------------------------------
+
+E1 = Path(__file__).parents[3] / "shared" / "data" / "E1_north_america.nc"
+
+
+@pytest.mark.skipif(
+    not E1.exists(),
+    reason="needs ../shared/data/E1_north_america.nc; the next test has the same on a made file",
+)
+def test_a_climate_model_comes_back_with_its_scalars_and_bounds(tmp_path: Path) -> None:
+    with xr.open_dataset(E1, decode_times=False) as dataset:
+        part = dataset.isel(time=slice(0, 24), latitude=slice(0, 9), longitude=slice(0, 8)).load()
+    part.to_netcdf(tmp_path / "a.nc", unlimited_dims=["time"])
+    out = opened(answered(tmp_path / "a.nc", tmp_path), decode_times=False, decode_coords=False)
+    before = opened(tmp_path / "a.nc", decode_times=False, decode_coords=False)
+    assert set(out.air_temperature.attrs["coordinates"].split()) == {
+        "forecast_period",
+        "forecast_reference_time",
+        "height",
+    }
+    for name in ("forecast_period", "forecast_reference_time", "height", "time_bnds"):
+        xr.testing.assert_equal(out[name], before[name])
+    kept = ("cell_methods", "grid_mapping")
+    for key in kept:
+        assert out.air_temperature.attrs[key] == before.air_temperature.attrs[key]
+
+
+def test_everything_beside_the_data_comes_back(tmp_path: Path) -> None:
+    """The twin of the climate model, with a companion of every kind."""
+    source = files.WHOLE["unlimited_time_with_bounds"](tmp_path)
+    before = opened(source, decode_times=False, decode_coords=False)
+    times = {"time_bnds": before.time_bnds, "period": ("time", np.arange(5, dtype="i4"))}
+    before = before.assign(times)
+    before.t.attrs["coordinates"] = "height period"
+    before.time.attrs["bounds"], before.lat.attrs["bounds"] = "time_bnds", "lat_bnds"
+    before.to_netcdf(tmp_path / "b.nc", unlimited_dims=["time"])
+    out = answered(tmp_path / "b.nc", tmp_path)
+    after = opened(out, decode_times=False, decode_coords=False)
+    for name in ("height", "period", "time_bnds", "lat_bnds"):
+        xr.testing.assert_equal(after[name], before[name])
+        assert after[name].dtype == before[name].dtype
+    assert after.t.attrs["coordinates"] == "height period"
+    assert after.t.attrs["cell_methods"] == "time: mean"
+    dkrls("predict", tmp_path / "m.npz", "--at", "time=1999-02-01", "-o", tmp_path / "c.nc")
+    other = opened(tmp_path / "c.nc", decode_times=False, decode_coords=False)
+    assert other.t.attrs["coordinates"] == "height"
+    assert "cell_methods" not in other.t.attrs
+    assert not {"period", "time_bnds"} & set(other.variables)
+    assert other.lat.attrs["bounds"] == "lat_bnds"
+
+
+def test_files_that_are_joined_have_the_companions_of_all(tmp_path: Path) -> None:
+    paths = []
+    for part in range(2):
+        times = np.arange(3.0) + 3 * part
+        extra = {"period": (("time",), (times * 6).astype("i4"), {"units": "hours"})}
+        attrs = {"coordinates": "period"}
+        paths.append(
+            timed(
+                tmp_path / f"{part}.nc",
+                "days since 2000-01-01",
+                None,
+                times,
+                extra=extra,
+                var_attrs=attrs,
+            )
+        )
+    dkrls("fit", *paths, "-o", tmp_path / "m.npz")
+    dkrls("predict", tmp_path / "m.npz", "-o", tmp_path / "o.nc")
+    assert opened(tmp_path / "o.nc").period.values.tolist() == [0, 6, 12, 18, 24, 30]
+
+
+def test_a_model_that_grows_keeps_its_companions(tmp_path: Path) -> None:
+    def part(name: str, times: Any) -> Path:
+        extra = {"period": (("time",), (times * 6).astype("i4"), {"units": "hours"})}
+        attrs = {"coordinates": "period", "cell_methods": "time: mean"}
+        return timed(
+            tmp_path / name, "days since 2000-01-01", None, times, extra=extra, var_attrs=attrs
+        )
+
+    dkrls("fit", part("a.nc", np.arange(6.0)), "-o", tmp_path / "m.npz")
+    dkrls("update", tmp_path / "m.npz", part("b.nc", np.arange(6.0, 8)))
+    dkrls("predict", tmp_path / "m.npz", "-o", tmp_path / "o.nc")
+    after = opened(tmp_path / "o.nc")
+    assert after.period.values.tolist() == [0, 6, 12, 18, 24, 30, 36, 42]
+    assert after.t.attrs["cell_methods"] == "time: mean"
+
+
+def test_a_model_of_python_adds_no_line_of_history(tmp_path: Path) -> None:
+    x, y = np.linspace(0, 3, 9), np.linspace(0, 2, 8)
+    fit(np.outer(np.sin(x), np.cos(y)), {"x": x, "y": y}).save(tmp_path / "m.npz")
+    dkrls("predict", tmp_path / "m.npz", "-o", tmp_path / "o.nc")
+    (line,) = opened(tmp_path / "o.nc").attrs["history"].split("\n")
+    assert "dkrls predict" in line
+
+
+def test_rotated_places_are_written_between_the_coordinates(tmp_path: Path) -> None:
+    pole = {
+        "grid_mapping_name": "rotated_latitude_longitude",
+        "grid_north_pole_latitude": 39.25,
+        "grid_north_pole_longitude": -162.0,
+    }
+    rlat, rlon = np.linspace(-5, 5, 6), np.linspace(-6, 6, 7)
+    lat, lon = true_places(rlat, rlon, pole)
+    source = grid(
+        tmp_path / "a.nc",
+        {
+            "rlat": (rlat, {"standard_name": "grid_latitude", "units": "degrees"}),
+            "rlon": (rlon, {"standard_name": "grid_longitude", "units": "degrees"}),
+        },
+        extra={
+            "pole": ((), np.int32(0), pole),
+            "lat": (("rlat", "rlon"), lat, NORTH),
+            "lon": (("rlat", "rlon"), lon, EAST),
+        },
+        var_attrs={"grid_mapping": "pole", "coordinates": "lon lat"},
+    )
+    out = answered(source, tmp_path, "o.nc", "--at", "rlat=0.3,1.1", "--at", "rlon=0.7")
+    after = opened(out, decode_coords=False)
+    expected = true_places(np.array([0.3, 1.1]), np.array([0.7]), pole)
+    np.testing.assert_allclose(after.lat, expected[0])
+    np.testing.assert_allclose(after.lon, expected[1])
+    assert after.t.attrs["coordinates"] == "lon lat"
 
 
 @pytest.mark.parametrize(
@@ -357,7 +817,7 @@ def test_attributes_are_written_as_netcdf_can_hold_them(
     tmp_path: Path, given: Any, written: Any
 ) -> None:
     path = str(tmp_path / "a.nc")
-    write_grid(path, AXES[1:], {"t": (VALUES[0], {"a": given})}, Style(), ["x"], overwrite=False)
+    write_grid(path, [Field("t", VALUES[0], AXES[1:], {"a": given})], ["x"], overwrite=False)
     found = opened(Path(path)).t.attrs["a"]
     assert np.asarray(found).tolist() == written
 

@@ -1,7 +1,7 @@
 import cftime
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dkrls_cli.errors import InputError, SettingError
@@ -224,7 +224,10 @@ def test_a_missing_date_is_refused():
 @pytest.mark.parametrize(
     ("units", "calendar", "message"),
     [
-        ("months since 1900-01-01", "standard", "are not"),
+        ("fortnights since 1900-01-01", "standard", "are not '<unit> since <date>'"),
+        ("common_years since 1900-01-01", "standard", "are not"),
+        ("months since spring", "standard", "cannot be read"),
+        ("months since 0000-01-01", "standard", "year 0"),
         ("days since yesterday", "standard", "cannot be read"),
         ("days since 0000-01-01", "standard", "year 0"),
         ("days since 0000-01-01", "julian", "year 0"),
@@ -267,11 +270,14 @@ def test_steps_that_are_none_are_refused(step):
         ("days since 2000-01-01", "all_leap", 1.0, 366.0),
         ("days since 2000-01-01", "366_day", 1.0, 366.0),
         ("days since 2000-01-01", "julian", 1.0, 365.25),
+        ("months since 2000-01-01", "360_day", 1 / 30, 12.0),
+        ("months since 2000-01-01", "standard", 12 / 365.2425, 12.0),
+        ("years since 2000-01-01", "noleap", 1 / 365, 1.0),
     ],
 )
 def test_a_day_and_a_year_in_units_of_the_scale(units, calendar, day, year):
     scale = TimeScale(units, calendar)
-    assert (scale.day, scale.year) == (day, year)
+    assert (scale.day, scale.year) == (pytest.approx(day, rel=1e-15), year)
 
 
 @pytest.mark.parametrize("calendar", CALENDARS)
@@ -302,3 +308,157 @@ def test_what_is_no_duration(text):
     assert not is_duration(text)
     with pytest.raises(SettingError, match=r"is not a time step"):
         TimeScale("days since 2020-01-01").length(text)
+
+
+# Months and years ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("units", "calendar", "number", "date"),
+    [
+        ("months since 1960-01-01", "standard", 0.5, "1960-01-16T12:00"),
+        ("months since 1960-01-01", "standard", 1.5, "1960-02-15T12:00"),  # a leap year
+        ("months since 1960-01-01", "noleap", 1.5, "1960-02-15"),
+        ("months since 1960-01-01", "standard", 14.5, "1961-03-16T12:00"),
+        ("months since 1960-01-01", "standard", -0.5, "1959-12-16T12:00"),
+        ("months since 1960-01-01", "standard", 480.0, "2000-01-01"),
+        ("months since 1960-01-31", "standard", 1.0, "1960-02-29"),
+        ("months since 1960-01-31", "standard", 2.0, "1960-03-31"),
+        ("months since 1960-01-15 06:00", "julian", 2.0, "1960-03-15T06:00"),
+        ("months since 1960-01-01 00:00 +02:00", "standard", 1.0, "1960-01-31T22:00"),
+        ("month since 1500-01-01", "standard", 1200.0, "1600-01-01"),  # over the reform
+        ("years since 2000-01-01", "standard", 0.5, "2000-07-02"),
+        ("years since 2000-01-01", "standard", 1.5, "2001-07-02T12:00"),
+        ("Years since 2000-02-29", "standard", 1.0, "2001-02-28"),
+        ("yr since 2000-01-01", "all_leap", 1.5, "2001-07-02"),
+        ("months since 1960-01-01", "360_day", 0.5, "1960-01-16"),
+        ("months since 1960-01-16", "360_day", 1.5, "1960-03-01"),
+        ("years since 1960-01-01", "360_day", 1.25, "1961-04-01"),
+    ],
+)
+def test_months_and_years_are_those_of_the_calendar(units, calendar, number, date):
+    scale = TimeScale(units, calendar)
+    assert scale.texts(np.array([number])) == [date]
+    assert scale.numbers([date]).tolist() == [number]
+
+
+@pytest.mark.parametrize(
+    ("unit", "date", "number"),
+    [
+        ("months", "1960-01-31T12:00", 30.5 / 31),  # more than a mean month
+        ("months", "1961-03-01T12:00", 14 + 0.5 / 31),
+        ("months", "1959-12-01T12:00", -1 + 0.5 / 31),
+        ("years", "1960-12-31T12:00", 365.5 / 366),  # more than a mean year
+        ("years", "1961-01-01T12:00", 1 + 0.5 / 365),
+    ],
+)
+def test_ends_of_months_belong_to_their_month(unit, date, number):
+    scale = TimeScale(f"{unit} since 1960-01-01")
+    assert scale.numbers([date]).tolist() == [pytest.approx(number, rel=1e-13)]
+    assert scale.texts(np.array([number])) == [date]
+
+
+@pytest.mark.parametrize("number", [0.0, 7.25, -3.5, 481.75])
+def test_months_of_30_days_are_those_of_cftime(number):
+    units, calendar = "months since 1960-01-01", "360_day"
+    expected = cftime.num2date(number, units, calendar)
+    found = TimeScale(units, calendar).dates(np.array([number]))
+    assert found.tolist() == [expected]
+    assert TimeScale(units, calendar).numbers(np.array([expected])).tolist() == [number]
+
+
+LAST_DAY = {"360_day": "1900-01-30"}
+FEW = settings(max_examples=15)
+
+
+@pytest.mark.parametrize("unit", ["months", "years"])
+@pytest.mark.parametrize("calendar", CALENDARS)
+@FEW
+@given(st.lists(st.integers(-3_000_000, 6_000_000), min_size=1, max_size=9))
+def test_counted_months_come_back_from_their_dates(unit, calendar, thousandths):
+    scale = TimeScale(f"{unit} since {LAST_DAY.get(calendar, '1900-01-31')} 18:00", calendar)
+    numbers = np.array(thousandths) / (1000 if unit == "months" else 16_000)
+    assert scale.numbers(scale.texts(numbers)).tolist() == numbers.tolist()
+
+
+@pytest.mark.parametrize("unit", ["months", "years"])
+@pytest.mark.parametrize("calendar", CALENDARS)
+@FEW
+@given(
+    days=st.lists(st.integers(-80_000, 150_000), min_size=1, max_size=9),
+    seconds=st.integers(0, 86399),
+)
+def test_dates_come_back_from_counted_months_to_the_second(unit, calendar, days, seconds):
+    dated = TimeScale("seconds since 1950-06-15", calendar)
+    texts = dated.texts(np.array(days) * 86400.0 + seconds)
+    scale = TimeScale(f"{unit} since 1960-01-01", calendar)
+    numbers = scale.numbers(texts)
+    assert scale.texts(numbers) == texts
+    assert dated.numbers(scale.dates(numbers)).tolist() == dated.numbers(texts).tolist()
+
+
+@FEW
+@given(st.integers(0, 30 * 10**15))
+def test_dates_come_back_from_counted_months_to_two_microseconds(micro):
+    dated = TimeScale("microseconds since 1960-01-01", "proleptic_gregorian")
+    date = np.array([micro // 10 + 0.0])
+    scale = TimeScale("months since 1960-01-01", "proleptic_gregorian")
+    back = dated.numbers(scale.dates(scale.numbers(dated.texts(date))))
+    assert abs(back - date) <= 2
+
+
+@pytest.mark.parametrize("calendar", CALENDARS)
+@FEW
+@given(st.lists(st.floats(-2000, 2000), min_size=2, max_size=9, unique=True))
+def test_counted_months_are_in_the_order_of_their_dates(calendar, numbers):
+    since = LAST_DAY.get(calendar, "1900-01-31")
+    texts = TimeScale(f"months since {since}", calendar).texts(np.sort(np.array(numbers)))
+    days = TimeScale(f"days since {since}", calendar).numbers(texts)
+    assert (np.diff(days) >= 0).all()
+
+
+@pytest.mark.parametrize("calendar", CALENDARS)
+@pytest.mark.parametrize("months", [1, 7, 120])
+def test_whole_months_are_steps_of_the_calendar(calendar, months):
+    scale = TimeScale("months since 1960-01-30", calendar)
+    days = TimeScale("days since 1960-01-30", calendar)
+    expected = days.texts(days.steps("1960-01-30", "1990-01-30", f"{months}M"))
+    assert scale.texts(np.arange(0.0, 361.0, months)) == expected
+    found = scale.steps("1960-01-30", "1990-01-30", f"{months}M")
+    np.testing.assert_array_equal(found, np.arange(0.0, 361.0, months))
+
+
+def test_steps_of_days_are_days_whatever_the_month():
+    scale = TimeScale("months since 1960-01-01")
+    found = scale.texts(scale.steps("1960-01-16", "1960-03-15", "30D"))
+    assert found == ["1960-01-16", "1960-02-15"]
+    with pytest.raises(SettingError, match="step"):
+        scale.steps("2000-01-01", "2001-01-01", "1.5M")
+
+
+@pytest.mark.parametrize(
+    ("units", "step", "length"),
+    [
+        ("months since 1960-01-01", "1M", 1.0),
+        ("months since 1960-01-01", "2Y", 24.0),
+        ("years since 1960-01-01", "6M", 0.5),
+        ("months since 1960-01-01", "45D", 45 * 12 / 365.2425),
+    ],
+)
+def test_lengths_are_counted_in_months_and_years(units, step, length):
+    assert TimeScale(units).length(step) == pytest.approx(length, rel=1e-14)
+
+
+@pytest.mark.parametrize("calendar", CALENDARS)
+def test_only_months_that_differ_in_length_are_told(calendar):
+    assert TimeScale("months since 1960-01-01", calendar).counts_months == (calendar != "360_day")
+    assert not TimeScale("days since 1960-01-01", calendar).counts_months
+
+
+def test_no_months_are_no_dates():
+    scale = TimeScale("months since 1960-01-01")
+    assert scale.numbers([]).size == 0
+    assert scale.texts(np.empty(0)) == []
+    assert scale.dates(np.empty(0)).size == 0
+    with pytest.raises(SettingError, match="NaT"):
+        scale.numbers(np.array(["NaT"], "datetime64[D]"))
