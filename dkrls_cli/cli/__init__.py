@@ -19,6 +19,7 @@ from dkrls_cli.spelling import suggest
 COMMANDS = {
     "fit": "Turn a grid into a model.",
     "predict": "Answer from a model: on a grid, like another file, or at scattered points.",
+    "regrid": "Bring a grid onto another one: fit and predict in one step.",
     "fill": "Fill the missing cells of a grid; everything else stays as it is.",
     "update": "Add slices along the last level to a model.",
     "stream": "Forecast every slice that comes on stdin, then learn it.",

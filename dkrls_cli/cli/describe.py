@@ -106,6 +106,8 @@ def model_rows(model: Model) -> list[dict[str, Any]]:
     by_name = dict(zip(model.dims, measured, strict=True))
     for row in rows:
         row["cv_error"], row["rank"], row["kept"] = by_name[row["dimension"]]
+        if row["size"] == 1:
+            row["cv_error"] = None  # no slice can be left out
     return rows
 
 

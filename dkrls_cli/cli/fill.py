@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,21 +14,24 @@ from dkrls_cli.cli.describe import missing_words, shape_text
 from dkrls_cli.cli.fit import (
     choice_printer,
     fit_settings,
+    open_inputs,
     read_values,
     refuse_too_large,
     report_fit_notes,
 )
-from dkrls_cli.cli.report import Report, command_line, edge
-from dkrls_cli.cli.target import Target, chosen_target
+from dkrls_cli.cli.output.answers import read_mask_file, rows_output, write_fields
+from dkrls_cli.cli.output.target import Target, chosen_target
+from dkrls_cli.cli.report import Report, Result, command_line, edge
 from dkrls_cli.cli.terminal.tables import pairs
-from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.spelling import suggest
+from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.files.source import Source
     from dkrls_cli.files.text.copying import TableCopy
+    from dkrls_cli.files.writing import Field
     from dkrls_cli.grid.grid import Grid
     from dkrls_cli.model.fill import Filled
+    from dkrls_cli.model.settings import Settings
 
 
 # How to change what was decided about land.
@@ -98,42 +102,99 @@ def fill(
       dkrls fill rain.csv -o filled.csv --mask none
 
       dkrls fill sst.nc -o coasts.nc --within 2
-    """
-    from dkrls_cli.model.fill import fill_grid
-    from dkrls_cli.threads import blas_threads
 
+      dkrls fill ocean.nc -o filled.nc --var all
+    """
     with edge(report.debug):
         target = file_target(output, outputs)
         refuse_compressed_copy(grid, target)
-        settings = fit_settings(options)
-        limits = gap_limits(max_gap)
-        source = open_whole(grid, options.var, settings.level_names, report)
-        if std and source.table is not None and target.form == "csv":
-            source.table.refuse_std()
-        refuse_too_large(source, machine.memory_limit)
-        whole = read_values(source, report)
-        start = perf_counter()
-        with report.working(f"filling {shape_text(whole.axes)}"), blas_threads(machine.threads):
-            filled = fill_grid(
-                whole,
-                settings,
-                mask=read_mask(mask),
-                max_gap=limits,
-                within=opt.setting(within, "--within") if within else None,
-                std=std,
-                extrapolate=allow_extrapolation,
-                watch=choice_printer(report, whole.axes),
-            )
-        seconds = perf_counter() - start
-        if filled.note:
-            report.note(f"Note: {filled.note}. {_OTHER_MASKS}")
-        if filled.model is not None:
-            report_fit_notes(filled.model, report)
-        elif filled.left:
-            report.note("Note: nothing is left to fill; --mask, --max-gap and --within decide.")
-        for note in write_filled(grid, filled, target, source.table):
+        how = FillSettings(
+            fit_settings(options),
+            read_mask(mask),
+            gap_limits(max_gap),
+            opt.setting(within, "--within") if within else None,
+            std,
+            allow_extrapolation,
+        )
+        sources = open_whole(grid, options.var, how.settings.level_names, report)
+        for source in sources:
+            if std and source.table is not None and target.form == "csv":
+                source.table.refuse_std()
+            refuse_too_large(source, machine.memory_limit)
+        refuse_taken_names(sources, std)
+        done = [fill_source(source, how, machine.threads, report) for source in sources]
+        filled = [one.filled for one in done]
+        for note in write_filled(grid, filled, target, [source.table for source in sources]):
             report.note(f"Note: {note}.")
-        report_filled(whole, filled, target, seconds, report)
+        results = [fill_result(one, target if one is done[-1] else None) for one in done]
+        report.results(results, output=target.path)
+
+
+def refuse_taken_names(sources: Sequence[Source], std: bool) -> None:
+    """Raise SettingError if the standard error of a variable has the name of another variable."""
+    from dkrls_cli.grid.grid import std_variable
+
+    names = [source.name for source in sources]
+    for source in sources if std else ():
+        error = std_variable(source.name, source.attrs)[0]
+        if error in names:
+            raise SettingError(
+                f"'{error}' is a variable of its own and the name of the standard errors of "
+                f"'{source.name}'. Choose variables by --var, or leave --std out."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class FillSettings:
+    """How missing cells are filled: settings of the model, and which cells."""
+
+    settings: Settings
+    mask: str | Grid | None
+    max_gap: dict[str, str]
+    within: Any
+    std: bool
+    extrapolate: bool
+
+
+@dataclass(frozen=True, eq=False)
+class FilledVariable:
+    """A filled variable, how many of its cells were missing, and the seconds that took."""
+
+    filled: Filled
+    missing: int
+    seconds: float
+
+
+def fill_source(
+    source: Source, how: FillSettings, threads: int | None, report: Report
+) -> FilledVariable:
+    """Read a variable and fill its missing cells, and report what was decided about them."""
+    import numpy as np
+
+    from dkrls_cli.model.fill import fill_grid
+    from dkrls_cli.threads import blas_threads
+
+    whole = read_values(source, report)
+    start = perf_counter()
+    with report.working(f"filling {shape_text(whole.axes)}"), blas_threads(threads):
+        filled = fill_grid(
+            whole,
+            how.settings,
+            mask=how.mask,
+            max_gap=how.max_gap,
+            within=how.within,
+            std=how.std,
+            extrapolate=how.extrapolate,
+            watch=choice_printer(report, whole.axes),
+        )
+    seconds = perf_counter() - start
+    if filled.note:
+        report.note(f"Note: {filled.note}. {_OTHER_MASKS}")
+    if filled.model is not None:
+        report_fit_notes(filled.model, report)
+    elif filled.left:
+        report.note("Note: nothing is left to fill; --mask, --max-gap and --within decide.")
+    return FilledVariable(filled, int(np.isnan(whole.values).sum()), seconds)
 
 
 def file_target(output: str | None, outputs: opt.GridOutputOptions) -> Target:
@@ -173,128 +234,132 @@ def gap_limits(texts: list[str] | None) -> dict[str, str]:
 
 def read_mask(mask: str | None) -> str | Grid | None:
     """Return the name of a kind of mask, None for the default, or the mask in a file."""
-    from dkrls_cli.files.reading import open_file
-
     known = ("always", "first", "none")
-    if mask is None or mask in known:
-        return mask
-    if not os.path.exists(mask):
-        raise InputError(
-            f"There is no mask '{mask}', and no file of that name. Choose from: "
-            f"{', '.join(known)}; or give a file.{suggest(mask, known)}"
-        )
-    return open_file(mask).grid()
+    return mask if mask is None or mask in known else read_mask_file(mask, known)
 
 
-def open_whole(path: str, var: str | None, levels: list[str] | None, report: Report) -> Source:
-    """Open the one file of a variable, nothing of it left out; its values are not read yet."""
-    from dkrls_cli.files.reading import open_file
+def open_whole(
+    path: str, var: Sequence[str] | None, levels: list[str] | None, report: Report
+) -> list[Source]:
+    """Open variables of the one file; their values are not read yet."""
     from dkrls_cli.files.source import expand
 
     paths = expand(path)
     if len(paths) > 1:
         raise SettingError(f"'{path}' is {len(paths)} files. Fill them one by one, or joined.")
-    with report.working("opening files"):
-        source = open_file(paths[0], var, levels)
-    report.detail(f"{source.name}: {shape_text(source.axes)}, {source.dtype}")
-    return source
+    return open_inputs(paths, var, levels, report)
 
 
 def write_filled(
-    path: str, filled: Filled, target: Target, table: TableCopy | None = None
+    path: str,
+    filled: Sequence[Filled],
+    target: Target,
+    tables: Sequence[TableCopy | None],
 ) -> list[str]:
-    """Write a copy of the file with the cells filled, or in another format the variable alone.
+    """Write a copy of the file with the cells filled, or in another format the variables alone.
 
     Return notes for the user on what could not be written as in the file.
     """
-    from dkrls_cli.files.writing import Field, write_grid
-    from dkrls_cli.grid.grid import std_variable
-
     assert target.path is not None
     if is_copy(path, target):
         return write_patched(path, filled, target)
-    if table is not None and target.form == "csv":
-        write_table(table, filled, target)
+    copies = [table for table in tables if table is not None]
+    if len(copies) == len(filled) and target.form == "csv":
+        write_table(copies, filled, target)
         return []
-    grid, errors = filled.grid, filled.std
-    fields = [Field(grid.name, grid.values, grid.axes, grid.attrs, grid.style)]
-    if errors is not None:
-        name, attrs = std_variable(grid.name, grid.attrs)
-        linked = {**grid.attrs, "ancillary_variables": name}
-        fields = [
-            Field(grid.name, grid.values, grid.axes, linked, grid.style),
-            Field(name, errors, grid.axes, attrs, grid.style.of_errors),
-        ]
+    fields = [field for one in filled for field in filled_fields(one)]
     if target.form in ("nc", "zarr"):
-        overwrite, compress = target.overwrite, target.compress
-        return write_grid(
-            target.path, fields, command_line(), overwrite=overwrite, compress=compress
+        return write_fields(fields, target)
+    first = filled[0].grid
+    if any(one.grid.dims != first.dims for one in filled):
+        raise SettingError(
+            "The variables are on different grids, and rows have one. Write to a file that ends "
+            "in .nc or .zarr, or choose by --var."
         )
-    from dkrls_cli.cli.predict import rows_output
-
-    with rows_output(target, grid.name) as writer:
-        cells = {field.name: field.values.astype(grid.style.dtype) for field in fields}
-        writer.write_cells(grid.dims, [axis.texts for axis in grid.axes], cells)
+    with rows_output(target, [one.grid.name for one in filled]) as writer:
+        cells = {field.name: field.values.astype(field.style.dtype) for field in fields}
+        writer.write_cells(first.dims, [axis.texts for axis in first.axes], cells)
     return []
 
 
-def write_table(table: TableCopy, filled: Filled, target: Target) -> None:
+def filled_fields(filled: Filled) -> list[Field]:
+    """Return a filled variable, and its standard errors if there are any, to be written."""
+    from dkrls_cli.files.writing import Field
+    from dkrls_cli.grid.grid import std_variable
+
+    grid = filled.grid
+    if filled.std is None:
+        return [Field(grid.name, grid.values, grid.axes, grid.attrs, grid.style)]
+    name, attrs = std_variable(grid.name, grid.attrs)
+    linked = {**grid.attrs, "ancillary_variables": name}
+    return [
+        Field(grid.name, grid.values, grid.axes, linked, grid.style),
+        Field(name, filled.std, grid.axes, attrs, grid.style.of_errors),
+    ]
+
+
+def write_table(tables: Sequence[TableCopy], filled: Sequence[Filled], target: Target) -> None:
     """Write a copy of a text table in which nothing but the filled cells is changed."""
+    from io import StringIO
+
     from dkrls_cli.files.output import atomic_write
     from dkrls_cli.grid.grid import std_variable
 
     assert target.path is not None
-    grid, std = filled.grid, None
-    if filled.std is not None:
-        std = std_variable(grid.name, grid.attrs)[0], filled.std
+    text = ""
+    for table, one in zip(tables, filled, strict=True):
+        std = None
+        if one.std is not None:
+            std = std_variable(one.grid.name, one.grid.attrs)[0], one.std
+        copy = replace(table, kept=text.encode()) if text else table
+        copy.write(stream := StringIO(newline=""), one.cells, one.grid.values, std)
+        text = stream.getvalue()
     with (
         atomic_write(target.path, overwrite=target.overwrite) as temporary,
-        open(temporary, "w", encoding="utf-8", newline="") as stream,
+        open(temporary, "w", encoding="utf-8", newline="") as file,
     ):
-        table.write(stream, filled.cells, grid.values, std)
+        file.write(text)
 
 
-def write_patched(path: str, filled: Filled, target: Target) -> list[str]:
+def write_patched(path: str, filled: Sequence[Filled], target: Target) -> list[str]:
     """Write a copy of the file in which nothing but the filled cells is changed; return notes."""
     from dkrls_cli.files.patching import Patch, write_patched_copy
     from dkrls_cli.files.writing import history_line
     from dkrls_cli.grid.grid import std_variable
 
     assert target.path is not None
-    grid, added = filled.grid, None
-    if filled.std is not None:
-        name, attrs = std_variable(grid.name, grid.attrs)
-        added = name, filled.std.astype(grid.style.of_errors.dtype), attrs
-    line = history_line(command_line())
-    patch = Patch(grid.name, filled.cells, grid.values.astype("float64"), line, added)
-    return write_patched_copy(path.rstrip("/"), target.path, patch, overwrite=target.overwrite)
+    patches, line = [], history_line(command_line())
+    for one in filled:
+        grid, added = one.grid, None
+        if one.std is not None:
+            name, attrs = std_variable(grid.name, grid.attrs)
+            added = name, one.std.astype(grid.style.of_errors.dtype), attrs
+        patches.append(Patch(grid.name, one.cells, grid.values.astype("float64"), line, added))
+        line = ""
+    return write_patched_copy(path.rstrip("/"), target.path, patches, overwrite=target.overwrite)
 
 
-def report_filled(
-    whole: Grid, filled: Filled, target: Target, seconds: float, report: Report
-) -> None:
-    """Report what was filled, what was left, and why."""
-    import numpy as np
-
-    count, model = int(np.isnan(whole.values).sum()), filled.model
+def fill_result(done: FilledVariable, target: Target | None) -> Result:
+    """Return what was filled, what was left, and why; `target` is said of the last variable."""
+    filled, count = done.filled, done.missing
+    model, grid = filled.model, filled.grid
     facts: dict[str, Any] = {
-        "output": target.path,
-        "variable": whole.name,
-        "cells": whole.values.size,
+        "variable": grid.name,
+        "cells": grid.values.size,
         "missing": count,
         "filled": int(filled.cells.sum()),
         "left": filled.left,
         "note": filled.note or None,
         "cv_error": model.errors[0] if model else None,
-        "seconds": seconds if model else 0.0,
+        "seconds": done.seconds if model else 0.0,
     }
     words = {
-        "variable": whole.name,
-        "grid": shape_text(whole.axes),
+        "variable": grid.name,
+        "grid": shape_text(grid.axes),
         **(missing_words(model) if model else {}),
         "filled": f"{facts['filled']} of {count} missing cells",
         **{reason: str(number) for reason, number in filled.left.items()},
         **({"cv error": f"{facts['cv_error']:.4g}"} if model else {}),
-        "output": str(target.path),
+        **({"output": str(target.path)} if target else {}),
     }
-    report.result(facts, pairs(words))
+    return facts, (pairs(words),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,8 +20,8 @@ from dkrls_cli.cli.describe import (
     model_rows,
     shape_text,
 )
-from dkrls_cli.cli.report import Report, command_line, edge
-from dkrls_cli.cli.target import refuse_other_ending
+from dkrls_cli.cli.output.target import refuse_other_ending
+from dkrls_cli.cli.report import Report, Result, command_line, edge
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs, table
 from dkrls_cli.errors import SettingError
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dkrls_cli.model.model import Model
     from dkrls_cli.model.settings import Settings
     from dkrls_cli.tuning.slices import LevelChoice
+    from dkrls_cli.tuning.spectra import SpectrumCache
 
 
 @opt.expand
@@ -65,20 +66,64 @@ def fit(
 
       dkrls fit 'run-*.nc' --var tas --sigma time=30 --sigma lat=5 -o tas.npz
 
+      dkrls fit ocean.nc --var all -o ocean.npz
+
       dkrls fit sensors.csv --levels sensor,time --kernel time=matern12 -o sensors.npz
     """
     with edge(report.debug):
         settings = fit_settings(options)
         target = None if dry_run else check_output(output, outputs.overwrite)
-        source = open_inputs(inputs, options.var, settings.level_names, report)
-        refuse_too_large(source, machine.memory_limit)
+        sources = open_inputs(inputs, options.var, settings.level_names, report)
+        for source in sources:
+            refuse_too_large(source, machine.memory_limit)
         if target is None:
-            report_plan(source, settings, report)
+            report.results([plan_result(source, settings, report) for source in sources])
             return
-        grid = with_history(read_values(source, report))
-        model, seconds = run_fit(grid, settings, machine.threads, inputs, report)
-        model.save(target, overwrite=outputs.overwrite)
-        report_model(model, grid, target, seconds, report)
+        fits = fit_sources(sources, settings, machine.threads, inputs, report)
+        save_fits(fits, target, outputs.overwrite)
+        report_fits(fits, target, report)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedVariable:
+    """The model of a variable, and what its fit took: cells, bytes of data, seconds."""
+
+    model: Model
+    cells: int
+    data_bytes: int
+    seconds: float
+
+
+def fit_sources(
+    sources: Sequence[Source],
+    settings: Settings,
+    threads: int | None,
+    inputs: list[str],
+    report: Report,
+    *,
+    history: bool = True,
+) -> list[FittedVariable]:
+    """Fit a model of every variable; those on the same coordinates share their factors.
+
+    With `history`, that of the data begins with this command.
+    """
+    from dkrls_cli.tuning.spectra import SpectrumCache
+
+    shared = SpectrumCache() if sources[1:] else None
+    fits = []
+    for source in sources:
+        grid = read_values(source, report)
+        grid = with_history(grid) if history else grid
+        model, seconds = run_fit(grid, settings, threads, inputs, report, shared)
+        fits.append(FittedVariable(model, grid.values.size, grid.values.nbytes, seconds))
+    return fits
+
+
+def save_fits(fits: Sequence[FittedVariable], target: Path, overwrite: bool) -> None:
+    """Write the models of all variables to one file."""
+    from dkrls_cli.model.model import save_models
+
+    save_models([fitted.model for fitted in fits], target, overwrite=overwrite)
 
 
 def with_history(grid: Grid) -> Grid:
@@ -109,15 +154,16 @@ def fit_settings(options: opt.LevelOptions) -> Settings:
 
 
 def open_inputs(
-    inputs: list[str], var: str | None, levels: list[str] | None, report: Report
-) -> Source:
-    """Open the files of a variable; its values are not read yet."""
-    from dkrls_cli.files.reading import open_source
+    inputs: list[str], var: Sequence[str] | None, levels: list[str] | None, report: Report
+) -> list[Source]:
+    """Open the files of variables; their values are not read yet."""
+    from dkrls_cli.files.reading import open_variables
 
     with report.working("opening files"):
-        source = open_source(inputs, var, levels)
-    report.detail(f"{source.name}: {shape_text(source.axes)}, {source.dtype}")
-    return source
+        sources = open_variables(inputs, var or (), levels)
+    for source in sources:
+        report.detail(f"{source.name}: {shape_text(source.axes)}, {source.dtype}")
+    return sources
 
 
 def read_values(source: Source, report: Report) -> Grid:
@@ -135,7 +181,12 @@ def report_notes(source: Source, report: Report) -> None:
 
 
 def run_fit(
-    grid: Grid, settings: Settings, threads: int | None, inputs: list[str], report: Report
+    grid: Grid,
+    settings: Settings,
+    threads: int | None,
+    inputs: list[str],
+    report: Report,
+    shared: SpectrumCache | None = None,
 ) -> tuple[Model, float]:
     """Fit a model, and return it with the seconds that took."""
     from dkrls_cli.model.fit import fit_grid
@@ -148,7 +199,8 @@ def run_fit(
     }
     start = perf_counter()
     with report.working(f"fitting {shape_text(grid.axes)}"), blas_threads(threads):
-        model = fit_grid(grid, settings, origin=origin, watch=choice_printer(report, grid.axes))
+        watch = choice_printer(report, grid.axes)
+        model = fit_grid(grid, settings, origin=origin, watch=watch, spectra=shared)
     seconds = perf_counter() - start
     report_fit_notes(model, report)
     if "land" in model.origin:
@@ -221,8 +273,8 @@ def check_output(output: Path | None, overwrite: bool) -> Path:
     return output
 
 
-def report_plan(source: Source, settings: Settings, report: Report) -> None:
-    """Check the settings as a fit does, and report what it would do and take."""
+def plan_result(source: Source, settings: Settings, report: Report) -> Result:
+    """Check the settings as a fit does, and return what it would do and take."""
     from dkrls_cli.cascade.fit import footprint
     from dkrls_cli.model.settings import plan_fit
 
@@ -244,19 +296,26 @@ def report_plan(source: Source, settings: Settings, report: Report) -> None:
         "work": f"about {needs.operations:.2g} operations",
         **({"joint ridge": plan.joint_ridge or "auto"} if plan.joint else {}),
     }
-    report.result({**facts, "levels": rows}, pairs(words), level_table(rows))
+    return {**facts, "levels": rows}, (pairs(words), level_table(rows))
 
 
-def report_model(model: Model, grid: Grid, target: Path, seconds: float, report: Report) -> None:
+def report_fits(fits: Sequence[FittedVariable], target: Path, report: Report) -> None:
     """Report what was fitted, and where it was written."""
-    rows, size = model_rows(model), target.stat().st_size
+    size = target.stat().st_size
+    data = sum(fitted.data_bytes for fitted in fits)
+    place = f"{target}, {bytes_text(size)} for {bytes_text(data)} of data"
+    found = [fit_result(fitted, place if fitted is fits[-1] else None) for fitted in fits]
+    report.results(found, model=str(target), file_bytes=size)
+
+
+def fit_result(fitted: FittedVariable, place: str | None) -> Result:
+    """Return what was fitted; `place` is the file, said of the last variable in it."""
+    model, rows = fitted.model, model_rows(fitted.model)
     facts: dict[str, Any] = {
-        "model": str(target),
         "variable": model.name,
-        "cells": grid.values.size,
-        "file_bytes": size,
-        "data_bytes": grid.values.nbytes,
-        "seconds": seconds,
+        "cells": fitted.cells,
+        "data_bytes": fitted.data_bytes,
+        "seconds": fitted.seconds,
         "joint_ridge": model.joint_ridge,
         "dropped": model.dropped,
         "missing": model.origin.get("missing"),
@@ -265,12 +324,11 @@ def report_model(model: Model, grid: Grid, target: Path, seconds: float, report:
         "variable": model.name,
         "grid": shape_text(model.axes),
         **missing_words(model),
-        "model": f"{target}, {bytes_text(size)} for {bytes_text(grid.values.nbytes)} of data",
-        "fitted in": f"{seconds:.3g} s",
+        **({"model": place} if place else {}),
+        "fitted in": f"{fitted.seconds:.3g} s",
     }
     if model.joint_ridge is not None:
         words["joint ridge"] = f"{model.joint_ridge:g}"
     if model.dropped:
         words["dropped"] = f"{model.dropped:.3g} of the energy"
-    if not report.quiet or report.json:
-        report.result({**facts, "levels": rows}, pairs(words), level_table(rows))
+    return {**facts, "levels": rows}, (pairs(words), level_table(rows))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import level_table, missing_words, model_rows, shape_text
-from dkrls_cli.cli.report import Report, command_line, edge
-from dkrls_cli.cli.target import Target, grid_target
+from dkrls_cli.cli.output.answers import write_fields
+from dkrls_cli.cli.output.target import Target, grid_target
+from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
+    from dkrls_cli.files.writing import Field
     from dkrls_cli.model.model import Model
 
 
@@ -39,15 +41,18 @@ def info(
 
       dkrls info sst.npz --weights weights.nc
     """
-    from dkrls_cli.model.model import load_model
+    from dkrls_cli.model.model import load_models
 
     with edge(report.debug):
         target = weights_target(weights, outputs)
-        loaded = load_model(model)
+        models = list(load_models(model).values())
         if target is not None:
-            write_weights(loaded, target)
-            report.note(f"Weights of {weight_count(loaded)} levels written to {weights}.")
-        print_model(loaded, model, report)
+            write_weights(models, target)
+            for one in models:
+                of = f" of {one.name}" if models[1:] else ""
+                report.note(f"Weights{of} of {weight_count(one)} levels written to {weights}.")
+        size = model.stat().st_size
+        report.results([model_result(one, size) for one in models], model=str(model))
 
 
 def weights_target(weights: str | None, outputs: opt.GridOutputOptions) -> Target | None:
@@ -64,36 +69,40 @@ def weight_count(model: Model) -> int:
     return 1 if model.joint_ridge is not None else len(model.hierarchy)
 
 
-def write_weights(model: Model, target: Target) -> None:
+def write_weights(models: Sequence[Model], target: Target) -> None:
     """Write the paper's weights, one variable per level."""
-    from dkrls_cli.files.writing import Field, write_grid
+    fields = [field for model in models for field in weight_fields(model, alone=not models[1:])]
+    write_fields(fields, target)
+
+
+def weight_fields(model: Model, *, alone: bool) -> list[Field]:
+    """Return the weights of a model to be written, named after its variable if it is not alone."""
+    from dkrls_cli.files.writing import Field
     from dkrls_cli.grid.style import Style
 
     depths = range(len(model.hierarchy) + 1 - weight_count(model), len(model.hierarchy) + 1)
     style = Style(global_attrs={"title": f"Weights of a D-KRLS model of {model.name}"})
-    fields = [
-        Field(str(one.name), one.values, model.axes, one.attrs, style)
+    start = "" if alone else f"{model.name}_"
+    return [
+        Field(f"{start}{one.name}", one.values, model.axes, one.attrs, style)
         for one in map(model.weights, depths)
     ]
-    path, overwrite = str(target.path), target.overwrite
-    write_grid(path, fields, command_line(), overwrite=overwrite, compress=target.compress)
 
 
-def print_model(model: Model, path: Path, report: Report) -> None:
-    """Print levels, sizes and origin of a model."""
-    rows, facts = model_rows(model), model_facts(model, path)
-    report.result({**facts, "levels": rows}, pairs(model_words(model, facts)), level_table(rows))
+def model_result(model: Model, size: int) -> Result:
+    """Return levels, sizes and origin of a model in a file of some bytes."""
+    rows, facts = model_rows(model), model_facts(model, size)
+    return {**facts, "levels": rows}, (pairs(model_words(model, facts)), level_table(rows))
 
 
-def model_facts(model: Model, path: Path) -> dict[str, Any]:
+def model_facts(model: Model, size: int) -> dict[str, Any]:
     """Return what ``--json`` shows of a model, besides its levels."""
     cells = math.prod(model.shape)
     return {
-        "model": str(path),
         "variable": model.name,
         "units": str(model.attrs.get("units", "")) or None,
         "cells": cells,
-        "file_bytes": path.stat().st_size,
+        "file_bytes": size,
         "data_bytes": cells * (4 if model.style.dtype == "float32" else 8),
         "joint_ridge": model.joint_ridge,
         "dropped": model.dropped,

@@ -70,6 +70,12 @@ def _field_parameters(group: Any) -> list[inspect.Parameter]:
 Var = Annotated[
     str | None, typer.Option(help="Variable to model; needed only where there is a choice.")
 ]
+Vars = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME|all", help="Variable to model, where there is a choice. Repeatable."
+    ),
+]
 Levels = Annotated[
     str | None,
     typer.Option(
@@ -87,6 +93,18 @@ Smooth = Annotated[
     typer.Option(
         "--smooth", help="Ask the model at training coordinates as well: denoised values."
     ),
+]
+At = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="DIM=SPEC",
+        help="A value, 1,2,3, start:stop:step (of dates: step 7D, 6H, 1M), start:stop (the "
+        "training coordinates in that range) or all. Repeatable.",
+    ),
+]
+Like = Annotated[
+    str | None,
+    typer.Option(metavar="GRID", help="Take the coordinates of a file, or a name: r360x180."),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")]
 NewModelFile = Annotated[
@@ -107,7 +125,7 @@ AnyFormat = Literal["csv", "jsonl", "nc"]
 class LevelOptions:
     """Which variable to model, and the settings of its levels; None: to be chosen."""
 
-    var: Var = None
+    var: Vars = None
     levels: Levels = None
     kernel: Annotated[
         list[str] | None,

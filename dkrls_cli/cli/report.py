@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from dkrls_cli.cli.terminal.tables import Layout
+
+Result: TypeAlias = "tuple[Mapping[str, Any], Sequence[str | Layout]]"
+"""What a command found of one variable: data for JSON, and the same as texts and tables."""
 
 HINTS = {
     "outside": "--outside missing leaves them out, nearest or extrapolate answers there.",
@@ -66,6 +69,18 @@ class Report:
             typer.echo(json.dumps(_json_value(data)))
         elif not self.quiet:
             _print_parts([part for part in parts if part != ""])
+
+    def results(self, found: Sequence[Result], **common: Any) -> None:
+        """Print the results of variables: that of one as ever, those of several one by one.
+
+        Each has its data for JSON and its parts; `common` is data of all of them together.
+        """
+        if len(found) == 1:
+            data, parts = found[0]
+            self.result({**common, **data}, *parts)
+            return
+        every = [part for _, parts in found for part in parts]
+        self.result({**common, "variables": [dict(data) for data, _ in found]}, *every)
 
     def part(self, *parts: str | Layout) -> None:
         """Print a part of a long result as soon as it is known, and an empty line after it.

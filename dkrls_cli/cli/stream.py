@@ -215,10 +215,13 @@ def run_stream(
     """Forecast and learn until the input ends, and save the model whatever happens."""
     from dkrls_cli.files.feed import Feed
     from dkrls_cli.files.text.csv import open_text, source_name
-    from dkrls_cli.model.model import load_model
+    from dkrls_cli.model.model import load_models
     from dkrls_cli.model.stream import Plan, Stream
 
-    model = load_model(path)
+    model, *others = load_models(path).values()
+    if others:
+        names = ", ".join(one.name for one in (model, *others))
+        raise SettingError(f"'{path}' has models of {names}. A stream has one: fit it alone.")
     plan = Plan(slices.window, slices.max_rank, slices.replace, slices.retune)
     saver.stream = Stream(model, plan)
     start = perf_counter()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,9 +13,10 @@ import typer
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import level_table, missing_words, model_rows, shape_text
 from dkrls_cli.cli.fit import read_values
-from dkrls_cli.cli.report import Report, edge
-from dkrls_cli.cli.target import refuse_other_ending
+from dkrls_cli.cli.output.target import refuse_other_ending
+from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs
+from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.grid.grid import Grid
@@ -73,31 +76,60 @@ def update_file(
     slices: opt.SliceOptions,
     report: Report,
 ) -> None:
-    """Read a model, add the new slices, write it to `target`, and print what has changed."""
+    """Read models, add the new slices, write them to `target`, and print what has changed."""
+    from dkrls_cli.files.reading import read_tables
+    from dkrls_cli.model.model import load_models, save_models
+
+    models = list(load_models(path).values())
+    if models[1:] and var is not None:
+        names = ", ".join(model.name for model in models)
+        raise SettingError(f"--var is for a model of one variable; '{path}' has {names}.")
+    raw = read_tables(inputs)
+    changes = []
+    for model in models:
+        grid = read_slices(model, inputs, model.name if models[1:] else var, raw, report)
+        changes.append(learn(model, grid, slices, report))
+    save_models([change.after for change in changes], target, overwrite=True)
+    size = target.stat().st_size
+    place = f"{target}, {bytes_text(size)}"
+    found = [change_result(one, place if one is changes[-1] else None) for one in changes]
+    report.results(found, model=str(target), file_bytes=size)
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A model before and after new slices, how surprising these were, and the seconds taken."""
+
+    before: Model
+    after: Model
+    surprise: Surprise
+    seconds: float
+
+
+def learn(before: Model, grid: Grid, slices: opt.SliceOptions, report: Report) -> Change:
+    """Return a model with new slices, and report what was noticed."""
     from dkrls_cli.model.fit import retune
-    from dkrls_cli.model.model import load_model
     from dkrls_cli.model.update import update_model
 
-    before = load_model(path)
-    grid = read_slices(before, inputs, var, report)
     start = perf_counter()
     with report.working(f"learning {shape_text(grid.axes)}"):
         done = update_model(
             before, grid, replace=slices.replace, window=slices.window, max_rank=slices.max_rank
         )
         after, surprise = retune(done.model) if slices.retune else done.model, done.surprise
-        after.save(target, overwrite=True)
     if surprise.drifts and not slices.retune:
         report.note(f"Warning: {drift_text(surprise)}.")
     print_notes(before, after, done.empty, report)
-    print_change(before, after, surprise, target, perf_counter() - start, report)
+    return Change(before, after, surprise, perf_counter() - start)
 
 
-def read_slices(model: Model, inputs: list[str], var: str | None, report: Report) -> Grid:
+def read_slices(
+    model: Model, inputs: list[str], var: str | None, raw: Mapping[str, bytes], report: Report
+) -> Grid:
     """Return the new slices in files; of several variables, the one the model was fitted to."""
     from dkrls_cli.files.reading import open_slices
 
-    source = open_slices(inputs, var, model.hierarchy, model.name)
+    source = open_slices(inputs, var, model.hierarchy, model.name, raw)
     if source.name != model.name and var is None:
         report.note(f"Note: '{source.name}' is used as the model's '{model.name}'.")
     return read_values(source, report)
@@ -121,13 +153,11 @@ def print_notes(before: Model, after: Model, empty: int, report: Report) -> None
             report.note(f"Warning: {note}.")
 
 
-def print_change(
-    before: Model, after: Model, surprise: Surprise, target: Path, seconds: float, report: Report
-) -> None:
-    """Print which slices the model has now, and how well it predicted the new ones."""
+def change_result(change: Change, place: str | None) -> Result:
+    """Return which slices the model has now, and how well it predicted the new ones."""
+    before, after, surprise = change.before, change.after, change.surprise
     last, kept = after.hierarchy[-1], after.axes[after.grows]
     facts: dict[str, Any] = {
-        "model": str(target),
         "variable": after.name,
         "dimension": last,
         "slices_before": before.axes[before.grows].size,
@@ -139,8 +169,7 @@ def print_change(
         "promised_rmse": surprise.promised,
         "drift": surprise.drifts,
         "thinned": after.origin.get("thinned"),
-        "file_bytes": target.stat().st_size,
-        "seconds": seconds,
+        "seconds": change.seconds,
     }
     words = {
         "variable": after.name,
@@ -150,11 +179,11 @@ def print_change(
         **missing_words(after),
         **surprise_words(surprise),
         **thinned_words(after),
-        "model": f"{target}, {bytes_text(facts['file_bytes'])}",
-        "updated in": f"{seconds:.3g} s",
+        **({"model": place} if place else {}),
+        "updated in": f"{change.seconds:.3g} s",
     }
     rows = model_rows(after)
-    report.result({**facts, "levels": rows}, pairs(words), level_table(rows))
+    return {**facts, "levels": rows}, (pairs(words), level_table(rows))
 
 
 def added_slices(before: Model, after: Model) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +23,7 @@ from dkrls_cli.errors import SettingError
 from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
+    from dkrls_cli.cli.terminal.tables import Layout
     from dkrls_cli.files.source import Source
     from dkrls_cli.model.model import Model
     from dkrls_cli.model.settings import Settings
@@ -92,20 +93,26 @@ def validate(
             if model is not None:
                 others = {"repeats": repeats, "seed": seed, "max-memory": machine.max_memory}
                 refuse_fit_options(settings, {**others, "keep-edges": keep_edges or None})
-                found = measure_model(model, inputs, options.var, smooth, report)
-                facts = model_facts(found)
+                models = measured_models(model, inputs, options.var)
+                found = [measure_model(one, inputs, name, smooth, report) for one, name in models]
+                facts = [model_facts(one) for one in found]
             else:
-                source = open_inputs(inputs, options.var, settings.level_names, report)
-                refuse_too_large(source, machine.memory_limit)
+                sources = open_inputs(inputs, options.var, settings.level_names, report)
+                for source in sources:
+                    refuse_too_large(source, machine.memory_limit)
                 count, first = repeats or REPEATS, seed or 0
-                found = measure_holdouts(
-                    source, settings, holdout, count, first, keep_edges, smooth, report
-                )
-                report_bounds(found.model, report)
-                facts = holdout_facts(found, first)
-        above = exceeded(found.metrics, limits)
+                found = [
+                    measure_holdouts(
+                        source, settings, holdout, count, first, keep_edges, smooth, report
+                    )
+                    for source in sources
+                ]
+                for one in found:
+                    report_bounds(one.model, report)
+                facts = [holdout_facts(one, first) for one in found]
+        above = [exceeded(one.metrics, limits) for one in found]
         report_metrics(found, facts, above, limits, report)
-        if above:
+        if any(above):
             raise typer.Exit(_ABOVE_LIMIT)
 
 
@@ -136,15 +143,30 @@ def refuse_fit_options(settings: Settings, others: Mapping[str, Any]) -> None:
         raise SettingError(f"--{option} goes with --holdout; a model has its own settings.")
 
 
+def measured_models(
+    path: Path, inputs: list[str], var: Sequence[str] | None
+) -> list[tuple[Model, str | None]]:
+    """Return the models to measure, each with the variable of the inputs to measure it on.
+
+    The model of one variable may be measured on a variable of another name.
+    """
+    from dkrls_cli.cli.predict import chosen_models
+    from dkrls_cli.model.model import load_models
+
+    if var and len(var) == 1 and var[0] != "all":
+        models = list(load_models(path).values())
+        if len(models) == 1:
+            return [(models[0], var[0])]
+    return [(model, variable_of(model, inputs)) for model in chosen_models(path, var)]
+
+
 def measure_model(
-    path: Path, inputs: list[str], var: str | None, smooth: bool, report: Report
+    model: Model, inputs: list[str], var: str | None, smooth: bool, report: Report
 ) -> Validation:
-    """Measure the model in a file on the cells of a grid."""
-    from dkrls_cli.model.model import load_model
+    """Measure a model on the cells of a grid."""
     from dkrls_cli.model.validation.validate import validate_model
 
-    model = load_model(path)
-    source = open_inputs(inputs, var or variable_of(model, inputs), None, report)
+    (source,) = open_inputs(inputs, [var] if var else None, None, report)
     grid = read_values(source, report)
     with report.working("predicting"):
         return validate_model(model, grid, source.scalars, smooth=smooth)
@@ -192,6 +214,7 @@ def measure_holdouts(
 def model_facts(found: Validation) -> dict[str, Any]:
     """Return what is reported of a model."""
     return {
+        "variable": found.model.name,
         "grid": shape_text(found.axes),
         "predict_seconds": found.seconds,
         "metrics": found.metrics,
@@ -202,6 +225,7 @@ def model_facts(found: Validation) -> dict[str, Any]:
 def holdout_facts(found: Validation, seed: int) -> dict[str, Any]:
     """Return what is reported of hold-outs."""
     return {
+        "variable": found.model.name,
         "grid": shape_text(found.axes),
         "held_out": found.held_out,
         "repeats": len(found.runs),
@@ -213,14 +237,29 @@ def holdout_facts(found: Validation, seed: int) -> dict[str, Any]:
 
 
 def report_metrics(
-    found: Validation,
-    facts: dict[str, Any],
-    above: list[str],
+    found: Sequence[Validation],
+    facts: Sequence[dict[str, Any]],
+    above: Sequence[list[str]],
     limits: Mapping[str, float],
     report: Report,
 ) -> None:
-    """Report the metrics, the levels, and the metrics above their limits."""
+    """Report metrics and levels of every variable, and the metrics above their limits."""
+    results = [
+        ({**fact, "missed": missed}, metric_parts(one, fact))
+        for one, fact, missed in zip(found, facts, above, strict=True)
+    ]
+    report.results(results)
+    for one, missed in zip(found, above, strict=True):
+        of = f" of {one.model.name}" if found[1:] else ""
+        for name in missed:
+            value, limit = one.metrics[name], limits[name]
+            report.note(f"Missed: {name}{of} is {value:.6g}, allowed is {limit:.6g}.")
+
+
+def metric_parts(found: Validation, facts: dict[str, Any]) -> Sequence[str | Layout]:
+    """Return metrics and levels as a heading and tables."""
     metrics = found.metrics
+    body: Layout = pairs({**metrics, "predict_seconds": found.seconds})
     if found.runs:
         rows = [
             {
@@ -232,9 +271,5 @@ def report_metrics(
             for key in metrics
         ]
         body = table(rows)
-    else:
-        body = pairs({**metrics, "predict_seconds": found.seconds})
-    heading, levels = f"grid  {facts['grid']}", level_table(facts["levels"])
-    report.result({**facts, "missed": above}, heading, body, levels)
-    for name in above:
-        report.note(f"Missed: {name} is {metrics[name]:.6g}, allowed is {limits[name]:.6g}.")
+    heading = pairs({"variable": facts["variable"], "grid": facts["grid"]})
+    return heading, body, level_table(facts["levels"])

@@ -167,16 +167,7 @@ def _choose(
             f"'{path}' has no variable '{var}'. It has {_list_variables(variables)}."
             f"{suggest(var, variables)}"
         )
-    named = {word for v in dataset.variables.values() for word in _references(v.attrs)}
-    candidates = {
-        name: array
-        for name, array in variables.items()
-        if name not in named and _is_field(name, array)
-    }
-    if not candidates:
-        raise InputError(
-            f"'{path}' has no variable of numbers on a grid. It has {_list_variables(variables)}."
-        )
+    candidates = {name: variables[name] for name in fields_of(dataset, path)}
     depth = {n: (sum(size > 1 for size in a.shape), a.ndim) for n, a in candidates.items()}
     deepest = [name for name in candidates if depth[name] == max(depth.values())]
     if len(deepest) > 1:
@@ -190,6 +181,24 @@ def _choose(
         others = ", ".join(name for name in candidates if name not in deepest)
         notes.append(f"variable {deepest[0]} taken, the only one of most dimensions (not {others})")
     return deepest[0]
+
+
+def fields_of(dataset: xr.Dataset, path: str) -> list[str]:
+    """Return the variables that may be modelled: numbers on a grid that describe no other variable.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    variables = {str(name): array for name, array in dataset.data_vars.items()}
+    named = {word for v in dataset.variables.values() for word in _references(v.attrs)}
+    found = [n for n, array in variables.items() if n not in named and _is_field(n, array)]
+    if not found:
+        raise InputError(
+            f"'{path}' has no variable of numbers on a grid. It has {_list_variables(variables)}."
+        )
+    return found
 
 
 def _is_field(name: str, array: xr.DataArray) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,11 +33,11 @@ class Patch:
     name
         Name of the variable.
     cells
-        Mask of the cells to replace, in the shape of the variable without dimensions of size 1.
+        Mask of the cells to replace; as many cells as the variable has, in its order.
     values
         New values, in the same shape; those of other cells are not used.
     history
-        A line to put before the history of the file.
+        A line to put before the history of the file; empty for none.
     added
         A variable to add on the same dimensions: its name, values and attributes.
     """
@@ -49,8 +49,12 @@ class Patch:
     added: tuple[str, Array, Mapping[str, Any]] | None = None
 
 
-def write_patched_copy(path: str, target: str, patch: Patch, *, overwrite: bool) -> list[str]:
+def write_patched_copy(
+    path: str, target: str, patches: Sequence[Patch], *, overwrite: bool
+) -> list[str]:
     """Write a patched copy of a NetCDF file or Zarr store, whole or not at all.
+
+    The patches are of different variables.
 
     Returns
     -------
@@ -68,11 +72,10 @@ def write_patched_copy(path: str, target: str, patch: Patch, *, overwrite: bool)
     with atomic_write(target, overwrite=overwrite, folder=zarr) as temporary:
         if zarr:
             shutil.copytree(path, temporary)
-            notes = _patch_zarr(str(temporary), patch)
         else:
             shutil.copyfile(path, temporary)
-            notes = _patch_netcdf(str(temporary), patch)
-    return notes
+        apply = _patch_zarr if zarr else _patch_netcdf
+        return [note for patch in patches for note in apply(str(temporary), patch)]
 
 
 def _patch_netcdf(path: str, patch: Patch) -> list[str]:

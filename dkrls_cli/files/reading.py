@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.errors import InputError
+from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.griddes import GRID_NAMES, describe_grid
-from dkrls_cli.files.netcdf import open_dataset, open_xarray, read_axis, read_scalars
+from dkrls_cli.files.netcdf import fields_of, open_dataset, open_xarray, read_axis, read_scalars
 from dkrls_cli.files.source import Source, expand, kind_of
 from dkrls_cli.files.text.copying import TableCopy
 from dkrls_cli.files.text.csv import read_bytes
-from dkrls_cli.files.text.tables import place_cells, read_table
+from dkrls_cli.files.text.tables import place_cells, read_table, value_columns
 from dkrls_cli.grid.axes import Axis, calendar_of, convert_coordinates, index_axis
 from dkrls_cli.grid.cf import hierarchy_of, is_called, is_time, pair_axes
 from dkrls_cli.grid.grid import to_data_array
@@ -24,6 +25,12 @@ from dkrls_cli.grid.style import Style, join_styles, source_coordinates
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+ALL = "all"
+"""What stands for every variable of a file that is on a grid."""
+
+NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 
 def open_grid(
@@ -67,11 +74,59 @@ def open_grid(
     return to_data_array(grid.values, grid.axes, grid.name, grid.attrs)
 
 
+def open_variables(
+    inputs: Sequence[str],
+    names: Sequence[str] = (),
+    levels: Sequence[str] | None = None,
+) -> list[Source]:
+    """Open variables of one file, or of several joined along the last level.
+
+    Parameters
+    ----------
+    inputs
+        Files and patterns.
+    names
+        Names of the variables; ``all`` for every one on a grid; none for the only one that can be
+        meant.
+    levels
+        As for :func:`open_source`.
+
+    Raises
+    ------
+    InputError
+        As for :func:`open_source`.
+    SettingError
+        If a variable is named twice.
+    """
+    if len(names) == 1 and names[0] != ALL:
+        return [open_source(inputs, names[0], levels)]
+    if not names:
+        return [open_source(inputs, None, levels)]
+    if len(set(names)) < len(names) or (ALL in names and len(names) > 1):
+        raise SettingError(f"The variables {', '.join(names)} name one of them twice.")
+    path = expand(inputs[0])[0]
+    kind = kind_of(path)
+    if kind != "table":
+        with open_xarray(path, kind) as dataset:
+            wanted = fields_of(dataset, path) if ALL in names else list(names)
+        return [open_source(inputs, name, levels) for name in wanted]
+    raw = read_tables(inputs)
+    wanted, dims = value_columns(raw[path], path, names, levels)
+    return [_without_columns(open_source(inputs, name, dims, raw=raw)) for name in wanted]
+
+
+def _without_columns(source: Source) -> Source:
+    """Return a source without the note on columns left out, which are other variables."""
+    notes = [note for note in source.notes if not note.startswith("Columns left out")]
+    return replace(source, notes=notes)
+
+
 def open_source(
     inputs: Sequence[str],
     var: str | None = None,
     levels: Sequence[str] | None = None,
     likely: str | None = None,
+    raw: Mapping[str, bytes] | None = None,
 ) -> Source:
     """Open one variable of one file, or of several joined along the last level.
 
@@ -85,6 +140,8 @@ def open_source(
         The dimensions in order of levels. By default files are joined along time.
     likely
         Variable to take if `var` is None and the file has it.
+    raw
+        Bytes of tables that have been read, by path.
 
     Raises
     ------
@@ -93,7 +150,7 @@ def open_source(
     """
     paths = [path for given in inputs for path in expand(given)]
     grows = is_time if levels is None else lambda axis: is_called(axis, levels[-1])
-    sources = [_open(path, var, levels, grows, likely) for path in paths]
+    sources = [_open(path, var, levels, grows, likely, raw or {}) for path in paths]
     if len(paths) > 1:
         return _join(sources, paths, levels)
     if max(sources[0].shape) < 2:
@@ -101,8 +158,18 @@ def open_source(
     return sources[0]
 
 
+def read_tables(inputs: Sequence[str]) -> dict[str, bytes]:
+    """Return the bytes of those inputs that are tables, by path: a pipe can be read once only."""
+    paths = [path for given in inputs for path in expand(given)]
+    return {path: read_bytes(path) for path in paths if kind_of(path) == "table"}
+
+
 def open_slices(
-    inputs: Sequence[str], var: str | None, hierarchy: Sequence[str], likely: str
+    inputs: Sequence[str],
+    var: str | None,
+    hierarchy: Sequence[str],
+    likely: str,
+    raw: Mapping[str, bytes] = NOTHING,
 ) -> Source:
     """Open slices along the last level of a hierarchy, one or more, in one file or in several.
 
@@ -116,11 +183,13 @@ def open_slices(
         Dimensions of the model in order of levels.
     likely
         Variable to take if `var` is None and the file has it.
+    raw
+        Bytes of tables that have been read, by path.
     """
     paths = [path for given in inputs for path in expand(given)]
     last = hierarchy[-1]
     sources = [
-        _open(path, var, hierarchy, lambda axis: axis.name == last, likely) for path in paths
+        _open(path, var, hierarchy, lambda axis: axis.name == last, likely, raw) for path in paths
     ]
     return _join(sources, paths, hierarchy) if sources[1:] else sources[0]
 
@@ -183,12 +252,13 @@ def _open(
     levels: Sequence[str] | None,
     grows: Callable[[Axis], bool],
     likely: str | None = None,
+    known: Mapping[str, bytes] = NOTHING,
 ) -> Source:
     """Open a variable of a file; a scalar that `grows` is an axis of one coordinate."""
     kind = kind_of(path)
     if kind != "table":
         return open_dataset(path, kind, var, grows, likely)
-    raw = read_bytes(path)
+    raw = known[path] if path in known else read_bytes(path)
     placed = place_cells(raw, path, var, levels, likely=likely)
     grid = placed.grid
     notes = [note.removesuffix(".") for note in placed.notes]

@@ -186,9 +186,9 @@ def _answers(variables: Variables, dims: Sequence[str], style: Style) -> dict[st
         )
         for name, (values, attrs) in variables.items()
     }
-    first, *others = data
-    if others:
-        data[first][2]["ancillary_variables"] = " ".join(others)
+    for name in data:
+        if f"{name}_std" in data:
+            data[name][2]["ancillary_variables"] = f"{name}_std"
     for name in style.mappings:
         projection = style.companions[name]
         data[name] = (projection.dims, projection.values, _writable(projection.attrs))

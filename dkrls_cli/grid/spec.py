@@ -88,7 +88,7 @@ def _coordinates(axis: Axis, spec: str) -> Any:
     if spec.count(":") == 1:
         return _numbers_between(axis, spec)
     if ":" in spec:
-        return _range(axis.name, spec)
+        return _range(axis, spec)
     return [_number(axis.name, word) for word in spec.split(",")]
 
 
@@ -227,14 +227,19 @@ def _nothing_between(axis: Axis, spec: str) -> SettingError:
     )
 
 
-def _range(dim: str, spec: str) -> Any:
-    """Return the numbers of a range, with no more decimals than its words have."""
+def _range(axis: Axis, spec: str) -> Any:
+    """Return the numbers of a range, with no more decimals than its words have.
+
+    Longitudes go eastward across the seam: 350:10:5 are 350, 355, 360, 365, 370.
+    """
     import numpy as np
 
-    words = spec.split(":")
+    dim, words = axis.name, spec.split(":")
     if len(words) != 3:
         raise SettingError(f"{dim}={spec} is not start:stop:step, like {dim}=10:20:0.5.")
     start, stop, step = (_number(dim, word) for word in words)
+    if axis.turn and step > 0 and 0 < start - stop < axis.turn:
+        stop += axis.turn
     if step == 0 or (stop - start) / step < 0:
         raise SettingError(
             f"{dim}={spec}: steps of {step:g} do not lead from {start:g} to {stop:g}."

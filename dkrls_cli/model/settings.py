@@ -313,9 +313,13 @@ def _named_as(axes: Sequence[Axis], settings: Settings) -> Settings:
             named[name] = by_dimension(value, axes, purpose=f" to set {name} of")
     if settings.levels is not None:
         hierarchy = hierarchy_of(axes, settings.level_names)
+        single = len(hierarchy) - len(settings.levels)  # not named, and first
         named["levels"] = [
-            replace(level, name=name) if isinstance(level, Level) else name
-            for level, name in zip(settings.levels, hierarchy, strict=True)
+            *hierarchy[:single],
+            *(
+                replace(level, name=name) if isinstance(level, Level) else name
+                for level, name in zip(settings.levels, hierarchy[single:], strict=True)
+            ),
         ]
     return replace(settings, **named)
 

@@ -148,7 +148,7 @@ def test_outside_is_refused_with_count_and_range_unless_allowed(model: Path) -> 
     for how in ("missing", "nearest", "extrapolate"):
         told = dkrls(*words, "--outside", how)
         far[how] = [row["t"] for row in csv_rows(told.stdout)]
-        assert ("1 of 3 cells stay missing, outside the training range" in told.stderr) == (
+        assert ("1 of 3 cells of t stay missing, outside the training range" in told.stderr) == (
             how == "missing"
         )
     assert far["missing"] == [*far["extrapolate"][:2], ""]
@@ -415,7 +415,7 @@ def test_rows_are_the_same_in_blocks_of_any_size(
 ) -> None:
     words = ["predict", model, "--std", *words_for(MIXED)]
     whole = dkrls(*words).stdout
-    monkeypatch.setattr("dkrls_cli.cli.predict._BLOCK_CELLS", cells)
+    monkeypatch.setattr("dkrls_cli.cli.output.answers._BLOCK_CELLS", cells)
     np.testing.assert_allclose(numbers(dkrls(*words).stdout), numbers(whole), rtol=1e-9, atol=1e-9)
     told = dkrls(*words, "-o", tmp_path / "o.csv", "--json", "-v")
     assert json.loads(told.stdout)["cells"] == 12

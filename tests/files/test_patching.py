@@ -47,7 +47,7 @@ def test_only_the_cells_of_the_mask_change(
     tmp_path: Path, attrs: dict[str, Any], form: str
 ) -> None:
     source = packed(tmp_path / "a.nc", RAW, {**attrs, "units": "K"}, form=form)
-    write_patched_copy(str(source), str(tmp_path / "b.nc"), patch(5.0), overwrite=False)
+    write_patched_copy(str(source), str(tmp_path / "b.nc"), [patch(5.0)], overwrite=False)
     before, after = stored(source), stored(tmp_path / "b.nc")
     assert after.dtype == before.dtype
     np.testing.assert_array_equal(after[~CELLS], before[~CELLS])
@@ -64,13 +64,13 @@ def test_what_the_type_cannot_hold_is_told(tmp_path: Path) -> None:
     attrs = {"scale_factor": 0.5, "add_offset": 1.0, "_FillValue": np.int16(7)}
     source = packed(tmp_path / "a.nc", RAW, attrs)
     paths = str(source), str(tmp_path / "b.nc")
-    assert write_patched_copy(*paths, patch(5.0), overwrite=True) == []
-    assert write_patched_copy(*paths, patch(1e6), overwrite=True) == [
+    assert write_patched_copy(*paths, [patch(5.0)], overwrite=True) == []
+    assert write_patched_copy(*paths, [patch(1e6)], overwrite=True) == [
         "2 filled cells of 't' lie beyond -16383 to 16384.5, which its int16 can hold, and are "
         "stored as the nearer of the two"
     ]
     assert set(stored(tmp_path / "b.nc")[CELLS]) == {32767}
-    assert write_patched_copy(*paths, patch(4.5), overwrite=True) == [
+    assert write_patched_copy(*paths, [patch(4.5)], overwrite=True) == [
         "2 filled cells of 't' equal a mark of missing values, and are stored 0.5 beside it"
     ]
     assert set(stored(tmp_path / "b.nc")[CELLS]) == {6}
@@ -86,7 +86,7 @@ def test_a_range_that_filled_cells_leave_is_dropped(
     data = xr.Dataset({"t": (("x", "y"), RAW / 100, {"actual_range": [1.0, 900.0]})})
     source, target = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
     data.to_netcdf(source) if suffix == "nc" else data.to_zarr(source, zarr_format=2)
-    assert write_patched_copy(str(source), str(target), patch(value), overwrite=False) == []
+    assert write_patched_copy(str(source), str(target), [patch(value)], overwrite=False) == []
     with xr.open_dataset(target, engine="zarr" if suffix == "zarr" else None) as after:
         assert ("actual_range" in after.t.attrs) == holds
 
@@ -98,7 +98,7 @@ def test_errors_stand_beside_what_the_data_stands_beside(tmp_path: Path, suffix:
     source, target = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
     data.to_netcdf(source) if suffix == "nc" else data.to_zarr(source, zarr_format=2)
     change = patch(5.0, added=("t_std", np.where(CELLS, 0.5, np.nan), {"units": "K"}))
-    write_patched_copy(str(source), str(target), change, overwrite=False)
+    write_patched_copy(str(source), str(target), [change], overwrite=False)
     engine = "zarr" if suffix == "zarr" else None
     with xr.open_dataset(target, engine=engine, decode_coords=False) as after:
         assert after.t_std.attrs == {"units": "K", **attrs}
@@ -107,7 +107,7 @@ def test_errors_stand_beside_what_the_data_stands_beside(tmp_path: Path, suffix:
 def test_dimensions_of_size_one_stay(tmp_path: Path) -> None:
     source = tmp_path / "a.nc"
     xr.Dataset({"t": (("z", "x", "y"), RAW[None].astype(float))}).to_netcdf(source)
-    write_patched_copy(str(source), str(tmp_path / "b.nc"), patch(5.0), overwrite=False)
+    write_patched_copy(str(source), str(tmp_path / "b.nc"), [patch(5.0)], overwrite=False)
     after = xr.load_dataset(tmp_path / "b.nc")
     assert after.t.shape == (1, *RAW.shape)
     assert (after.t.values[0][CELLS] == 5).all()
@@ -125,7 +125,7 @@ def test_zarr_stores_are_patched_alike(tmp_path: Path, version: Any, consolidate
     )
     data.to_zarr(source, encoding=encoding, zarr_format=version, consolidated=consolidated)
     added = ("t_std", np.where(CELLS, 0.5, np.nan), {"units": "K"})
-    write_patched_copy(str(source), str(target), patch(5.0, added=added), overwrite=False)
+    write_patched_copy(str(source), str(target), [patch(5.0, added=added)], overwrite=False)
     group = zarr.open_group(target, mode="r")
     assert (group.metadata.consolidated_metadata is not None) == consolidated
     after = xr.open_dataset(target, engine="zarr", consolidated=consolidated).load()
@@ -135,7 +135,7 @@ def test_zarr_stores_are_patched_alike(tmp_path: Path, version: Any, consolidate
     assert after.attrs == {"a": 1, "history": "today: filled"}
     with pytest.raises(InputError, match="a variable 't_std' already"):
         write_patched_copy(
-            str(target), str(tmp_path / "c.zarr"), patch(5.0, added=added), overwrite=False
+            str(target), str(tmp_path / "c.zarr"), [patch(5.0, added=added)], overwrite=False
         )
     assert not (tmp_path / "c.zarr").exists()
 
@@ -147,7 +147,7 @@ def test_a_variable_is_added_on_the_same_dimensions(tmp_path: Path, compressed: 
     given.to_netcdf(source, encoding={"t": {"zlib": compressed}})
     errors = np.where(CELLS, 0.5, np.nan).astype("f4")
     change = patch(5.0, added=("t_std", errors, {"units": "K"}))
-    write_patched_copy(str(source), str(target), change, overwrite=False)
+    write_patched_copy(str(source), str(target), [change], overwrite=False)
     after = xr.load_dataset(target)
     np.testing.assert_array_equal(after.t_std.values, errors)
     assert after.t_std.dtype == np.float32
@@ -155,16 +155,16 @@ def test_a_variable_is_added_on_the_same_dimensions(tmp_path: Path, compressed: 
     assert after.t_std.encoding["zlib"] == compressed
     assert after.t.attrs["ancillary_variables"] == "flag t_std"
     with pytest.raises(InputError, match="a variable 't_std' already"):
-        write_patched_copy(str(target), str(tmp_path / "c.nc"), change, overwrite=False)
+        write_patched_copy(str(target), str(tmp_path / "c.nc"), [change], overwrite=False)
     assert not list(tmp_path.glob("*c.nc*"))
 
 
 def test_the_file_itself_is_never_changed(tmp_path: Path) -> None:
     source = packed(tmp_path / "a.nc", RAW, {})
     before = source.read_bytes()
-    write_patched_copy(str(source), str(tmp_path / "b.nc"), patch(5.0), overwrite=False)
+    write_patched_copy(str(source), str(tmp_path / "b.nc"), [patch(5.0)], overwrite=False)
     assert source.read_bytes() == before
     with pytest.raises(OutputError, match="exists already"):
-        write_patched_copy(str(source), str(tmp_path / "b.nc"), patch(5.0), overwrite=False)
-    write_patched_copy(str(source), str(tmp_path / "b.nc"), patch(6.0), overwrite=True)
+        write_patched_copy(str(source), str(tmp_path / "b.nc"), [patch(5.0)], overwrite=False)
+    write_patched_copy(str(source), str(tmp_path / "b.nc"), [patch(6.0)], overwrite=True)
     assert set(stored(tmp_path / "b.nc")[CELLS]) == {6}

@@ -244,3 +244,21 @@ def test_no_longitude_in_a_range_is_refused():
 def test_one_coordinate_is_a_range_as_well():
     assert between(axis_of("depth", [5.0]), "depth=0:10") == [5.0]
     assert between(axis_of("lon", [5.0], EAST), "lon=-10:10") == [5.0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("lon=355:5:2.5", [355.0, 357.5, 360.0, 362.5, 365.0]),
+        ("lon=170:-170:10", [170.0, 180.0, 190.0]),
+        ("lon=10:0:-5", [10.0, 5.0, 0.0]),
+    ],
+)
+def test_steps_of_longitude_go_eastward_across_the_seam(spec, expected):
+    ring = axis_of("lon", np.arange(0.0, 360, 5), {"units": "degrees_east"})
+    assert parse_at([spec], [ring])["lon"].tolist() == expected
+    with pytest.raises(SettingError, match="do not lead from"):
+        parse_at(
+            [spec.replace("lon", "x")] if ":-5" not in spec else ["x=355:5:2"],
+            [axis_of("x", [1.0, 2.0])],
+        )

@@ -236,3 +236,14 @@ def test_dimensions_may_be_named_by_their_role():
     whole = plan_fit(AXES, Settings(["lon", Level("latitude", Kernel(sigma=2.0), 0.5)]))
     assert whole.levels[0] == Level("lat", Kernel(sigma=2.0), 0.5)
     assert fit(GRID, sigma={"latitude": 3.0}).levels[0].kernel.sigma == 3.0
+
+
+def test_levels_need_not_name_a_dimension_of_one_coordinate():
+    axes = [axis_of("height", [2.0]), axis_of("x", [0.0, 1.0]), axis_of("time", [0.0, 1.0])]
+    assert plan_fit(axes, Settings(["time", "x"])).hierarchy == ("height", "time", "x")
+    whole = Level("x", Kernel("matern52", 3.0))
+    plan = plan_fit(axes, Settings(["time", whole]))
+    assert plan.hierarchy == ("height", "time", "x")
+    assert plan.levels[1] == whole
+    with pytest.raises(SettingError, match="are not the dimensions of the data"):
+        plan_fit(axes, Settings(["x"]))

@@ -87,12 +87,24 @@ def read_grids(
     from dkrls_cli.files.source import expand
 
     paths = [path for given in inputs for path in expand(given)]
-    grids = {path: read_values(open_inputs([path], var, None, report), report) for path in paths}
+    grids = {path: read_thin(path, var, None, report) for path in paths}
     for path, grid in grids.items():
         if not race.gaps:
             grid.refuse_missing()
         refuse_without_cases(race, path, grid, report)
     return grids
+
+
+def read_thin(path: str, var: str | None, levels: list[str] | None, report: Report) -> Grid:
+    """Return a file as a grid that every method can use.
+
+    It has no dimension of one coordinate, and no longitude twice.
+    """
+    from dkrls_cli.grid.alignment import drop_other_single
+    from dkrls_cli.grid.grid import drop_repeats
+
+    (source,) = open_inputs([path], [var] if var else None, levels, report)
+    return drop_other_single(drop_repeats(read_values(source, report))[0], ())
 
 
 def refuse_without_cases(race: GridRace[Any], path: str, grid: Grid, report: Report) -> None:

@@ -9,11 +9,11 @@ from dkrls_cli.cli.bench.racing import (
     Rows,
     chosen_methods,
     print_machine,
+    read_thin,
     refuse_no_time,
     refuse_unwritable,
     write_rows,
 )
-from dkrls_cli.cli.fit import open_inputs, read_values
 from dkrls_cli.cli.report import Report
 from dkrls_cli.cli.terminal.tables import table
 
@@ -58,7 +58,7 @@ def read_stream(path: str, var: str | None, levels: list[str] | None, report: Re
     if is_matrix(path):
         with report.working(f"reading {path}"):
             return read_matrix(path)
-    return read_values(open_inputs([path], var, levels, report), report)
+    return read_thin(path, var, levels, report)
 
 
 def race_rows(

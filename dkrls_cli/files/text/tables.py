@@ -210,6 +210,48 @@ class PlacedTable:
         return not self.texts
 
 
+def value_columns(
+    raw: bytes, path: str, names: Sequence[str], dims: Sequence[str] | None
+) -> tuple[list[str], list[str]]:
+    """Return the columns of values of a long table, and those of its dimensions.
+
+    Parameters
+    ----------
+    raw, path
+        Bytes of the file, and the file for messages.
+    names
+        Columns of values, or ``all``: every column that is no dimension.
+    dims
+        The dimensions, or None: every column that is not named.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or no column is left for one of them.
+    """
+    source = source_name(path)
+    with explain_reading(source), text_of(io.BytesIO(unzip_bytes(raw))) as stream:
+        header = _grid_header(make_reader(stream)[0], source)
+    if list(names) == ["all"]:
+        if dims is None:
+            raise InputError(
+                f"{source} has columns {join_names(header)}. Name the dimensions, so that the "
+                "others are the variables.",
+                setting="levels",
+            )
+        names = [name for name in header if name not in dims]
+    missing = [name for name in (*names, *(dims or ())) if name not in header]
+    if missing:
+        raise InputError(
+            f"{source} has no column '{missing[0]}'. It has {join_names(header)}."
+            f"{suggest(missing[0], header)}"
+        )
+    rest = list(dims) if dims is not None else [name for name in header if name not in names]
+    if not rest or not names:
+        raise InputError(f"{source} has no column left for its {'values' if rest else 'axes'}.")
+    return list(names), rest
+
+
 def place_cells(
     raw: bytes,
     path: str,

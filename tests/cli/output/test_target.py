@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from shell import HERE, dkrls, refusal
 
-from dkrls_cli.cli.target import Target, chosen_target, grid_target
+from dkrls_cli.cli.output.target import Target, chosen_target, grid_target
 from dkrls_cli.errors import OutputError, SettingError
 
 

@@ -19,7 +19,7 @@ from sample_files import LAT, LON
 from shell import PATIENCE, ROOT, csv_rows, dkrls, refusal
 
 from dkrls_cli import fit, load_model
-from dkrls_cli.cli import points as module
+from dkrls_cli.cli.output import points as module
 
 STATIONS = 'id,lon,Latitude,name\n007,-10,1.5,"a, b"\n12,7,30,\nx,350,1.5,Zürich\n'
 DAYS = ["2020-01-01", "2020-01-06", "2020-01-11"]  # training coordinates
@@ -165,7 +165,7 @@ def test_memory_does_not_grow_with_stations_and_times(
 
 def test_stations_of_a_pipe_are_answered_before_it_ends(model: Path) -> None:
     program = (
-        "from dkrls_cli.cli import points; points._BLOCK_CELLS = 24; "
+        "from dkrls_cli.cli.output import points; points._BLOCK_CELLS = 24; "
         "from dkrls_cli.cli import main; main()"
     )
     words = ["predict", str(model), "--points", "-", "--at", "time=all"]
@@ -343,3 +343,11 @@ def test_stations_in_a_real_climate_model(tmp_path: Path) -> None:
         )
         assert told.stdout.split() == ["240"]
     assert os.path.getsize(tmp_path / "o.nc") < 1e5
+
+
+def test_points_that_stay_missing_are_counted(model: Path, tmp_path: Path) -> None:
+    (points := tmp_path / "p.csv").write_text("lat,lon\n0,7\n70,7\n")
+    for out in ([], ["-o", tmp_path / "o.nc"]):
+        words = ("predict", model, "--points", points, "--at", "time=all", *out)
+        told = dkrls(*words, "--outside", "missing").stderr
+        assert "Note: 12 of 24 cells of t stay missing, outside the training range" in told

@@ -6,24 +6,32 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from shutil import copyfileobj
 from typing import TYPE_CHECKING, Any
 
+from dkrls_cli.cli.output.answers import (
+    ROW_FORMATS,
+    AnswerOptions,
+    columns,
+    refuse_taken_names,
+    report_missing,
+    rows_output,
+)
+from dkrls_cli.cli.output.target import Target
 from dkrls_cli.cli.report import Report, command_line
-from dkrls_cli.cli.target import Target
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.spec import parse_at
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dkrls_cli.arrays import Array, Slices
-    from dkrls_cli.cli.predict import AnswerOptions
+    from dkrls_cli.arrays import Slices
     from dkrls_cli.files.text.points import PointBlock
     from dkrls_cli.grid.axes import Axis
+    from dkrls_cli.model.answering.answers import PointQuery
     from dkrls_cli.model.model import Model
 
-_ROW_FORMATS = ("csv", "jsonl", "json")
 # Cells answered at a time: 8 MB, and enough stations to be worth the solve that precedes them.
 _BLOCK_CELLS = 2**20
 
@@ -71,7 +79,7 @@ class Stations:
 
 
 def answer_points(
-    model: Model,
+    models: Sequence[Model],
     points: str,
     at: Sequence[str] | None,
     target: Target,
@@ -82,11 +90,42 @@ def answer_points(
 
     Rows of text are written as the points come; a file of another format when all are there.
     """
-    stations = asked_stations(model, points, at)
-    if target.form not in _ROW_FORMATS:
+    first = models[0]
+    for model in models[1:]:
+        if model.dims != first.dims or [a.texts for a in model.axes] != [
+            a.texts for a in first.axes
+        ]:
+            raise SettingError(
+                f"Variables '{first.name}' and '{model.name}' are on different grids. Choose those "
+                "on one grid by --var."
+            )
+    refuse_taken_names(models, answers.std)
+    stations = asked_stations(first, points, at)
+    tally = {model.name: Tally(model) for model in models}
+    if target.form not in ROW_FORMATS:
         with report.working("predicting"):
-            return write_file(model, stations, target, answers)
-    return write_rows(model, stations, target, answers)
+            count = write_file(tally, stations, target, answers)
+    else:
+        count = write_rows(tally, stations, target, answers)
+    for one in tally.values():
+        report_missing(one.model, one.cells, one.outside, one.land, answers, report)
+    return count
+
+
+@dataclass
+class Tally:
+    """A model, and how many of its answers there were, outside the training range and on land."""
+
+    model: Model
+    cells: int = 0
+    outside: int = 0
+    land: int = 0
+
+    def add(self, query: PointQuery) -> None:
+        """Count the answers of a query."""
+        self.cells += math.prod(query.shape)
+        self.outside += query.outside_count
+        self.land += query.land_count
 
 
 def asked_stations(model: Model, points: str, at: Sequence[str] | None) -> Stations:
@@ -107,71 +146,76 @@ def asked_stations(model: Model, points: str, at: Sequence[str] | None) -> Stati
 
 
 def answer_blocks(
-    model: Model, stations: Stations, answers: AnswerOptions
-) -> Iterator[tuple[PointBlock, Slices, Array, Array | None]]:
-    """Yield a block of points, a part of its answers, and these with their standard errors.
+    tally: Mapping[str, Tally], stations: Stations, answers: AnswerOptions
+) -> Iterator[tuple[PointBlock, Slices, dict[str, Any]]]:
+    """Yield a block of points, a part of it, and the answers there by name.
 
     The part is a slice of the rows of the block, and one of every axis that all points share.
     """
     from dkrls_cli.model.answering.answers import ask_points
 
     shared = [stations.axes[place] for place in stations.spread]
-    rules = answers.rules(model)
-    for block in stations.blocks(model):
-        query = ask_points(model, stations.merge(block.axes, shared), rules, stations.spread)
-        for part, values, std in query.blocks(_BLOCK_CELLS, std=answers.std):
-            yield block, part, values, std
+    models = [one.model for one in tally.values()]
+    rules = [answers.rules(model) for model in models]
+    for block in stations.blocks(models[0]):
+        axes = stations.merge(block.axes, shared)
+        queries = [
+            ask_points(model, axes, rule, stations.spread)
+            for model, rule in zip(models, rules, strict=True)
+        ]
+        for query in queries:
+            tally[query.model.name].add(query)
+        parts = (query.blocks(_BLOCK_CELLS, std=answers.std) for query in queries)
+        for together in zip(*parts, strict=True):
+            found: dict[str, Any] = {}
+            for model, (_, values, std) in zip(models, together, strict=True):
+                found |= columns(model, values, std)
+            yield block, together[0][0], found
 
 
-def write_rows(model: Model, stations: Stations, target: Target, answers: AnswerOptions) -> int:
+def write_rows(
+    tally: Mapping[str, Tally], stations: Stations, target: Target, answers: AnswerOptions
+) -> int:
     """Write the answers as rows of text as they come, and return their number."""
-    from dkrls_cli.cli.predict import columns, rows_output
-
     texts, count = [stations.axes[place].texts for place in stations.spread], 0
-    with rows_output(target, model.name) as writer:
-        for block, (rows, *parts), values, std in answer_blocks(model, stations, answers):
+    names = list(tally)
+    with rows_output(target, names) as writer:
+        for block, (rows, *parts), found in answer_blocks(tally, stations, answers):
             here = [words[part] for words, part in zip(texts, parts, strict=True)]
-            writer.write_points(block.take(rows), columns(model, values, std), stations.dims, here)
+            writer.write_points(block.take(rows), found, stations.dims, here)
             writer.stream.flush()
-            count += values.size
+            count += sum(found[name].size for name in names)
     return count
 
 
-def write_file(model: Model, stations: Stations, target: Target, answers: AnswerOptions) -> int:
+def write_file(
+    tally: Mapping[str, Tally], stations: Stations, target: Target, answers: AnswerOptions
+) -> int:
     """Write the answers as one NetCDF file or Zarr store, and return their number."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
     from dkrls_cli.files.stations import write_stations
 
-    table, variables = gather(model, stations, answers)
+    table, variables = gather(tally, stations, answers)
     shared = [stations.axes[place] for place in stations.spread]
-    style, command = model.style, command_line()
-    count = next(iter(variables.values()))[0].size
+    first = next(iter(tally.values())).model
+    write = partial(
+        write_stations,
+        table=table,
+        spread=shared,
+        variables=variables,
+        style=first.style,
+        command=command_line(),
+        compress=target.compress,
+    )
+    count = sum(variables[name][0].size for name in tally)
     if target.path is not None:
-        write_stations(
-            target.path,
-            table,
-            shared,
-            variables,
-            style,
-            command,
-            overwrite=target.overwrite,
-            compress=target.compress,
-        )
+        write(target.path, overwrite=target.overwrite)
         return count
     with TemporaryDirectory() as folder:
         path = Path(folder) / "answers.nc"
-        write_stations(
-            str(path),
-            table,
-            shared,
-            variables,
-            style,
-            command,
-            overwrite=False,
-            compress=target.compress,
-        )
+        write(str(path), overwrite=False)
         with open(path, "rb") as file:
             copyfileobj(file, sys.stdout.buffer)
         sys.stdout.buffer.flush()
@@ -179,25 +223,25 @@ def write_file(model: Model, stations: Stations, target: Target, answers: Answer
 
 
 def gather(
-    model: Model, stations: Stations, answers: AnswerOptions
+    tally: Mapping[str, Tally], stations: Stations, answers: AnswerOptions
 ) -> tuple[PointBlock, dict[str, tuple[NDArray[Any], Mapping[str, Any]]]]:
     """Return the whole table of points, and the answers with their attributes by name."""
     import numpy as np
 
-    from dkrls_cli.cli.predict import columns
     from dkrls_cli.files.text.points import join_blocks
 
     shape = [stations.axes[place].size for place in stations.spread]
     blocks: list[PointBlock] = []
     parts: list[dict[str, NDArray[Any]]] = []
-    for block, part, values, std in answer_blocks(model, stations, answers):
-        found = columns(model, values, std)
+    for block, part, found in answer_blocks(tally, stations, answers):
         if not blocks or blocks[-1] is not block:
             blocks.append(block)
             sizes = (len(block.cells), *shape)
             parts.append({name: np.empty(sizes, array.dtype) for name, array in found.items()})
         for name, array in found.items():
             parts[-1][name][part] = array
-    attrs = dict([(model.name, model.attrs), model.std_variable()])
+    attrs: dict[str, Mapping[str, Any]] = {}
+    for one in tally.values():
+        attrs |= dict([(one.model.name, one.model.attrs), one.model.std_variable()])
     whole = {name: np.concatenate([some[name] for some in parts]) for name in parts[0]}
     return join_blocks(blocks), {name: (array, attrs[name]) for name, array in whole.items()}

@@ -1,0 +1,282 @@
+"""Answers on product grids, of one variable or several: to rows of text, and to grids in files."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import StringIO
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.output.target import Target
+from dkrls_cli.cli.report import Report, command_line
+from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.grid.spec import parse_at
+from dkrls_cli.spelling import suggest
+
+if TYPE_CHECKING:
+    from dkrls_cli.arrays import Array
+    from dkrls_cli.files.text.rows import RowWriter
+    from dkrls_cli.files.writing import Field
+    from dkrls_cli.grid.grid import Grid
+    from dkrls_cli.model.answering.answers import Land, Outside, Query, Rules
+    from dkrls_cli.model.model import Model
+
+ROW_FORMATS = ("csv", "jsonl", "json")
+"""Formats that are written row by row."""
+
+_LAND = ("model", "none")
+_BLOCK_CELLS = 2**15  # cells written at a time: a few MB of text, whatever the size of the grid
+
+
+@dataclass(frozen=True)
+class AnswerOptions:
+    """Form of the answers, and where an answer is allowed."""
+
+    std: Annotated[bool, typer.Option("--std", help="Add the standard error of every answer.")] = (
+        False
+    )
+    smooth: opt.Smooth = False
+    outside: Annotated[
+        Literal["refuse", "missing", "nearest", "extrapolate"] | None,
+        typer.Option(
+            help="What to do outside the training range.  [missing with --like and in regrid, "
+            "else refuse]"
+        ),
+    ] = None
+    allow_extrapolation: Annotated[
+        bool, typer.Option("--allow-extrapolation", help="The same as --outside extrapolate.")
+    ] = False
+    mask: Annotated[
+        str,
+        typer.Option(
+            metavar="model|none|FILE",
+            help="What stays missing: cells that never had data (land), nothing, or cells where "
+            "FILE has 0 or no value; the nearest cell decides.",
+        ),
+    ] = "model"
+
+    def rules(self, model: Model, usual: Outside = "refuse") -> Rules:
+        """Return the rules of answering that these options give for a model.
+
+        `usual` is what happens outside if no option says it.
+        """
+        from dkrls_cli.model.answering.answers import Rules
+
+        if self.allow_extrapolation and self.outside not in (None, "extrapolate"):
+            raise SettingError(
+                f"--allow-extrapolation and --outside {self.outside} do not go together."
+            )
+        outside: Outside = "extrapolate" if self.allow_extrapolation else self.outside or usual
+        return Rules(outside, read_land(self.mask, model), self.smooth)
+
+
+def read_land(mask: str, model: Model) -> Land:
+    """Return which cells stay missing: the name of a rule, or the mask in a file."""
+    if mask in _LAND:
+        return cast(Literal["model", "none"], mask)
+    from dkrls_cli.model.answering.coverage import coverage_of
+
+    return coverage_of(read_mask_file(mask, _LAND), model.axes)
+
+
+def read_mask_file(mask: str, known: Sequence[str]) -> Grid:
+    """Return the mask in a file, or raise InputError with the names of known masks."""
+    from dkrls_cli.files.reading import open_file
+
+    if not os.path.exists(mask):
+        raise InputError(
+            f"There is no mask '{mask}', and no file of that name. Choose from: "
+            f"{', '.join(known)}; or give a file.{suggest(mask, known)}"
+        )
+    return open_file(mask).grid()
+
+
+def asked_grid(
+    model: Model,
+    at: Sequence[str] | None,
+    like: str | None,
+    answers: AnswerOptions,
+    usual: Outside,
+) -> Query:
+    """Return where to answer: the coordinates of a file, replaced by those of --at."""
+    from dkrls_cli.model.answering.answers import ask
+
+    asked: dict[str, Any] = {}
+    if like is not None:
+        from dkrls_cli.files.reading import read_coordinates
+
+        asked = read_coordinates(like, model.axes)
+    asked |= parse_at(at, model.axes)
+    return ask(model, model.axes_at(asked), answers.rules(model, usual), list(asked))
+
+
+def asked_grids(
+    models: Sequence[Model],
+    at: Sequence[str] | None,
+    like: str | None,
+    answers: AnswerOptions,
+    outside: Outside | None = None,
+) -> list[Query]:
+    """Return where to answer for each of several variables.
+
+    Coordinates of a dimension that only some of the variables have are for these. `outside` is
+    what happens outside if no option says it; None: no answer with --like, and else an error.
+    """
+    from dkrls_cli.grid.cf import is_called
+
+    dims = [text.partition("=")[0].strip() for text in at or ()]
+    known = [[any(is_called(axis, dim) for axis in model.axes) for dim in dims] for model in models]
+    usual: Outside = outside or ("refuse" if like is None else "missing")
+    nobody = [not any(of_one) for of_one in zip(*known, strict=True)]
+    return [
+        asked_grid(
+            model,
+            [text for text, has, none in zip(at or (), own, nobody, strict=True) if has or none],
+            like,
+            answers,
+            usual,
+        )
+        for model, own in zip(models, known, strict=True)
+    ]
+
+
+def answer_grids(
+    queries: Sequence[Query], target: Target, answers: AnswerOptions, report: Report
+) -> int:
+    """Write the answers of variables on product grids, and return the number of cells."""
+    refuse_taken_names([query.model for query in queries], answers.std)
+    for query in queries:
+        cells = math.prod(query.shape)
+        report_missing(query.model, cells, query.outside_count, query.land_count, answers, report)
+    if target.form not in ROW_FORMATS:
+        fields: list[Field] = []
+        with report.working("predicting"):
+            for query in queries:
+                fields += answer_fields(query, answers.std)
+        for note in write_fields(fields, target):
+            report.note(f"Note: {note}.")
+        return sum(math.prod(query.shape) for query in queries)
+    refuse_different_grids(queries)
+    texts, cells = [axis.texts for axis in queries[0].axes], 0
+    parts = zip(*(query.blocks(_BLOCK_CELLS, std=answers.std) for query in queries), strict=True)
+    with rows_output(target, [query.model.name for query in queries]) as writer:
+        for together in parts:
+            here = [words[p] for words, p in zip(texts, together[0][0], strict=True)]
+            found: dict[str, Any] = {}
+            for query, (_, values, std) in zip(queries, together, strict=True):
+                found |= columns(query.model, values, std)
+                cells += values.size
+            writer.write_cells(queries[0].model.dims, here, found)
+    return cells
+
+
+def refuse_taken_names(models: Sequence[Model], std: bool) -> None:
+    """Raise SettingError if the standard error of a variable has the name of another variable."""
+    names = [model.name for model in models]
+    for model in models if std else ():
+        error = model.std_variable()[0]
+        if error in names:
+            raise SettingError(
+                f"'{error}' is a variable of its own and the name of the standard errors of "
+                f"'{model.name}'. Choose variables by --var, or leave --std out."
+            )
+
+
+def refuse_different_grids(queries: Sequence[Query]) -> None:
+    """Raise SettingError if variables are on different grids, which rows cannot hold together."""
+    first = queries[0]
+    grid = [(axis.name, axis.texts) for axis in first.axes]
+    for query in queries[1:]:
+        if [(axis.name, axis.texts) for axis in query.axes] != grid:
+            raise SettingError(
+                f"Variables '{first.model.name}' and '{query.model.name}' are on different grids, "
+                "and rows have one. Write to a file that ends in .nc or .zarr, or choose by --var."
+            )
+
+
+def answer_fields(query: Query, std: bool) -> list[Field]:
+    """Return the answers of a variable, and their standard errors if asked for, to be written."""
+    from dkrls_cli.files.writing import Field
+
+    model, axes = query.model, query.axes
+    values = query.values()
+    if not std:
+        return [Field(model.name, values, axes, model.attrs, model.style)]
+    name, attrs = model.std_variable()
+    linked = {**model.attrs, "ancillary_variables": name}
+    return [
+        Field(model.name, values, axes, linked, model.style),
+        Field(name, query.std(), axes, attrs, model.style.of_errors),
+    ]
+
+
+def report_missing(
+    model: Model, cells: int, beyond: int, land: int, answers: AnswerOptions, report: Report
+) -> None:
+    """Report how many cells stay missing, why, and how to change that."""
+    of = f"{cells} cells of {model.name} stay missing"
+    if land:
+        why = "where the data never had a value" if answers.mask == "model" else "by the mask"
+        report.note(f"Note: {land} of {of}, {why}; --mask none answers there.")
+    if beyond:
+        report.note(
+            f"Note: {beyond} of {of}, outside the training range; --outside nearest or "
+            "extrapolate answers there."
+        )
+
+
+def columns(model: Model, values: Array, std: Array | None) -> dict[str, Any]:
+    """Return the answers, and their standard errors if there are any, in the stored type."""
+    found = {model.name: values}
+    if std is not None:
+        found[model.std_variable()[0]] = std
+    return {name: array.astype(model.style.dtype, copy=False) for name, array in found.items()}
+
+
+@contextmanager
+def rows_output(target: Target, names: Sequence[str]) -> Iterator[RowWriter]:
+    """Yield a writer of rows to stdout, or to a file that appears when it is complete.
+
+    The names are those of the variables, for an object of JSON.
+    """
+    from dkrls_cli.files.output import atomic_write
+    from dkrls_cli.files.text.rows import RowWriter
+
+    if target.form == "json":
+        rows = StringIO()
+        yield RowWriter(rows, "jsonl")
+        answers = rows.getvalue().rstrip("\n").replace("\n", ", ")
+        known = {"variables": list(names)} if names[1:] else {"variable": names[0]}
+        typer.echo(f'{dumps(known)[:-1]}, "answers": [{answers}]}}')
+    elif target.path is None:
+        yield RowWriter(sys.stdout, target.form)
+    else:
+        with (
+            atomic_write(target.path, overwrite=target.overwrite) as temporary,
+            open(temporary, "w", encoding="utf-8", newline="") as stream,
+        ):
+            yield RowWriter(stream, target.form)
+
+
+def write_fields(fields: Sequence[Field], target: Target) -> list[str]:
+    """Write grids of answers to a file, or to stdout through a temporary file; return notes."""
+    from tempfile import TemporaryDirectory
+
+    from dkrls_cli.files.writing import write_grid, write_netcdf_to_stdout
+
+    command, compress = command_line(), target.compress
+    if target.path is not None:
+        return write_grid(
+            target.path, fields, command, overwrite=target.overwrite, compress=compress
+        )
+    with TemporaryDirectory() as folder:
+        return write_netcdf_to_stdout(fields, command, Path(folder), compress=compress)

@@ -1,0 +1,134 @@
+"""``dkrls regrid`` is fit and predict in one step; CDO is beaten on an analytic field."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from sample_files import EAST, NORTH
+from shell import csv_rows, dkrls, refusal
+
+GIVEN = ("--kernel", "matern52", "--sigma", "lat=40,lon=60", "--ridge", "1e-6")
+
+
+def wave(lat: np.ndarray, lon: np.ndarray) -> np.ndarray:
+    """A smooth field on the sphere: two harmonics and a slope."""
+    y, x = np.deg2rad(np.meshgrid(lat, lon, indexing="ij"))
+    return 2 + np.cos(y) ** 2 * np.cos(2 * x) + np.sin(2 * y) ** 5 * np.sin(3 * x) + np.sin(y)
+
+
+def write(path: Path, nlat: int = 24, nlon: int = 48, land: bool = False) -> Path:
+    lat, lon = -90 + (np.arange(nlat) + 0.5) * 180 / nlat, np.arange(nlon) * 360 / nlon
+    values = wave(lat, lon)
+    if land:
+        values[8:16, 10:20] = np.nan
+    xr.Dataset(
+        {"t": (("lat", "lon"), values, {"units": "K"})},
+        {"lat": ("lat", lat, NORTH), "lon": ("lon", lon, EAST)},
+    ).to_netcdf(path)
+    return path
+
+
+def test_regrid_is_fit_and_predict(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.nc")
+    out = dkrls("regrid", source, "-o", tmp_path / "b.nc", "--like", "r72x36", *GIVEN, "--std")
+    dkrls("fit", source, "-o", tmp_path / "m.npz", *GIVEN)
+    like = ("--like", "r72x36", "--std")
+    dkrls("predict", tmp_path / "m.npz", "-o", tmp_path / "c.nc", *like)
+    with xr.open_dataset(tmp_path / "b.nc") as one, xr.open_dataset(tmp_path / "c.nc") as two:
+        xr.testing.assert_equal(one, two)
+        assert one.t.shape == (36, 72)
+        assert one.attrs["history"].count("dkrls") == 2  # the command, and the version
+        truth = wave(one.lat.values, one.lon.values)
+        inside = ~np.isnan(one.t.values)
+        assert np.abs(one.t.values - truth)[inside].max() < 0.01
+    assert "144 of 2592 cells of t stay missing, outside the training range" in out.stderr
+    assert "lat 24 x lon 48" in out.stdout
+    assert "lat 36 x lon 72" in out.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.nc", "b.nc", "c.nc", "m.npz"]
+
+
+def test_what_lies_outside_follows_the_option(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.nc")
+    words = ("regrid", source, "--at", "lat=0,89", "--at", "lon=10", *GIVEN)
+    rows = {}
+    for outside in ("missing", "nearest", "extrapolate"):
+        out = tmp_path / f"{outside}.csv"
+        dkrls(*words, "-o", out, "--outside", outside)
+        rows[outside] = [row["t"] for row in csv_rows(out.read_text())]
+    assert rows["missing"] == [rows["nearest"][0], ""]
+    assert len({rows[how][1] for how in rows}) == 3
+    line = refusal(*words, "-o", tmp_path / "o.csv", "--outside", "refuse", code=2)
+    assert "outside the training range" in line
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_land_stays_land(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.nc", land=True)
+    told = json.loads(
+        dkrls(
+            "regrid", source, "-o", tmp_path / "b.nc", "--like", "r24x12", *GIVEN, "--json"
+        ).stdout
+    )
+    with xr.open_dataset(tmp_path / "b.nc") as out:
+        assert int(out.t.isnull().sum()) == told["land"] + told["outside"]
+        assert np.isnan(out.t.sel(lat=0, lon=105, method="nearest"))
+    assert told["land"] > 0
+    dkrls("regrid", source, "-o", tmp_path / "c.nc", "--like", "r24x12", *GIVEN, "--mask", "none")
+    with xr.open_dataset(tmp_path / "c.nc") as out:
+        assert int(out.t.isnull().sum()) == told["outside"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "code"),
+    [
+        ([], "Give -o OUT.nc", 2),
+        (["-o", "-", "--json", "--format", "nc", "--like", "r8x4"], "both write to stdout", 2),
+        (["-o", "b.nc"], "Give --like GRID or --at DIM=SPEC", 2),
+        (["-o", "b.what", "--like", "r8x4"], "format of 'b.what' is not known", 2),
+        (["-o", "b.csv", "--like", "r8x4", "--compress", "3"], "is for NetCDF and Zarr", 2),
+        (["-o", "a.nc", "--like", "r8x4"], "exists already", 1),
+        (["-o", "b.nc", "--like", "nowhere.nc"], "Nor is it a grid by name", 1),
+        (["-o", "b.nc", "--at", "depth=3"], "no dimension 'depth'", 2),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str, code: int
+) -> None:
+    write(tmp_path / "a.nc")
+    monkeypatch.chdir(tmp_path)
+    assert message in refusal("regrid", "a.nc", *words, *GIVEN, code=code)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.nc"]
+
+
+def test_tables_and_pipes_are_regridded(tmp_path: Path) -> None:
+    rows = [f"{x},{y},{x * 2 + y}" for x in range(8) for y in range(6)]
+    table = "x,y,v\n" + "\n".join(rows) + "\n"
+    how = ("--kernel", "gaussian", "--sigma", "4", "--ridge", "1e-8", "--at", "x=0.5:6.5:1")
+    dkrls("regrid", "-", "-o", tmp_path / "o.csv", *how, stdin=table)
+    assert (
+        dkrls("regrid", "-", "-o", "-", *how, stdin=table).stdout
+        == (tmp_path / "o.csv").read_text()
+    )
+    found = csv_rows((tmp_path / "o.csv").read_text())
+    assert len(found) == 7 * 6
+    assert float(found[0]["v"]) == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.skipif(shutil.which("cdo") is None, reason="cdo is not installed")
+@pytest.mark.parametrize("remap", ["remapbil", "remapbic"])
+def test_an_analytic_field_comes_nearer_than_by_cdo(tmp_path: Path, remap: str) -> None:
+    source = write(tmp_path / "a.nc")
+    dkrls("regrid", source, "-o", tmp_path / "b.nc", "--like", "r90x45")
+    command = ["cdo", "-s", f"{remap},r90x45", str(source), str(tmp_path / "c.nc")]
+    subprocess.run(command, check=True, capture_output=True)
+    with xr.open_dataset(tmp_path / "b.nc") as own, xr.open_dataset(tmp_path / "c.nc") as theirs:
+        truth = wave(own.lat.values, own.lon.values)
+        inside = np.isfinite(own.t.values)
+        errors = [np.abs(grid.t.values - truth)[inside].max() for grid in (own, theirs)]
+    assert errors[0] < 0.1 * errors[1]
