@@ -106,10 +106,13 @@ class Query:
     @property
     def land_count(self) -> int:
         """Number of cells inside the training range without an answer because they are land."""
-        cells = self.absent
+        cells, repeats = self.absent, 1
         for place, beyond in enumerate(self.beyond):
-            cells = cells & ~_along(beyond, place, cells.ndim)
-        return int(np.count_nonzero(np.broadcast_to(cells, self.shape)))
+            if cells.shape[place] == 1:
+                repeats *= int(np.count_nonzero(~beyond))
+            else:
+                cells = cells & ~_along(beyond, place, cells.ndim)
+        return repeats * int(np.count_nonzero(cells))
 
     def values(self) -> Array:
         """Return the answers, NaN where there is none."""
