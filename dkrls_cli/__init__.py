@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from dkrls_cli.files.reading import open_grid
     from dkrls_cli.model.fill import fill
     from dkrls_cli.model.fit import fit
-    from dkrls_cli.model.model import Model, load_model, load_models, save_models
+    from dkrls_cli.model.model import Model
     from dkrls_cli.model.regrid import regrid
+    from dkrls_cli.model.saving import load_model, load_models, save_models
     from dkrls_cli.model.stream import Stream
     from dkrls_cli.model.validation.validate import validate
 
@@ -52,11 +53,11 @@ _MODULES = {
     "Stream": "model.stream",
     "fill": "model.fill",
     "fit": "model.fit",
-    "load_model": "model.model",
-    "load_models": "model.model",
+    "load_model": "model.saving",
+    "load_models": "model.saving",
     "open_grid": "files.reading",
     "regrid": "model.regrid",
-    "save_models": "model.model",
+    "save_models": "model.saving",
     "validate": "model.validation.validate",
 }
 

@@ -121,7 +121,7 @@ def fit_sources(
 
 def save_fits(fits: Sequence[FittedVariable], target: Path, overwrite: bool) -> None:
     """Write the models of all variables to one file."""
-    from dkrls_cli.model.model import save_models
+    from dkrls_cli.model.saving import save_models
 
     save_models([fitted.model for fitted in fits], target, overwrite=overwrite)
 

@@ -41,7 +41,7 @@ def info(
 
       dkrls info sst.npz --weights weights.nc
     """
-    from dkrls_cli.model.model import load_models
+    from dkrls_cli.model.saving import load_models
 
     with edge(report.debug):
         target = weights_target(weights, outputs)

@@ -82,7 +82,7 @@ def predict(
 
 def chosen_models(path: Path, var: Sequence[str] | None) -> list[Model]:
     """Return the models of a file that are named, or all without a name."""
-    from dkrls_cli.model.model import load_models
+    from dkrls_cli.model.saving import load_models
 
     models = load_models(path)
     if not var or list(var) == ["all"]:

@@ -215,7 +215,7 @@ def run_stream(
     """Forecast and learn until the input ends, and save the model whatever happens."""
     from dkrls_cli.files.feed import Feed
     from dkrls_cli.files.text.csv import open_text, source_name
-    from dkrls_cli.model.model import load_models
+    from dkrls_cli.model.saving import load_models
     from dkrls_cli.model.stream import Plan, Stream
 
     model, *others = load_models(path).values()

@@ -78,7 +78,7 @@ def update_file(
 ) -> None:
     """Read models, add the new slices, write them to `target`, and print what has changed."""
     from dkrls_cli.files.reading import read_tables
-    from dkrls_cli.model.model import load_models, save_models
+    from dkrls_cli.model.saving import load_models, save_models
 
     models = list(load_models(path).values())
     if models[1:] and var is not None:

@@ -151,7 +151,7 @@ def measured_models(
     The model of one variable may be measured on a variable of another name.
     """
     from dkrls_cli.cli.predict import chosen_models
-    from dkrls_cli.model.model import load_models
+    from dkrls_cli.model.saving import load_models
 
     if var and len(var) == 1 and var[0] != "all":
         models = list(load_models(path).values())

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dkrls_cli import __version__
 from dkrls_cli.arrays import Array, Mask, Slices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, calibrate, variance_on_grid
@@ -20,38 +19,28 @@ from dkrls_cli.cascade.growing import Growing, SliceStore
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.tensors import blocks, count_points
 from dkrls_cli.circle import outside
-from dkrls_cli.errors import InputError, ModelFileError, SettingError
-from dkrls_cli.files import npz as modelfile
+from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import Attributes, Axis
 from dkrls_cli.grid.cf import by_dimension
-from dkrls_cli.grid.grid import STATION, Grid, station_array, std_variable, to_data_array
-from dkrls_cli.grid.style import Style, grow_style
+from dkrls_cli.grid.grid import (
+    STATION,
+    Grid,
+    as_grid,
+    station_array,
+    std_variable,
+    to_data_array,
+)
+from dkrls_cli.grid.style import Style
 from dkrls_cli.model.answering.answers import Land, Outside, Rules, ask, ask_points
 from dkrls_cli.model.answering.bounds import Bounds
-from dkrls_cli.model.answering.coverage import Coverage
-from dkrls_cli.model.record import (
-    Record,
-    axis_from,
-    axis_record,
-    bars_from,
-    bars_record,
-    bounds_from,
-    bounds_record,
-    cascade_from,
-    cascade_record,
-    coverage_from,
-    coverage_record,
-    filled_from,
-    from_json,
-    join_records,
-    split_record,
-    style_from,
-    style_record,
-    to_json,
-)
+from dkrls_cli.model.answering.coverage import Coverage, coverage_of
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+MaskLike: TypeAlias = "Land | xr.DataArray | Grid"
+"""Cells without an answer: the name of a rule, or a mask with labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +170,7 @@ class Model:
         smooth: bool = False,
         outside: Outside = "refuse",
         extrapolate: bool = False,
-        mask: Land = "model",
+        mask: MaskLike = "model",
         **at: Any,
     ) -> xr.DataArray:
         """Return the answers on the product grid of the given coordinates.
@@ -197,8 +186,9 @@ class Model:
         extrapolate
             The same as ``outside="extrapolate"``.
         mask
-            Cells without an answer: ``model`` for those that never had data (land; between
-            coordinates the nearest cell decides), or ``none``.
+            Cells without an answer: ``model`` for those that never had data (land), ``none``, or a
+            DataArray or Grid on some of the dimensions: no answer where it is 0, False or NaN.
+            Between coordinates the nearest cell decides.
         **at
             Coordinates by dimension: numbers, dates or labels as in the data. A dimension that is
             not named keeps the coordinates of the data; a scalar drops its dimension. ``lat`` means
@@ -224,7 +214,7 @@ class Model:
         >>> answers.dims, bool(np.allclose(answers, np.sin([0.51, 1.02]) * np.cos(2.5), atol=1e-3))
         (('x',), True)
         """
-        rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        rules = self._rules(smooth, outside, extrapolate, mask)
         at = by_dimension(at, self.axes, "model")
         query = ask(self, self.axes_at(at), rules, list(at))
         answers = to_data_array(query.values(), query.axes, self.name, self.attrs)
@@ -236,11 +226,11 @@ class Model:
         smooth: bool = False,
         outside: Outside = "refuse",
         extrapolate: bool = False,
-        mask: Land = "model",
+        mask: MaskLike = "model",
         **at: Any,
     ) -> xr.DataArray:
         """Return the standard errors of :meth:`predict`; 0 where the answer is the data itself."""
-        rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        rules = self._rules(smooth, outside, extrapolate, mask)
         at = by_dimension(at, self.axes, "model")
         query = ask(self, self.axes_at(at), rules, list(at))
         name, attrs = self.std_variable()
@@ -257,7 +247,7 @@ class Model:
         smooth: bool = False,
         outside: Outside = "refuse",
         extrapolate: bool = False,
-        mask: Land = "model",
+        mask: MaskLike = "model",
         **at: Any,
     ) -> Array:
         """Return the answers at scattered points: equally long coordinates for every dimension.
@@ -265,7 +255,7 @@ class Model:
         A dimension of one coordinate need not be named. The other parameters are those of
         :meth:`predict`.
         """
-        rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        rules = self._rules(smooth, outside, extrapolate, mask)
         return ask_points(self, self._points(at), rules).values()
 
     def std_points(
@@ -274,11 +264,11 @@ class Model:
         smooth: bool = False,
         outside: Outside = "refuse",
         extrapolate: bool = False,
-        mask: Land = "model",
+        mask: MaskLike = "model",
         **at: Any,
     ) -> Array:
         """Return the standard errors of :meth:`predict_points`."""
-        rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        rules = self._rules(smooth, outside, extrapolate, mask)
         return ask_points(self, self._points(at), rules).std()
 
     def predict_stations(
@@ -288,7 +278,7 @@ class Model:
         smooth: bool = False,
         outside: Outside = "refuse",
         extrapolate: bool = False,
-        mask: Land = "model",
+        mask: MaskLike = "model",
         **at: Any,
     ) -> xr.DataArray:
         """Return the answers of every station at every coordinate of the other dimensions.
@@ -324,7 +314,7 @@ class Model:
         >>> answers.dims, answers.shape
         (('station', 't'), (3, 12))
         """
-        rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        rules = self._rules(smooth, outside, extrapolate, mask)
         at = by_dimension(at, self.axes, "model")
         axes, spread = self._stations(stations, at)
         values = ask_points(self, axes, rules, spread).values()
@@ -337,15 +327,22 @@ class Model:
         smooth: bool = False,
         outside: Outside = "refuse",
         extrapolate: bool = False,
-        mask: Land = "model",
+        mask: MaskLike = "model",
         **at: Any,
     ) -> xr.DataArray:
         """Return the standard errors of :meth:`predict_stations`."""
-        rules = Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        rules = self._rules(smooth, outside, extrapolate, mask)
         at = by_dimension(at, self.axes, "model")
         axes, spread = self._stations(stations, at)
         errors = ask_points(self, axes, rules, spread).std()
         return station_array(errors, axes, spread, at, *self.std_variable())
+
+    def _rules(self, smooth: bool, outside: Outside, extrapolate: bool, mask: MaskLike) -> Rules:
+        """Return the rules of answering that parameters give; a mask may be an array."""
+        if isinstance(mask, str | Coverage):
+            return Rules("extrapolate" if extrapolate else outside, mask, smooth)
+        land = coverage_of(as_grid(mask), self.axes)
+        return Rules("extrapolate" if extrapolate else outside, land, smooth)
 
     def _stations(
         self, stations: Mapping[str, Any], at: Mapping[str, Any]
@@ -555,173 +552,11 @@ class Model:
         OutputError
             If the file exists and `overwrite` is False, or cannot be written.
         """
-        modelfile.write(path, *self.record(), overwrite=overwrite)
+        from dkrls_cli.model.saving import save_models
 
-    def record(self) -> Record:
-        """Return the model as a file stores it."""
-        header, arrays = cascade_record(self.cascade)
-        bars, distance = bars_record(self._calibrated)
-        style, beside = style_record(grow_style(self.style, self.coverage.axes[self.grows]))
-        header |= {
-            "bars": bars,
-            "program": f"dkrls {__version__}",
-            "name": self.name,
-            "attrs": to_json(self.attrs),
-            "style": style,
-            "origin": to_json(self.origin),
-            "hierarchy": list(self.hierarchy),
-            "axes": [axis_record(axis) for axis in self.axes],
-        }
-        if self.bounds is not None:
-            header["bounds"] = bounds_record(self.bounds)
-        filled = {} if self.filled is None else {"filled": np.packbits(self.filled)}
-        whole, land = coverage_record(self.known_coverage)
-        header |= whole
-        return header, {**arrays, **distance, **filled, **land, **beside}
+        save_models([self], path, overwrite=overwrite)
 
-
-def save_models(
-    models: Iterable[Model], path: str | os.PathLike[str], *, overwrite: bool = True
-) -> None:
-    """Write the models of several variables to one model file, whole or not at all.
-
-    Parameters
-    ----------
-    models
-        Models of different names. What they have in common is stored once.
-    path
-        The file.
-    overwrite
-        Whether the file may exist.
-
-    Raises
-    ------
-    InputError
-        If two models have the same name.
-    OutputError
-        If the file exists and `overwrite` is False, or cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from dataclasses import replace
-    >>> from dkrls_cli import fit, load_models
-    >>> x = np.linspace(0, 3, 20)
-    >>> t, u = fit(np.sin(x), {"x": x}), fit(np.cos(x), {"x": x})
-    >>> t, u = replace(t, name="t"), replace(u, name="u")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_models([t, u], pathlib.Path(folder) / "m.npz")
-    ...     list(load_models(pathlib.Path(folder) / "m.npz"))
-    ['t', 'u']
-    """
-    several = list(models)
-    names = [model.name for model in several]
-    if len(set(names)) < len(names):
-        raise InputError(f"Two of the models have the same name: {', '.join(names)}.")
-    if len(several) == 1:
-        several[0].save(path, overwrite=overwrite)
-        return
-    header, arrays = join_records([model.record() for model in several])
-    modelfile.write(path, header, arrays, overwrite=overwrite, version=modelfile.SEVERAL)
-
-
-def load_models(path: str | os.PathLike[str]) -> dict[str, Model]:
-    """Read a model file of one variable or several.
-
-    Parameters
-    ----------
-    path
-        A file that :func:`save_models`, :meth:`Model.save` or ``dkrls fit`` wrote.
-
-    Returns
-    -------
-    dict
-        The models, by name of their variable.
-
-    Raises
-    ------
-    ModelFileError
-        If there is no such file, or it is damaged, or of a version that this program cannot read.
-    """
-    header, arrays = modelfile.read(path)
-    try:
-        models = [_model_from(*record) for record in split_record(header, arrays)]
-        found = {model.name: model for model in models}
-        if not found or len(found) < len(models):
-            raise ValueError("its variables do not have a name each")
-        return found
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
-        raise ModelFileError(f"'{path}' is damaged ({error}). Fit the model again.") from None
-
-
-def load_model(path: str | os.PathLike[str], var: str | None = None) -> Model:
-    """Read a model file.
-
-    Parameters
-    ----------
-    path
-        A file that :meth:`Model.save` or ``dkrls fit`` wrote.
-    var
-        Name of the variable; needed only if the file has several.
-
-    Returns
-    -------
-    Model
-        The model.
-
-    Raises
-    ------
-    ModelFileError
-        If there is no such file, or it is damaged, or of a version that this program cannot read.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from dkrls_cli import fit
-    >>> model = fit(np.outer(np.arange(9.0), np.arange(8.0)))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     model.save(pathlib.Path(folder) / "m.npz")
-    ...     load_model(pathlib.Path(folder) / "m.npz").dims
-    ('dim_0', 'dim_1')
-    """
-    models = load_models(path)
-    if var is None and len(models) > 1:
-        raise SettingError(
-            f"'{path}' has models of {len(models)} variables: {', '.join(models)}. Choose one.",
-            setting="var",
-        )
-    name = next(iter(models)) if var is None else var
-    if name not in models:
-        raise SettingError(f"'{path}' has no variable '{name}'. It has {', '.join(models)}.")
-    return models[name]
-
-
-def _model_from(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Model:
-    """Return the model that was recorded, or raise an error if its parts do not fit together."""
-    trained = cascade_from(header, arrays)
-    axes = tuple(
-        axis_from(axis, level.name, numbers)
-        for axis, level, numbers in zip(
-            header["axes"], trained.levels, trained.coordinates, strict=True
-        )
-    )
-    attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
-    style, hierarchy = style_from(header["style"], arrays, axes), tuple(header["hierarchy"])
-    if sorted(hierarchy) != sorted(level.name for level in trained.levels):
-        raise ValueError("hierarchy and levels have different names")
-    bars = bars_from(header["bars"], arrays, trained.shape, trained.joint_ridge is not None)
-    filled = filled_from(arrays, trained.shape)
-    coverage = coverage_from(header, arrays, axes)
-    return Model(
-        trained,
-        axes,
-        hierarchy,
-        bars,
-        header["name"],
-        attrs,
-        style,
-        origin,
-        filled,
-        known_coverage=coverage,
-        bounds=bounds_from(header),
-    )
+    @property
+    def calibrated_bars(self) -> Bars:
+        """The error bars without those of filled cells, as a model file stores them."""
+        return self._calibrated

@@ -266,16 +266,22 @@ def ask_points(
     Raises
     ------
     SettingError
-        If the rules refuse a coordinate.
+        If the rules refuse a coordinate, or the points have different numbers of coordinates.
     """
+    order = sorted(spread)
+    own = [place for place in range(len(axes)) if place not in order]
+    counts = list(dict.fromkeys(axes[place].size for place in own))
+    if len(counts) > 1:
+        raise SettingError(
+            f"Points need equally many coordinates of every dimension, got {counts[0]} and "
+            f"{counts[1]}."
+        )
     beyond = model.outside(axes)
     if rules.outside == "refuse":
         _refuse(model, axes, None)
     asked = [axis.numbers for axis in axes]
     if rules.outside != "extrapolate":
         asked = [axis.numbers for axis in map(_move_inside, axes, model.axes, beyond)]
-    order = sorted(spread)
-    own = [place for place in range(len(axes)) if place not in order]
     layout = dict.fromkeys(own, 0) | {place: 1 + i for i, place in enumerate(order)}
     shape = (axes[own[0]].size, *(axes[place].size for place in order))
     ndim = len(shape)

@@ -6,6 +6,7 @@ import xarray as xr
 
 from dkrls_cli import fit, load_model
 from dkrls_cli.errors import SettingError
+from dkrls_cli.grid.grid import as_grid
 from dkrls_cli.model.answering.answers import Rules, ask, ask_points
 
 RNG = np.random.default_rng(11)
@@ -61,6 +62,17 @@ def test_a_mask_may_be_refused_or_replaced(model):
     assert np.isfinite(everywhere.values).all()
     with pytest.raises(SettingError, match="Unknown mask 'land'"):
         model.predict(mask="land")
+    north = xr.DataArray([0, 1], {"lat": [-30.0, 30.0]}, ("lat",), "open")
+    answers = model.predict(mask=north, time=TIME[0])
+    assert np.isnan(answers.values).any(axis=1).tolist() == [bool(lat <= 0) for lat in LAT]
+    points = {"time": TIME[[1, 1]], "lat": [-10.0, 10.0], "lon": 200.0}
+    assert np.isnan(model.predict_points(**points, mask=north)).tolist() == [True, False]
+    assert np.isnan(model.std_points(**points, mask=as_grid(north))).tolist() == [True, False]
+
+
+def test_points_of_unequal_number_are_refused(model):
+    with pytest.raises(SettingError, match="3 and 2"):
+        model.predict_points(time=TIME[:3], lat=[1.0, 2.0], lon=5.0)
 
 
 def test_coordinates_of_the_file_without_data_are_answered_as_missing_not_refused(model):

@@ -1,0 +1,209 @@
+"""Models in files: one model, or those of several variables together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dkrls_cli import __version__
+from dkrls_cli.errors import InputError, ModelFileError, SettingError
+from dkrls_cli.files import npz as modelfile
+from dkrls_cli.grid.style import grow_style
+from dkrls_cli.model.model import Model
+from dkrls_cli.model.record import (
+    Record,
+    axis_from,
+    axis_record,
+    bars_from,
+    bars_record,
+    bounds_from,
+    bounds_record,
+    cascade_from,
+    cascade_record,
+    coverage_from,
+    coverage_record,
+    filled_from,
+    from_json,
+    join_records,
+    split_record,
+    style_from,
+    style_record,
+    to_json,
+)
+from dkrls_cli.spelling import suggest
+
+
+def save_models(
+    models: Iterable[Model], path: str | os.PathLike[str], *, overwrite: bool = True
+) -> None:
+    """Write the models of several variables to one model file, whole or not at all.
+
+    Parameters
+    ----------
+    models
+        Models of different names. What they have in common is stored once.
+    path
+        The file.
+    overwrite
+        Whether the file may exist.
+
+    Raises
+    ------
+    InputError
+        If two models have the same name.
+    OutputError
+        If the file exists and `overwrite` is False, or cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from dataclasses import replace
+    >>> from dkrls_cli import fit, load_models
+    >>> x = np.linspace(0, 3, 20)
+    >>> t, u = fit(np.sin(x), {"x": x}), fit(np.cos(x), {"x": x})
+    >>> t, u = replace(t, name="t"), replace(u, name="u")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_models([t, u], pathlib.Path(folder) / "m.npz")
+    ...     list(load_models(pathlib.Path(folder) / "m.npz"))
+    ['t', 'u']
+    """
+    several = list(models)
+    names = [model.name for model in several]
+    if len(set(names)) < len(names):
+        raise InputError(f"Two of the models have the same name: {', '.join(names)}.")
+    if len(several) == 1:
+        modelfile.write(path, *model_record(several[0]), overwrite=overwrite)
+        return
+    header, arrays = join_records([model_record(model) for model in several])
+    modelfile.write(path, header, arrays, overwrite=overwrite, version=modelfile.SEVERAL)
+
+
+def load_models(path: str | os.PathLike[str]) -> dict[str, Model]:
+    """Read a model file of one variable or several.
+
+    Parameters
+    ----------
+    path
+        A file that :func:`save_models`, :meth:`Model.save` or ``dkrls fit`` wrote.
+
+    Returns
+    -------
+    dict
+        The models, by name of their variable.
+
+    Raises
+    ------
+    ModelFileError
+        If there is no such file, or it is damaged, or of a version that this program cannot read.
+    """
+    header, arrays = modelfile.read(path)
+    try:
+        models = [_model_from(*record) for record in split_record(header, arrays)]
+        found = {model.name: model for model in models}
+        if not found or len(found) < len(models):
+            raise ValueError("its variables do not have a name each")
+        return found
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise ModelFileError(f"'{path}' is damaged ({error}). Fit the model again.") from None
+
+
+def load_model(path: str | os.PathLike[str], var: str | None = None) -> Model:
+    """Read a model file.
+
+    Parameters
+    ----------
+    path
+        A file that :meth:`Model.save` or ``dkrls fit`` wrote.
+    var
+        Name of the variable; needed only if the file has several.
+
+    Returns
+    -------
+    Model
+        The model.
+
+    Raises
+    ------
+    ModelFileError
+        If there is no such file, or it is damaged, or of a version that this program cannot read.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from dkrls_cli import fit
+    >>> model = fit(np.outer(np.arange(9.0), np.arange(8.0)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(pathlib.Path(folder) / "m.npz")
+    ...     load_model(pathlib.Path(folder) / "m.npz").dims
+    ('dim_0', 'dim_1')
+    """
+    models = load_models(path)
+    if var is None and len(models) > 1:
+        raise SettingError(
+            f"'{path}' has models of {len(models)} variables: {', '.join(models)}. Choose one.",
+            setting="var",
+        )
+    name = next(iter(models)) if var is None else var
+    if name not in models:
+        raise SettingError(
+            f"'{path}' has no variable '{name}'. It has {', '.join(models)}.{suggest(name, models)}"
+        )
+    return models[name]
+
+
+def _model_from(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Model:
+    """Return the model that was recorded, or raise an error if its parts do not fit together."""
+    trained = cascade_from(header, arrays)
+    axes = tuple(
+        axis_from(axis, level.name, numbers)
+        for axis, level, numbers in zip(
+            header["axes"], trained.levels, trained.coordinates, strict=True
+        )
+    )
+    attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
+    style, hierarchy = style_from(header["style"], arrays, axes), tuple(header["hierarchy"])
+    if sorted(hierarchy) != sorted(level.name for level in trained.levels):
+        raise ValueError("hierarchy and levels have different names")
+    bars = bars_from(header["bars"], arrays, trained.shape, trained.joint_ridge is not None)
+    filled = filled_from(arrays, trained.shape)
+    coverage = coverage_from(header, arrays, axes)
+    return Model(
+        trained,
+        axes,
+        hierarchy,
+        bars,
+        header["name"],
+        attrs,
+        style,
+        origin,
+        filled,
+        known_coverage=coverage,
+        bounds=bounds_from(header),
+    )
+
+
+def model_record(model: Model) -> Record:
+    """Return a model as a file stores it."""
+    header, arrays = cascade_record(model.cascade)
+    bars, distance = bars_record(model.calibrated_bars)
+    style, beside = style_record(grow_style(model.style, model.coverage.axes[model.grows]))
+    header |= {
+        "bars": bars,
+        "program": f"dkrls {__version__}",
+        "name": model.name,
+        "attrs": to_json(model.attrs),
+        "style": style,
+        "origin": to_json(model.origin),
+        "hierarchy": list(model.hierarchy),
+        "axes": [axis_record(axis) for axis in model.axes],
+    }
+    if model.bounds is not None:
+        header["bounds"] = bounds_record(model.bounds)
+    filled = {} if model.filled is None else {"filled": np.packbits(model.filled)}
+    whole, land = coverage_record(model.known_coverage)
+    header |= whole
+    return header, {**arrays, **distance, **filled, **land, **beside}
