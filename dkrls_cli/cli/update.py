@@ -109,6 +109,7 @@ class Change:
 def learn(before: Model, grid: Grid, slices: opt.SliceOptions, report: Report) -> Change:
     """Return a model with new slices, and report what was noticed."""
     from dkrls_cli.model.fit import retune
+    from dkrls_cli.model.training import CHOSEN_ON
     from dkrls_cli.model.update import update_model
 
     start = perf_counter()
@@ -117,7 +118,8 @@ def learn(before: Model, grid: Grid, slices: opt.SliceOptions, report: Report) -
             before, grid, replace=slices.replace, window=slices.window, max_rank=slices.max_rank
         )
         after, surprise = retune(done.model) if slices.retune else done.model, done.surprise
-    if surprise.drifts and not slices.retune:
+    settled = CHOSEN_ON not in before.origin  # settings that are chosen anew cannot drift
+    if surprise.drifts and settled and not slices.retune:
         report.note(f"Warning: {drift_text(surprise)}.")
     print_notes(before, after, done.empty, report)
     return Change(before, after, surprise, perf_counter() - start)

@@ -30,8 +30,10 @@ from dkrls_cli.gaps.slices import fill_slices
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.alignment import align_slices, plain_slices
 from dkrls_cli.grid.axes import Attributes, Axis, convert_coordinates, list_some
+from dkrls_cli.grid.cf import place_of
 from dkrls_cli.grid.grid import Grid, drop_repeats, from_data_array, is_labelled
 from dkrls_cli.grid.style import grow_style
+from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.training import CHOSEN_ON
 from dkrls_cli.threads import one_blas_thread
@@ -498,12 +500,26 @@ def _with_slices(
         filled=filled,
         store=growing.store,
     )
-    coverage = model.coverage.grow(model.grows, changed.axes, changed.unobserved)
-    changed = dataclasses.replace(changed, known_coverage=coverage)
+    changed = _cover(changed)
     if changed.unobserved is None:
         lasting = {key: value for key, value in model.origin.items() if key != "missing"}
         return dataclasses.replace(changed, origin=lasting)
     return _with_facts(changed, _gap_facts(changed, done))
+
+
+def _cover(model: Model) -> Model:
+    """Return a model that knows which cells have no data, now that it has other slices.
+
+    Land that was told from gaps by shape, because there was one time, shows by two times.
+    """
+    coverage = model.coverage.grow(model.grows, model.axes, model.unobserved)
+    axis = model.axes[model.grows]
+    if "land" in model.origin and axis.size > 1 and place_of(axis) is None:
+        missing = np.zeros(model.shape, bool) if model.unobserved is None else model.unobserved
+        seen = Grid(np.where(missing, np.nan, 0.0), model.axes, model.name, model.attrs)
+        coverage = coverage.replace_trained(model.axes, lasting_mask(seen, model.hierarchy).cells)
+        model = _with_facts(model, {"land": None})
+    return dataclasses.replace(model, known_coverage=coverage)
 
 
 def _with_facts(model: Model, facts: Attributes) -> Model:

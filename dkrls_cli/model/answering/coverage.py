@@ -104,6 +104,26 @@ class Coverage:
         absent[np.ix_(*places)] &= missing
         return grown
 
+    def replace_trained(self, trained: Sequence[Axis], absent: Mask) -> Coverage:
+        """Return the coverage with other absent cells at the coordinates of a model.
+
+        Parameters
+        ----------
+        trained
+            Axes of the model, whose coordinates are among those of the coverage.
+        absent
+            Which of its cells have no data; sizes of 1 along axes on which that does not depend.
+            The cells at all other coordinates have none.
+        """
+        shape = [
+            1 if size == 1 < axis.size else axis.size
+            for size, axis in zip(absent.shape, self.axes, strict=True)
+        ]
+        grown = Coverage(self.axes, np.ones(shape, bool))
+        places = [grown._nearest(place, axis.numbers) for place, axis in enumerate(trained)]
+        grown.absent[np.ix_(*places)] = absent
+        return grown
+
     def _at_slices(self, grows: int, axis: Axis) -> Mask:
         """Return the absent cells at some slices; all cells of a slice that is new are absent."""
         if self.absent.shape[grows] == 1:

@@ -304,3 +304,24 @@ def test_enough_slices_settle_a_model_for_good():
     assert "last_level_chosen_on" not in settled.origin
     after = settled.update(whole.isel(time=slice(46, 50)))
     assert after.levels == settled.levels
+
+
+def test_land_told_by_shape_is_told_by_time_when_there_are_two_times():
+    """An island of one cell is taken for a gap in one time step, and for land in two."""
+    whole = ocean().rename("t")
+    whole[:, 2, 12] = np.nan
+    one = fit(whole.isel(time=[0]), **GIVEN)
+    assert "land" in one.origin
+    assert np.isfinite(one.predict()[0, 2, 12])
+    assert np.isnan(one.predict()[0, 6, 5])
+    two = one.update(whole.isel(time=[1]))
+    assert "land" not in two.origin
+    assert np.isnan(two.predict()[:, 2, 12]).all()
+    assert two.predict().sizes["lat"] == LAT.size
+    assert np.isnan(two.predict()[:, 0]).all()
+    cloud = whole.isel(time=[2]).copy()
+    cloud[0, 11, 3] = np.nan
+    three = two.update(cloud)
+    assert np.isfinite(three.predict()[2, 11, 3])
+    fitted = fit(whole.isel(time=slice(0, 2)), **GIVEN)
+    np.testing.assert_array_equal(np.isnan(two.predict()), np.isnan(fitted.predict()))

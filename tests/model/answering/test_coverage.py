@@ -100,3 +100,12 @@ def test_a_mask_with_another_dimension_is_refused():
     mask = Grid(np.ones(2), (axis_of("depth", [1.0, 2.0]),), "floor")
     with pytest.raises(InputError, match="'floor' has a dimension 'depth'"):
         coverage_of(mask, (TIME, LAT))
+
+
+def test_other_cells_of_a_model_leave_those_it_does_not_have():
+    fewer = LAT.take([0, 1])
+    absent = np.zeros((1, 2, 4), bool)
+    absent[0, 1, 3] = True
+    found = COVERAGE.replace_trained((TIME, fewer, LON), absent)
+    assert found.absent.shape == (1, 3, 4)
+    assert found.absent[0].tolist() == [[False] * 4, [False, False, False, True], [True] * 4]

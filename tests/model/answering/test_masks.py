@@ -12,7 +12,7 @@ from dkrls_cli.grid.cf import hierarchy_of
 from dkrls_cli.grid.grid import Grid, as_grid
 from dkrls_cli.model.answering.masks import LastingMask, lasting_mask, of_the_sea, steps_round
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
+SHARED = Path(__file__).parents[4] / "shared" / "data"
 NORTH, EAST = {"units": "degrees_north"}, {"units": "degrees_east"}
 LAT, LON = np.arange(-87.5, 90, 5), np.arange(2.5, 360, 5)  # cells of 556 km at the equator
 GLOBE = axis_of("lat", LAT, NORTH), axis_of("lon", LON, EAST)
