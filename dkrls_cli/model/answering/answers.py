@@ -158,8 +158,8 @@ def ask(
         What happens outside the training range and on land.
     chosen
         Dimensions whose coordinates were asked for by name; None for all. Those of the others are
-        the file's own, and what is outside the training range there has no data: it stays missing
-        instead of being refused.
+        the file's own, and what is outside the training range there never had data: instead of
+        being refused, it stays missing as land does, and is answered where land is.
 
     Raises
     ------
@@ -169,6 +169,11 @@ def ask(
     beyond = model.outside(axes)
     if rules.outside == "refuse":
         _refuse(model, axes, chosen)
+    everywhere = rules.outside == "refuse" and rules.land == "none"
+    beyond = [
+        mask & False if everywhere and chosen is not None and axis.name not in chosen else mask
+        for axis, mask in zip(axes, beyond, strict=True)
+    ]
     asked = tuple(axes)
     if rules.outside != "extrapolate":
         asked = tuple(map(_move_inside, axes, model.axes, beyond))

@@ -24,7 +24,7 @@ from dkrls_cli.cli.output import points as module
 STATIONS = 'id,lon,Latitude,name\n007,-10,1.5,"a, b"\n12,7,30,\nx,350,1.5,Zürich\n'
 DAYS = ["2020-01-01", "2020-01-06", "2020-01-11"]  # training coordinates
 RANGE = "time=2020-01-01:2020-01-11:5D"
-SHARED = Path(__file__).parents[3] / "shared" / "data"
+SHARED = Path(__file__).parents[4] / "shared" / "data"
 
 
 @pytest.fixture

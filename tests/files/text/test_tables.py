@@ -23,7 +23,7 @@ from dkrls_cli.grid.calendars import TimeScale
 NAN = np.nan
 DAYS = TimeScale("days since 1970-01-01", "proleptic_gregorian")
 SENSORS = Path(__file__).parents[3] / "sample_data" / "sensors.csv"
-EL_NINO = Path(__file__).parents[3 + 1] / "shared" / "data" / "elnino.csv"
+EL_NINO = Path(__file__).parents[4] / "shared" / "data" / "elnino.csv"
 LONG = "x,y,v\n1,a,10\n1,b,20\n2,a,30\n2,b,40\n"
 WIDE = "year,JAN,FEB,MAR\n1950,1.5,2,3\n1951,4,5,6\n1952,7,8,9.5\n"
 

@@ -75,13 +75,21 @@ def test_points_of_unequal_number_are_refused(model):
         model.predict_points(time=TIME[:3], lat=[1.0, 2.0], lon=5.0)
 
 
+def test_without_a_mask_every_cell_of_the_file_is_answered(model):
+    answers, errors = model.predict(mask="none"), model.std(mask="none")
+    assert answers.shape == ocean().shape
+    assert np.isfinite(answers).all()
+    assert (errors.sel(lat=-60.0) > errors.sel(lat=-50.0)).all()
+
+
 def test_coordinates_of_the_file_without_data_are_answered_as_missing_not_refused(model):
     assert model.axes[1].size == LAT.size - 1
     row = model.predict(lat=-60.0, time=TIME[:2])
     assert np.isnan(row.values).all()
-    answers = model.predict(mask="none")
+    answers = model.predict(mask="none", outside="missing")
     assert np.isnan(answers.sel(lat=-60.0)).all()
     assert np.isfinite(answers.sel(lat=-50.0)).all()
+    assert np.isnan(model.predict(mask="none", lat=-60.0)).all()
     assert np.isfinite(model.predict(mask="none", lat=-60.0, extrapolate=True)).all()
     with pytest.raises(SettingError, match=r"outside the training range -50\.0 to 60\.0"):
         model.predict(lat=-61.0)
