@@ -44,6 +44,11 @@ def rows_text(dims: Any, texts: Any, answers: Any, form: str = "csv") -> str:
     return stream.getvalue()
 
 
+def coordinates(axis: Any) -> list[Any]:
+    """Labels of an axis, or its numbers if it has none."""
+    return list(axis.labels) if axis.labels else axis.numbers.tolist()
+
+
 def whole(note: str = "") -> Callable[[Builder], Builder]:
     """Register a file that can be used."""
 

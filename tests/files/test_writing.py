@@ -728,7 +728,7 @@ def test_files_that_are_joined_have_the_companions_of_all(tmp_path: Path) -> Non
     paths = []
     for part in range(2):
         times = np.arange(3.0) + 3 * part
-        extra = {"period": (("time",), (times * 6).astype("i4"), {"units": "hours"})}
+        extra = {"period": (("time",), (times * 6).astype("i4"), {"units": "1"})}
         attrs = {"coordinates": "period"}
         paths.append(
             timed(
@@ -747,7 +747,7 @@ def test_files_that_are_joined_have_the_companions_of_all(tmp_path: Path) -> Non
 
 def test_a_model_that_grows_keeps_its_companions(tmp_path: Path) -> None:
     def part(name: str, times: Any) -> Path:
-        extra = {"period": (("time",), (times * 6).astype("i4"), {"units": "hours"})}
+        extra = {"period": (("time",), (times * 6).astype("i4"), {"units": "1"})}
         attrs = {"coordinates": "period", "cell_methods": "time: mean"}
         return timed(
             tmp_path / name, "days since 2000-01-01", None, times, extra=extra, var_attrs=attrs

@@ -330,7 +330,11 @@ def test_stations_in_a_real_climate_model(tmp_path: Path) -> None:
     cities = "id,lat,lon\nnyc,40.7,-74\ncalgary,51.05,-114.07\nmiami,25.8,279.8\n"
     words = ["predict", tmp_path / "m.npz", "--points", "-", "--at", "time=all", "-o"]
     dkrls(*words, tmp_path / "o.nc", stdin=cities)
-    with xr.open_dataset(source) as data, xr.open_dataset(tmp_path / "o.nc") as out:
+    whole = {"decode_timedelta": False}
+    with (
+        xr.open_dataset(source, **whole) as data,
+        xr.open_dataset(tmp_path / "o.nc", **whole) as out,
+    ):
         linear = data.air_temperature.interp(
             latitude=xr.DataArray([40.7, 51.05, 25.8], dims="station"),
             longitude=xr.DataArray([286, 245.93, 279.8], dims="station"),
