@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.griddes import GRID_NAMES, describe_grid
 from dkrls_cli.files.netcdf import fields_of, open_dataset, open_xarray, read_axis, read_scalars
-from dkrls_cli.files.source import Source, expand, kind_of
+from dkrls_cli.files.source import Source, expand, is_netcdf, kind_of
 from dkrls_cli.files.text.copying import TableCopy
 from dkrls_cli.files.text.csv import read_bytes
 from dkrls_cli.files.text.tables import place_cells, read_table, value_columns
@@ -259,6 +259,12 @@ def _open(
     if kind != "table":
         return open_dataset(path, kind, var, grows, likely)
     raw = known[path] if path in known else read_bytes(path)
+    if is_netcdf(raw[:8]):
+        raise InputError(
+            "Standard input is a NetCDF file. Only tables are read from a pipe: give the file."
+            if path == "-"
+            else f"'{path}' is a NetCDF file, whatever its name. End it in .nc."
+        )
     placed = place_cells(raw, path, var, levels, likely=likely)
     grid = placed.grid
     notes = [note.removesuffix(".") for note in placed.notes]

@@ -106,6 +106,11 @@ def kind_of(path: str) -> FileKind:
     return _kind_by_content(path)
 
 
+def is_netcdf(start: bytes) -> bool:
+    """Return whether the first bytes of a file are those of NetCDF 3 or 4."""
+    return start[:3] == b"CDF" or start[:8] == b"\x89HDF\r\n\x1a\n"
+
+
 def _kind_by_content(path: str) -> FileKind:
     expected = (
         f"Expected NetCDF ({' '.join(_NETCDF)}), Zarr (.zarr) or a table ({' '.join(TABLES)})."
@@ -116,7 +121,7 @@ def _kind_by_content(path: str) -> FileKind:
         raise InputError(f"'{path}' is a folder and no Zarr store. {expected}")
     with open(path, "rb") as file:
         start = file.read(8)
-    if start[:3] == b"CDF" or start == b"\x89HDF\r\n\x1a\n":
+    if is_netcdf(start):
         return "netcdf"
     if start[:2] == b"\x1f\x8b" and not path.lower().removesuffix(".gz").endswith(_NETCDF):
         return "table"

@@ -35,6 +35,8 @@ _OF_PACKED_VALUES = ("valid_range", "valid_min", "valid_max")
 _OF_PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 # Attributes that name the bounds of cells.
 _BOUNDS_ATTRS = ("bounds", "climatology")
+# Attributes of a companion that name variables; they are written where those are.
+_POINTERS = (*_BOUNDS_ATTRS, "formula_terms")
 # Dimensions of a companion at most: fields of more are data, and as large as it.
 _MOST_DIMS = 2
 
@@ -50,19 +52,30 @@ def style_of(dataset: xr.Dataset, array: xr.DataArray, axes: Sequence[Axis]) -> 
     companions = {name: _companion(dataset[name]) for name in dict.fromkeys(names)}
     found = {name: one for name, one in companions.items() if one is not None}
     others = {str(dim): np.arange(float(size)) for dim, size in array.sizes.items()}
-    unlimited = dataset.encoding.get("unlimited_dims", ())
     return Style(
         dtype=_float_type(array),
         fill=fills[0] if fills and not is_packed(array) else None,
         marks=tuple(marks) if len(fills) == 1 else ("_FillValue",),
         packing=_packing(array),
         global_attrs=dict(dataset.attrs),
-        unlimited=tuple(str(dim) for dim in array.dims if dim in unlimited),
+        unlimited=_unlimited(dataset, array, axes),
         grid_mapping=mapping,
         companions={**found, **mappings},
         bounds={dim: (key, name) for dim, (key, name) in bounds.items() if name in found},
         coordinates={**others, **source_coordinates(axes)},
     )
+
+
+def _unlimited(dataset: xr.Dataset, array: xr.DataArray, axes: Sequence[Axis]) -> tuple[str, ...]:
+    """Return the dimensions of a variable that can grow.
+
+    An axis that is a scalar of the file stands before all others, and grows instead of them: many
+    programs read no file that grows along another dimension than the first.
+    """
+    growing = dataset.encoding.get("unlimited_dims", ())
+    own = tuple(str(dim) for dim in array.dims if dim in growing)
+    added = tuple(axis.name for axis in axes if axis.name not in array.dims)
+    return added if own and added else own
 
 
 def _float_type(array: xr.DataArray) -> str:
@@ -163,9 +176,9 @@ def _companion(array: xr.DataArray) -> Companion | None:
             exact = values.astype(stored.newbyteorder("="))
         values = exact if np.array_equal(exact, values) else values
     attrs = {str(key): value for key, value in array.attrs.items() if key not in NO_LONGER_TRUE}
-    bounds = {key: _setting(array, key) for key in _BOUNDS_ATTRS if _setting(array, key)}
+    pointers = {key: _setting(array, key) for key in _POINTERS if _setting(array, key)}
     native = values.astype(values.dtype.newbyteorder("="), copy=False)
-    return Companion(tuple(map(str, array.dims)), native, {**attrs, **bounds})
+    return Companion(tuple(map(str, array.dims)), native, {**attrs, **pointers})
 
 
 def attrs_of(array: xr.DataArray) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dkrls_cli.grid.axes import (
     list_some,
     text_axis,
 )
+from dkrls_cli.grid.cf import pair_axes
 from dkrls_cli.grid.grid import Grid
 
 
@@ -70,6 +71,22 @@ def drop_other_single(grid: Grid, axes: Sequence[Axis]) -> Grid:
     names = [axis.name for axis in axes]
     kept = tuple(axis for axis in grid.axes if axis.size > 1 or axis.name in names)
     return replace(grid, values=grid.values.reshape([axis.size for axis in kept]), axes=kept)
+
+
+def rename_like(grid: Grid, axes: Sequence[Axis]) -> Grid:
+    """Return a grid whose dimensions have the names of the axes that mean the same.
+
+    Examples
+    --------
+    >>> from dkrls_cli.grid.axes import axis_of
+    >>> grid = Grid(np.ones(2), (axis_of("lat", [0.0, 1.0]),))
+    >>> rename_like(grid, [axis_of("latitude", [5.0])]).dims
+    ('latitude',)
+    """
+    pairs = pair_axes(axes, grid.axes)
+    names = {its.name: own.name for own, its in pairs}
+    renamed = tuple(replace(axis, name=names.get(axis.name, axis.name)) for axis in grid.axes)
+    return replace(grid, axes=renamed)
 
 
 def plain_slices(

@@ -26,6 +26,8 @@ Positions = Mapping[str, "NDArray[np.intp] | None"]
 
 BOUNDS = ("bounds", "climatology")
 """Attributes that name the bounds of cells."""
+# Attribute that names the terms of a formula, as ``a: height b: sigma``.
+_FORMULA = "formula_terms"
 # Decimals of degrees to which longitudes are compared after they are moved by whole turns.
 _DIGITS = 9
 # Degrees of latitude of the poles, beyond which no cell reaches.
@@ -114,7 +116,7 @@ def companions_on(style: Style, axes: Sequence[Axis]) -> dict[str, Companion]:
     pointed = {_bounds_name(one.attrs) for one in style.companions.values()} - {None}
     parents = {_bounds_name(one.attrs) for one in found.values()}
     kept = {name: one for name, one in found.items() if name not in pointed or name in parents}
-    return {name: _without_lost_bounds(one, kept) for name, one in kept.items()}
+    return {name: _without_lost(one, kept) for name, one in kept.items()}
 
 
 def _all_known(where: Positions) -> bool:
@@ -125,9 +127,12 @@ def _bounds_name(attrs: Attributes) -> str | None:
     return next((str(attrs[key]) for key in BOUNDS if key in attrs), None)
 
 
-def _without_lost_bounds(companion: Companion, kept: Mapping[str, Companion]) -> Companion:
-    """Return a companion that points at no bounds which are not written."""
-    gone = [k for k in BOUNDS if k in companion.attrs and str(companion.attrs[k]) not in kept]
+def _without_lost(companion: Companion, kept: Mapping[str, Companion]) -> Companion:
+    """Return a companion that names no bounds and no terms of a formula which are not written."""
+    named = {key: [str(companion.attrs[key])] for key in BOUNDS if key in companion.attrs}
+    if _FORMULA in companion.attrs:
+        named[_FORMULA] = str(companion.attrs[_FORMULA]).split()[1::2]
+    gone = [key for key, names in named.items() if not set(names) <= kept.keys()]
     attrs = {key: value for key, value in companion.attrs.items() if key not in gone}
     return replace(companion, attrs=attrs) if gone else companion
 

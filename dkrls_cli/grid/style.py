@@ -42,6 +42,23 @@ class Packing:
         """The number that integer 0 stands for."""
         return float(self.attrs.get("add_offset", 0.0))
 
+    @property
+    def valid(self) -> dict[str, list[float]]:
+        """Limits of valid numbers: valid_range, valid_min and valid_max, unpacked.
+
+        Limits of another type than the integers are left out, as are those of integers that are
+        read as unsigned: it is not known what they count.
+        """
+        names = {"valid_range": "valid_range", "valid_min": "valid_min", "valid_max": "valid_max"}
+        if self.scale < 0:
+            names |= {"valid_min": "valid_max", "valid_max": "valid_min"}
+        given = {key: np.asarray(self.attrs[key]) for key in names if key in self.attrs}
+        return {
+            names[key]: sorted((limits.ravel() * self.scale + self.offset).tolist())
+            for key, limits in given.items()
+            if limits.dtype.name == self.dtype and "_Unsigned" not in self.attrs
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class Companion:

@@ -18,6 +18,7 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps.holes import Reach, within_reach
 from dkrls_cli.gaps.pattern import gap_lengths
+from dkrls_cli.grid.alignment import drop_other_single, rename_like
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import by_dimension, hierarchy_of, natural_period, place_of
 from dkrls_cli.grid.grid import (
@@ -476,7 +477,7 @@ def _missing_at_first(grid: Grid, last: int) -> Mask:
 def _open_cells(grid: Grid, mask: MaskLike) -> Mask:
     """Return the cells that an array lets be filled: those where it is neither 0 nor NaN."""
     if isinstance(mask, Grid) or is_labelled(mask):
-        return _aligned(grid, as_grid(mask))
+        return _aligned(grid, drop_other_single(rename_like(as_grid(mask), grid.axes), grid.axes))
     chosen: Mask = np.asarray(np.nan_to_num(as_grid(mask).values) != 0)
     try:
         np.broadcast_to(chosen, grid.values.shape)
@@ -489,7 +490,10 @@ def _open_cells(grid: Grid, mask: MaskLike) -> Mask:
 
 
 def _aligned(grid: Grid, mask: Grid) -> Mask:
-    """Return where a mask on some dimensions of the grid is neither 0 nor NaN."""
+    """Return where a mask on some dimensions of the grid is neither 0 nor NaN.
+
+    A mask of one time is that of all times.
+    """
     own = dict(zip(grid.dims, grid.axes, strict=True))
     for axis in mask.axes:
         if axis.name not in own:
@@ -497,12 +501,14 @@ def _aligned(grid: Grid, mask: Grid) -> Mask:
                 f"The mask '{mask.name}' has a dimension '{axis.name}'. The grid has "
                 f"{', '.join(grid.dims)}."
             )
-        if axis.texts != own[axis.name].texts:
+        lasts = axis.size == 1 and place_of(own[axis.name]) is None
+        if not lasts and axis.texts != own[axis.name].texts:
             raise InputError(
                 f"The mask '{mask.name}' has other coordinates of '{axis.name}' than the grid."
             )
     order = [mask.dims.index(dim) for dim in grid.dims if dim in mask.dims]
-    shape = [axis.size if axis.name in mask.dims else 1 for axis in grid.axes]
+    sizes = dict(zip(mask.dims, mask.values.shape, strict=True))
+    shape = [sizes.get(dim, 1) for dim in grid.dims]
     return np.asarray(np.nan_to_num(mask.values.transpose(order)).reshape(shape) != 0)
 
 

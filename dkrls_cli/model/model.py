@@ -472,7 +472,7 @@ class Model:
         """
         known = by_dimension(at, self.axes, "model")
         return [
-            axis.at(known[axis.name]) if axis.name in known else whole
+            axis.at(known[axis.name]) if axis.name in known else _whole_axis(axis, whole)
             for axis, whole in zip(self.axes, self.coverage.axes, strict=True)
         ]
 
@@ -560,3 +560,11 @@ class Model:
     def calibrated_bars(self) -> Bars:
         """The error bars without those of filled cells, as a model file stores them."""
         return self._calibrated
+
+
+def _whole_axis(own: Axis, whole: Axis) -> Axis:
+    """Return the whole axis of the data, its longitudes counted as those of the model are.
+
+    A longitude that is there twice, one turn apart, is the same place.
+    """
+    return whole if own.turn is None or own.size == whole.size else own.at(whole.plain)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dkrls_cli.arrays import Array
+from dkrls_cli.cascade.level import Level
 from dkrls_cli.circle import nearest
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.model.fit import retune
@@ -114,7 +115,7 @@ class Stream:
 
     def learn(self, new: Axis, values: Array) -> None:
         """Learn the slice that was forecast last, NaN where it has no value."""
-        forecast, plan = self._forecast, self.plan
+        forecast, plan, before = self._forecast, self.plan, self.model
         assert forecast is not None
         assert self._bars is not None
         self.model = add_slices(
@@ -131,7 +132,9 @@ class Stream:
         if self.model.bounds is not None:
             squares = (self.model.bounds.clip(forecast.values) - values) ** 2
         self._tally.learn(squares, values)
-        if self._forecaster is not None:
+        if _last_settings(self.model) != _last_settings(before):  # few slices: chosen again
+            self._forecaster = _make_forecaster(self.model, plan)
+        elif self._forecaster is not None:
             self._forecaster.learn(forecast, values)
 
     @property
@@ -174,6 +177,11 @@ def _make_forecaster(model: Model, plan: Plan) -> Forecaster | None:
         return Forecaster(growing, [own]) if alone else None
     settings = settings_around(own, growing.coordinates)
     return Forecaster(growing, settings if alone else settings[1:], with_another=not alone)
+
+
+def _last_settings(model: Model) -> tuple[Level, float | None]:
+    """Return the settings of the last level, and the joint ridge."""
+    return model.levels[-1], model.joint_ridge
 
 
 def _forecasts_by_weights(model: Model) -> bool:

@@ -500,26 +500,28 @@ def _with_slices(
         filled=filled,
         store=growing.store,
     )
-    changed = _cover(changed)
+    changed = _grow_coverage(model, changed)
     if changed.unobserved is None:
-        lasting = {key: value for key, value in model.origin.items() if key != "missing"}
+        lasting = {key: value for key, value in changed.origin.items() if key != "missing"}
         return dataclasses.replace(changed, origin=lasting)
     return _with_facts(changed, _gap_facts(changed, done))
 
 
-def _cover(model: Model) -> Model:
-    """Return a model that knows which cells have no data, now that it has other slices.
+def _grow_coverage(model: Model, changed: Model) -> Model:
+    """Return a model with the coverage of its slices, which are others than before.
 
-    Land that was told from gaps by shape, because there was one time, shows by two times.
+    One slice shows no land, and shape decided what is; several slices show it.
     """
-    coverage = model.coverage.grow(model.grows, model.axes, model.unobserved)
-    axis = model.axes[model.grows]
-    if "land" in model.origin and axis.size > 1 and place_of(axis) is None:
-        missing = np.zeros(model.shape, bool) if model.unobserved is None else model.unobserved
-        seen = Grid(np.where(missing, np.nan, 0.0), model.axes, model.name, model.attrs)
-        coverage = coverage.replace_trained(model.axes, lasting_mask(seen, model.hierarchy).cells)
-        model = _with_facts(model, {"land": None})
-    return dataclasses.replace(model, known_coverage=coverage)
+    grown = model.coverage.grow(model.grows, changed.axes, changed.unobserved)
+    axis = changed.axes[changed.grows]
+    if "land" in model.origin and place_of(axis) is None and axis.size > 1:
+        values = np.zeros(changed.shape)
+        if changed.unobserved is not None:
+            values[changed.unobserved] = np.nan
+        known = Grid(values, changed.axes, changed.name, changed.attrs)
+        grown = grown.with_land(changed.axes, lasting_mask(known, changed.hierarchy).cells)
+        changed = _with_facts(changed, {"land": None})
+    return dataclasses.replace(changed, known_coverage=grown)
 
 
 def _with_facts(model: Model, facts: Attributes) -> Model:

@@ -139,6 +139,25 @@ def test_answers_are_those_of_the_python_api(model: Path) -> None:
 # Outside ------------------------------------------------------------------------------------------
 
 
+def test_a_range_has_the_coordinates_of_the_file_also_those_of_land(tmp_path: Path) -> None:
+    lon = np.arange(0.0, 60.0, 10.0)
+    values = np.sin(np.arange(4.0))[:, None, None] + LAT[:, None] / 90 + lon / 60
+    values[..., 2] = np.nan
+    axes = {"time": np.arange("2020-01-01", 4, dtype="M8[D]"), "lat": LAT, "lon": lon}
+    xr.DataArray(values, axes, tuple(axes), "t").to_netcdf(tmp_path / "a.nc")
+    assert dkrls("fit", tmp_path / "a.nc", "-o", tmp_path / "m.npz", "--sigma", 9).exit_code == 0
+    at = ("time=2020-01-02", "lat=0")
+    assert asked(tmp_path / "m.npz", "lon=10:30", *at, dim="lon") == ["10.0", "20.0", "30.0"]
+    (tmp_path / "p.csv").write_text("lat,time\n1,2020-01-02\n")
+    words = ("--points", tmp_path / "p.csv", "--at", "lon=10:30")
+    rows = csv_rows(dkrls("predict", tmp_path / "m.npz", *words).stdout)
+    assert [(row["lon"], row["t"] == "") for row in rows] == [
+        ("10.0", False),
+        ("20.0", True),
+        ("30.0", False),
+    ]
+
+
 def test_outside_is_refused_with_count_and_range_unless_allowed(model: Path) -> None:
     words = ["predict", model, "--at", "lat=50:70:10", "--at", "time=2020-01-01", "--at", "lon=0"]
     line = refusal(*words, code=2)

@@ -411,3 +411,12 @@ def test_a_made_table_without_header_is_refused(tmp_path: Path) -> None:
         rows = [separator.join(f"{i + 0.5 * j}" for j in range(3)) for i in range(4)]
         (tmp_path / "a.txt").write_text("\n".join(rows))
         assert words in refusal("fit", tmp_path / "a.txt", "-o", tmp_path / "m.npz")
+
+
+def test_netcdf_in_a_pipe_or_under_the_name_of_a_table_is_refused(tmp_path: Path) -> None:
+    source = latlon(tmp_path / "a.nc")
+    line = refusal("fit", "-", "-o", tmp_path / "m.npz", stdin=source.read_bytes())
+    assert "Standard input is a NetCDF file. Only tables are read from a pipe" in line
+    source.rename(tmp_path / "a.csv")
+    line = refusal("fit", tmp_path / "a.csv", "-o", tmp_path / "m.npz")
+    assert "is a NetCDF file, whatever its name" in line

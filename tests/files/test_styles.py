@@ -121,6 +121,16 @@ def beside(folder: Path, named: str = "", **extra: Any) -> Path:
     return grid(folder / "a.nc", axes, extra=extra, var_attrs=attrs)
 
 
+def test_a_scalar_time_grows_instead_of_the_dimensions_behind_it(tmp_path: Path) -> None:
+    when = {"time": ((), 3.0, DAYS)}
+    axes = {"depth": (np.array([0.0, 5.0]), UP), "lat": (LAT, NORTH)}
+    path = grid(tmp_path / "a.nc", axes, unlimited="depth", extra=when)
+    assert open_file(str(path)).axes[0].name == "time"
+    assert style(path).unlimited == ("time",)
+    fixed = grid(tmp_path / "b.nc", axes, extra=when)
+    assert style(fixed).unlimited == ()
+
+
 def test_coordinates_that_a_variable_names_stand_beside_it(tmp_path: Path) -> None:
     extra = {
         "height": ((), np.float32(2), UP),

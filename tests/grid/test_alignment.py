@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.grid.alignment import align_slices, coordinates_on, plain_slices
+from dkrls_cli.grid.alignment import align_slices, coordinates_on, plain_slices, rename_like
 from dkrls_cli.grid.axes import Axis, axis_of, index_axis, text_axis
 from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.grid import Grid
@@ -174,3 +174,10 @@ def test_coordinates_are_read_as_the_user_writes_them():
         coordinates_on(TIME, [[1.0]])
     with pytest.raises(InputError, match=r"is inf. Expected a finite number"):
         coordinates_on(TIME, [np.inf])
+
+
+def test_dimensions_get_the_names_of_those_that_mean_the_same():
+    axes = axis_of("lat", [0.0, 1.0]), axis_of("q", [1.0]), axis_of("time", [2.0])
+    grid = Grid(np.ones((2, 1, 1)), axes)
+    wanted = [axis_of("time", [0.0]), axis_of("latitude", [5.0]), axis_of("x", [1.0])]
+    assert rename_like(grid, wanted).dims == ("latitude", "q", "time")

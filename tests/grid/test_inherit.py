@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from dkrls_cli.grid.inherit import (
     true_attrs,
     true_file_attrs,
 )
-from dkrls_cli.grid.style import Companion, Style
+from dkrls_cli.grid.style import Companion, Style, source_coordinates
 
 NORTH, EAST = {"units": "degrees_north"}, {"units": "degrees_east"}
 LAT, LON, TIME = np.array([-80.0, -40, 0, 40, 80]), np.arange(0.0, 360, 90), np.arange(6.0)
@@ -120,6 +121,17 @@ def test_companions_are_kept_where_they_are_known(axes: list[Axis], names: list[
 def test_a_companion_that_does_not_fit_the_source_is_left_out() -> None:
     style = Style(companions={"p": Companion(("t",), np.arange(3))}, coordinates={"t": TIME})
     assert companions_on(style, [axis_of("t", TIME)]) == {}
+
+
+def test_a_formula_is_kept_where_all_its_terms_are() -> None:
+    attrs = {"formula_terms": "a: height b: sigma", "units": "m"}
+    height = Companion(("x",), np.arange(3.0), attrs)
+    sigma = Companion(("x",), np.ones(3))
+    x = axis_of("x", [1.0, 2.0, 3.0])
+    both = Style(companions={"height": height, "sigma": sigma}, coordinates=source_coordinates([x]))
+    assert companions_on(both, [x])["height"].attrs == attrs
+    alone = replace(both, companions={"height": height})
+    assert companions_on(alone, [x])["height"].attrs == {"units": "m"}
 
 
 def test_bounds_go_with_their_companion() -> None:

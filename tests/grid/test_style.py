@@ -178,3 +178,12 @@ def test_a_model_that_has_not_grown_keeps_its_style() -> None:
     before = style([0, 1, 2], p=period(6, 12, 18))
     assert grow_style(before, BOTH.take([2, 0])) is before
     assert grow_style(Style(), BOTH) == Style()
+
+
+def test_limits_of_packed_numbers_are_unpacked():
+    attrs = {"scale_factor": 0.01, "add_offset": 5.0, "valid_range": np.array([-100, 300], "i2")}
+    assert Packing("int16", attrs).valid == {"valid_range": [4.0, 8.0]}
+    ends = {"scale_factor": -0.5, "valid_min": np.int16(2), "valid_max": np.int16(8)}
+    assert Packing("int16", ends).valid == {"valid_max": [-1.0], "valid_min": [-4.0]}
+    assert Packing("int16", {"valid_range": np.array([0.0, 1.0])}).valid == {}
+    assert Packing("int8", {"_Unsigned": "true", "valid_min": np.int8(-5)}).valid == {}

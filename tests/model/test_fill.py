@@ -231,12 +231,23 @@ WET = ~LAND & (LAT[:, None] < 10)
         xr.DataArray(WET, {"lat": LAT, "lon": LON}, ("lat", "lon")),
         xr.DataArray(WET, {"lat": LAT, "lon": LON}, ("lat", "lon")).transpose(),
         Grid(np.where(WET, 1.0, np.nan), GRID.axes[1:], "wet"),
+        xr.DataArray(WET, {"latitude": LAT, "lons": LON}, ("latitude", "lons")),
+        xr.DataArray(WET, {"lat": LAT, "lon": LON}, ("lat", "lon")).expand_dims(
+            time=DAYS[:1] - 900
+        ),
+        xr.DataArray(WET, {"lat": LAT, "lon": LON}, ("lat", "lon")).expand_dims(z=[2.0]),
     ],
 )
 def test_a_mask_may_be_an_array(mask):
     cells, left = chosen(GRID, SETTINGS, mask, None)
     assert np.array_equal(cells, MISSING & WET)
     assert left == {"left as masked": (MISSING & ~WET).sum()}
+
+
+def test_a_mask_at_one_latitude_is_not_that_of_all():
+    one = xr.DataArray(WET, {"lat": LAT, "lon": LON}, ("lat", "lon"))[:1]
+    with pytest.raises(InputError, match="other coordinates of 'lat'"):
+        chosen(GRID, SETTINGS, one, None)
 
 
 def test_a_mask_may_lie_along_one_dimension():

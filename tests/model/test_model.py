@@ -553,3 +553,16 @@ def test_coordinates_may_be_given_by_role():
         model.predict(lat=12.0, latitude=13.0)
     with pytest.raises(SettingError, match=r"no dimension 'lon'. The model has latitude, t."):
         model.predict(lon=1.0)
+
+
+@pytest.mark.parametrize("lost", [slice(4, 8), slice(1, 5)])
+def test_a_longitude_that_is_there_twice_has_data_twice_where_no_ring_closes(lost):
+    lon = np.arange(-180.0, 181, 45)
+    values = 10 + np.cos(np.deg2rad(lon)) * np.array([[0.5], [1.0]])
+    values[:, lost] = np.nan
+    axes = {"lat": ("lat", [0.0, 10.0]), "lon": ("lon", lon, {"units": "degrees_east"})}
+    data = xr.DataArray(values, axes, ("lat", "lon"), name="t")
+    answers = fit(data, sigma={"lat": 10.0, "lon": 60.0}, kernel="matern52", ridge=1e-6).predict()
+    np.testing.assert_array_equal(answers.lon, lon)
+    seen = ~np.isnan(values)
+    np.testing.assert_allclose(answers.values[seen], values[seen])

@@ -309,3 +309,22 @@ def test_a_plan_is_followed() -> None:
     assert stream.model.origin["thinned"]["slices"] > 0
     replaced = stream.model.cascade.predict([None, np.array([11.0])])
     np.testing.assert_allclose(replaced, field(np.array([11.0]), seed=7), atol=1e-12)
+
+
+@pytest.mark.parametrize("retune", [False, True])
+@pytest.mark.parametrize("how", [{}, {"noise": "joint"}])
+def test_a_model_of_one_slice_forecasts_by_the_settings_it_has_by_then(
+    how: dict[str, Any], retune: bool
+) -> None:
+    days = np.arange(30).astype("M8[D]")
+    values = 3 + np.sin(2 * X[:, None] + np.arange(30) / 5)
+    model = fit(values[:, :1], {"x": X, "time": days[:1]}, **how)
+    stream = Stream(model, Plan(retune=retune))
+    for step in range(1, 30):
+        new, before = stream.model.axes[1].at(days[step]), stream.model
+        expected = stream.step(new, values[:, [step]])
+        if not retune:
+            own = before.predict(time=days[[step]], extrapolate=True)
+            np.testing.assert_allclose(expected.values, own, atol=1e-6)
+    assert stream.model.levels[-1] != model.levels[-1]
+    assert stream.rmse < stream.last_value_rmse

@@ -115,7 +115,7 @@ def asked_grid(
         from dkrls_cli.files.reading import read_coordinates
 
         asked = read_coordinates(like, model.axes)
-    asked |= parse_at(at, model.axes)
+    asked |= parse_at(at, model.coverage.axes)
     return ask(model, model.axes_at(asked), answers.rules(model, usual), list(asked))
 
 

@@ -132,7 +132,7 @@ def asked_stations(model: Model, points: str, at: Sequence[str] | None) -> Stati
     """Return where to answer, or raise SettingError if --at leaves no dimension to the points."""
     from dkrls_cli.files.text.points import find_columns
 
-    asked = parse_at(at, model.axes)
+    asked = parse_at(at, model.coverage.axes)
     words = [[word.strip() for word in text.split("=", 1)] for text in at or ()]
     whole = [dim for dim, spec in words if spec == "all"]
     named = {*asked, *find_columns(whole, model.axes, "--at")}

@@ -236,7 +236,8 @@ def choose_bounds(given: BoundsLike, grid: Grid) -> tuple[Bounds | None, str]:
                 setting="bounds",
             )
         return bounds, ""
-    told, source = bounds_told(grid.attrs)
+    packing = grid.style.packing
+    told, source = bounds_told({**grid.attrs, **(packing.valid if packing else {})})
     if told is None:
         return None, ""
     told = told.round_out(values)

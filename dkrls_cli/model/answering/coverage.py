@@ -16,7 +16,7 @@ import numpy as np
 from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.circle import nearest
 from dkrls_cli.errors import InputError
-from dkrls_cli.grid.alignment import drop_other_single
+from dkrls_cli.grid.alignment import drop_other_single, rename_like
 from dkrls_cli.grid.axes import Axis, convert_coordinates
 from dkrls_cli.grid.grid import Grid
 
@@ -100,29 +100,24 @@ class Coverage:
         spread = tuple(place for place, size in enumerate(absent.shape) if size == 1)
         missing = np.asarray(missing.all(axis=spread, keepdims=True))
         grown = Coverage(axes, absent)
-        places = [grown._nearest(place, axis.numbers) for place, axis in enumerate(trained)]
-        absent[np.ix_(*places)] &= missing
-        return grown
+        return replace(grown, absent=absent & grown.with_land(trained, missing).absent)
 
-    def replace_trained(self, trained: Sequence[Axis], absent: Mask) -> Coverage:
-        """Return the coverage with other absent cells at the coordinates of a model.
+    def with_land(self, trained: Sequence[Axis], land: Mask) -> Coverage:
+        """Return the coverage with other absent cells: some of the training grid, and all others.
 
         Parameters
         ----------
         trained
-            Axes of the model, whose coordinates are among those of the coverage.
-        absent
-            Which of its cells have no data; sizes of 1 along axes on which that does not depend.
-            The cells at all other coordinates have none.
+            Axes of the training grid.
+        land
+            Which of its cells are absent, of size 1 along axes on which they do not depend.
         """
-        shape = [
-            1 if size == 1 < axis.size else axis.size
-            for size, axis in zip(absent.shape, self.axes, strict=True)
-        ]
-        grown = Coverage(self.axes, np.ones(shape, bool))
-        places = [grown._nearest(place, axis.numbers) for place, axis in enumerate(trained)]
-        grown.absent[np.ix_(*places)] = absent
-        return grown
+        for place, (whole, own) in enumerate(zip(self.axes, trained, strict=True)):
+            near, known = nearest(whole.numbers, own.numbers, whole.turn)
+            if land.shape[place] > 1 or (self.absent.shape[place] > 1 and not known.all()):
+                taken = land.take(near if land.shape[place] > 1 else np.zeros_like(near), place)
+                land = taken | ~known.reshape([-1 if i == place else 1 for i in range(land.ndim)])
+        return replace(self, absent=land)
 
     def _at_slices(self, grows: int, axis: Axis) -> Mask:
         """Return the absent cells at some slices; all cells of a slice that is new are absent."""
@@ -140,7 +135,8 @@ def coverage_of(mask: Grid, axes: Sequence[Axis]) -> Coverage:
     Parameters
     ----------
     mask
-        The mask. Its dimensions are among those of the axes, at any coordinates.
+        The mask. Its dimensions are among those of the axes, by their names or by what they mean,
+        at any coordinates.
     axes
         Axes of the data.
 
@@ -149,7 +145,7 @@ def coverage_of(mask: Grid, axes: Sequence[Axis]) -> Coverage:
     InputError
         If the mask has another dimension, or coordinates of another kind.
     """
-    mask = drop_other_single(mask, axes)
+    mask = drop_other_single(rename_like(mask, axes), axes)
     names = [axis.name for axis in axes]
     others = [dim for dim in mask.dims if dim not in names]
     if others:

@@ -4,13 +4,14 @@ Along time, or any other dimension that is not a place, a lasting mask shows: it
 everywhere along it. A grid of places alone does not show it, and then shape decides. In the
 vertical, what is missing up to an end is sea floor, mountain or land; holes between data are gaps.
 On a map, holes wider than clouds and swaths are land; of a quantity of the sea, any hole may be.
+Texts, like the names of sensors, have nothing between them: those without any data stay missing.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from dkrls_cli.circle import repeated
 from dkrls_cli.gaps.holes import beside, label_holes, nearest_distance, reaches_end, shore
 from dkrls_cli.gaps.pattern import always_missing
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.grid.cf import Place, kilometres, natural_period, place_of
+from dkrls_cli.grid.cf import Place, is_time, kilometres, natural_period, place_of
 from dkrls_cli.grid.grid import Grid
 
 FARTHEST_GAP = 250.0
@@ -76,7 +77,7 @@ def lasting_mask(grid: Grid, hierarchy: Sequence[str]) -> LastingMask:
     hierarchy
         Names of the dimensions from level 0 to the last. The last one counts on grids without any
         place (latitude, longitude, vertical, map projection): there the mask is what is missing all
-        along it.
+        along it; coordinates of other axes without any data are gaps, unless the last one is time.
 
     Returns
     -------
@@ -94,13 +95,20 @@ def lasting_mask(grid: Grid, hierarchy: Sequence[str]) -> LastingMask:
     [[False, False, True, False]]
     """
     missing = np.isnan(grid.values)
+    found = _without_texts(grid, missing, hierarchy)
+    texts = _lost_texts(missing, grid.axes)
+    return found if texts is None else replace(found, cells=found.cells | texts)
+
+
+def _without_texts(grid: Grid, missing: Mask, hierarchy: Sequence[str]) -> LastingMask:
+    """Return the lasting mask, but for coordinates that are texts."""
     places = {i: kind for i, axis in enumerate(grid.axes) if (kind := place_of(axis))}
     others = tuple(i for i, axis in enumerate(grid.axes) if i not in places and axis.size > 1)
     if places and others:
         return LastingMask(np.asarray(missing.all(axis=others, keepdims=True)))
     wide = {i: kind for i, kind in places.items() if grid.axes[i].size > 1}
     if not wide:
-        return LastingMask(_along_last(missing, grid.dims.index(hierarchy[-1])))
+        return LastingMask(_along_last(missing, grid.axes, grid.dims.index(hierarchy[-1])))
     if not missing.any():
         return LastingMask(np.zeros([1] * missing.ndim, bool))
     ascending = [np.argsort(axis.numbers, kind="stable") for axis in grid.axes]
@@ -111,11 +119,40 @@ def lasting_mask(grid: Grid, hierarchy: Sequence[str]) -> LastingMask:
     return LastingMask(cells, f"{_WHY}: {found.note}")
 
 
-def _along_last(missing: Mask, last: int) -> Mask:
-    """Return what is missing all along the last level, if that can be told from other gaps."""
-    if sum(size > 1 for size in missing.shape) > 1 and missing.shape[last] > 1:
-        return always_missing(missing, last)
-    return np.zeros([1] * missing.ndim, bool)
+def _lost_texts(missing: Mask, axes: Sequence[Axis]) -> Mask | None:
+    """Return the cells at texts that have no data at all, or None if there are none.
+
+    A sensor that never measured is not between two others. Names of months are.
+    """
+    found = None
+    for place, axis in enumerate(axes):
+        if axis.labels is not None and natural_period(axis) is None:
+            lost = _lost(missing, place)
+            if lost.any():
+                found = lost if found is None else found | lost
+    return found
+
+
+def _lost(missing: Mask, place: int) -> Mask:
+    """Return which coordinates of an axis have no data, in a shape that broadcasts."""
+    others = tuple(i for i in range(missing.ndim) if i != place)
+    return np.asarray(missing.all(axis=others, keepdims=True))
+
+
+def _along_last(missing: Mask, axes: Sequence[Axis], last: int) -> Mask:
+    """Return what is missing all along the last level, if that can be told from other gaps.
+
+    Unless the last level is time, a coordinate of another axis without any data may as well be a
+    row that was left out: that is a gap.
+    """
+    if sum(size > 1 for size in missing.shape) < 2 or missing.shape[last] == 1:
+        return np.zeros([1] * missing.ndim, bool)
+    cells = always_missing(missing, last)
+    if not is_time(axes[last]) and not missing.all():
+        for place in range(missing.ndim):
+            if place != last:
+                cells = cells & ~_lost(missing, place)
+    return cells
 
 
 def _by_shape(

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +17,7 @@ from dkrls_cli import fill, fit, load_model, validate
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files import npz
 from dkrls_cli.grid.grid import as_grid
+from dkrls_cli.grid.style import Packing, Style
 from dkrls_cli.model.answering.bounds import Bounds, bounds_told, choose_bounds, read_bounds
 from dkrls_cli.model.fit import retune
 from dkrls_cli.model.settings import Settings
@@ -181,6 +183,18 @@ def test_bounds_by_attributes(attrs, bounds):
 
 def grid_of(values, **attrs):
     return as_grid(xr.DataArray(np.asarray(values, float), name="ice", attrs=attrs))
+
+
+def test_a_packed_file_tells_in_units_of_its_integers():
+    attrs = {"scale_factor": 0.01, "valid_min": np.int16(0), "valid_max": np.int16(4500)}
+    style = Style(packing=Packing("int16", attrs))
+    bounds, note = choose_bounds("auto", replace(grid_of([[0.0, 30.0]]), style=style))
+    assert (bounds, note) == (
+        Bounds(0, 45),
+        "answers are kept between 0 and 45, as valid_min and valid_max tells",
+    )
+    outside = replace(grid_of([[0.0, 46.0]]), style=style)
+    assert choose_bounds("auto", outside)[0] is None
 
 
 def test_what_the_file_tells_is_used_and_told():

@@ -96,16 +96,37 @@ def test_a_mask_has_some_of_the_dimensions_in_any_order_at_any_coordinates():
     assert found[0].tolist() == [[False, True, True], [False, False, False]]
 
 
+def test_a_mask_may_have_other_names_for_the_same():
+    axes = axis_of("latitude", [0.0, 5.0]), axis_of("x", [-90.0, 0.0, 90.0], EAST)
+    mask = Grid(np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]), axes, "land")
+    known = coverage_of(mask, (TIME, LAT, LON))
+    assert np.argwhere(known.absent).tolist() == [[0, 0, 1]]
+
+
 def test_a_mask_with_another_dimension_is_refused():
     mask = Grid(np.ones(2), (axis_of("depth", [1.0, 2.0]),), "floor")
     with pytest.raises(InputError, match="'floor' has a dimension 'depth'"):
         coverage_of(mask, (TIME, LAT))
 
 
-def test_other_cells_of_a_model_leave_those_it_does_not_have():
-    fewer = LAT.take([0, 1])
-    absent = np.zeros((1, 2, 4), bool)
-    absent[0, 1, 3] = True
-    found = COVERAGE.replace_trained((TIME, fewer, LON), absent)
-    assert found.absent.shape == (1, 3, 4)
-    assert found.absent[0].tolist() == [[False] * 4, [False, False, False, True], [True] * 4]
+def test_both_columns_of_a_longitude_that_is_there_twice_get_data():
+    twice = axis_of("lon", [-180.0, -90.0, 0.0, 90.0, 180.0], EAST)
+    land = np.zeros((1, 3, 5), bool)
+    land[0, 1, [0, 4]] = land[0, 2, 2] = True
+    unobserved = np.zeros((2, 3, 4), bool)
+    unobserved[:, 2, 2] = True
+    trained = (axis_of("time", [0.0, 1.0]), LAT, twice.take([0, 1, 2, 3]))
+    grown = Coverage((TIME.take([0]), LAT, twice), land).grow(0, trained, unobserved)
+    assert np.argwhere(grown.absent).tolist() == [[0, 2, 2]]
+
+
+def test_other_land_is_that_of_the_training_grid_and_all_that_is_not_trained():
+    land = np.zeros((1, 2, 4), bool)
+    land[0, 0, 3] = True
+    changed = COVERAGE.with_land((TIME, LAT.take([0, 1]), LON), land)
+    assert changed.absent.shape == (1, 3, 4)
+    expected = [[0, 0, 3], [0, 2, 0], [0, 2, 1], [0, 2, 2], [0, 2, 3]]
+    assert np.argwhere(changed.absent).tolist() == expected
+    nothing = COVERAGE.with_land((TIME, LAT.take([0, 1]), LON), np.zeros((1, 1, 1), bool))
+    assert np.argwhere(nothing.absent).tolist() == [[0, 2, 0]]
+    assert not COVERAGE.with_land((TIME, LAT, LON), np.zeros((1, 1, 1), bool)).has_land

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dkrls_cli.grid.axes import Axis, axis_of, index_axis
+from dkrls_cli.grid.axes import Axis, axis_of, index_axis, text_axis
 from dkrls_cli.grid.cf import hierarchy_of
 from dkrls_cli.grid.grid import Grid, as_grid
 from dkrls_cli.model.answering.masks import LastingMask, lasting_mask, of_the_sea, steps_round
@@ -75,13 +75,44 @@ def test_any_place_is_masked_along_the_others(place):
 
 
 def test_plain_grids_are_masked_along_their_last_level():
+    missing = some((4, 5, 6), share=0.3)
+    missing[2, 1] = missing[1, :, 4] = missing[3] = True
+    axes = index_axis("a", 4), index_axis("b", 5), index_axis("c", 6)
+    expected = np.zeros((4, 5, 6), bool)
+    expected[2, 1] = True
+    assert np.array_equal(decide(missing, axes).cells, expected)
+    expected = np.zeros((4, 5, 6), bool)
+    expected[1, :, 4] = True
+    assert np.array_equal(decide(missing, axes, last="b").cells, expected)
+
+
+def test_a_row_without_data_is_a_gap_on_plain_grids_and_masked_along_time():
     missing = some((4, 5), share=0.6)
-    missing[2] = missing[:, 3] = True
+    missing[2] = True
     axes = index_axis("a", 4), index_axis("b", 5)
-    along_b = np.broadcast_to(missing.all(axis=1, keepdims=True), (4, 5))
-    assert along_b.any()
-    assert np.array_equal(decide(missing, axes).cells, along_b)
-    assert np.array_equal(decide(missing, axes, last="a").cells, missing & missing.all(axis=0))
+    assert not decide(missing, axes).cells.any()
+    along_time = np.zeros((4, 5), bool)
+    along_time[2] = True
+    assert np.array_equal(decide(missing, (axes[0], times(5))).cells, along_time)
+    assert decide(np.ones((4, 5), bool), axes).cells.all()
+
+
+@pytest.mark.parametrize(
+    "others", [times(4), axis_of("x", np.arange(4.0)), GLOBE[0].take(range(4))]
+)
+def test_a_text_without_data_stays_missing_and_a_month_is_between_others(others):
+    missing = np.zeros((4, 12), bool)
+    missing[1, 3] = missing[:, 7] = True
+    sensors = text_axis("sensor", [f"s{i}" for i in range(12)])
+    expected = np.zeros((4, 12), bool)
+    expected[:, 7] = True
+    for last in (others.name, "sensor"):
+        assert np.array_equal(decide(missing, (others, sensors), last=last).cells, expected)
+    months = text_axis(
+        "month",
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
+    )
+    assert not decide(missing, (others, months), last="month").cells.any()
 
 
 def test_one_coordinate_tells_nothing():
