@@ -512,8 +512,10 @@ def _grow_coverage(model: Model, changed: Model) -> Model:
 
     One slice shows no land, and shape decided what is; several slices show it.
     """
-    grown = model.coverage.grow(model.grows, changed.axes, changed.unobserved)
     axis = changed.axes[changed.grows]
+    grown = model.coverage.grow(
+        model.grows, changed.axes, changed.unobserved, _with_lost(model, axis)
+    )
     if "land" in model.origin and place_of(axis) is None and axis.size > 1:
         values = np.zeros(changed.shape)
         if changed.unobserved is not None:
@@ -522,6 +524,18 @@ def _grow_coverage(model: Model, changed: Model) -> Model:
         grown = grown.with_land(changed.axes, lasting_mask(known, changed.hierarchy).cells)
         changed = _with_facts(changed, {"land": None})
     return dataclasses.replace(changed, known_coverage=grown)
+
+
+def _with_lost(model: Model, axis: Axis) -> Axis:
+    """Return new slices of a model, and among them those of its file that have no data at all."""
+    own, whole = model.axes[model.grows], model.coverage.axes[model.grows]
+    if own.size == whole.size or axis.labels is not None:
+        return axis
+    lost = whole.take(~nearest(whole.numbers, own.numbers, own.turn)[1])
+    between = (lost.numbers > axis.numbers.min()) & (lost.numbers < axis.numbers.max())
+    lost = lost.take(between & ~nearest(lost.numbers, axis.numbers, own.turn)[1])
+    together = axis.append(lost)
+    return together.take(_order_slices(together.numbers, axis.numbers, None))
 
 
 def _with_facts(model: Model, facts: Attributes) -> Model:

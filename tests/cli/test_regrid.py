@@ -132,3 +132,20 @@ def test_an_analytic_field_comes_nearer_than_by_cdo(tmp_path: Path, remap: str) 
         inside = np.isfinite(own.t.values)
         errors = [np.abs(grid.t.values - truth)[inside].max() for grid in (own, theirs)]
     assert errors[0] < 0.1 * errors[1]
+
+
+def test_rows_beyond_a_gaussian_grid_are_missing_and_counted(tmp_path: Path) -> None:
+    lat = np.rad2deg(np.arcsin(np.polynomial.legendre.leggauss(32)[0]))
+    lon = np.arange(64) * 360 / 64
+    xr.Dataset(
+        {"t": (("lat", "lon"), wave(lat, lon))},
+        {"lat": ("lat", lat, NORTH), "lon": ("lon", lon, EAST)},
+    ).to_netcdf(tmp_path / "n16.nc")
+    words = ("regrid", tmp_path / "n16.nc", "-o", tmp_path / "o.nc", "--like", "r360x180")
+    told = dkrls(*words, *GIVEN, "--json")
+    beyond = int((np.abs(-89.5 + np.arange(180)) > lat.max()).sum())
+    assert beyond == 8
+    assert f"{beyond * 360} of 64800 cells of t stay missing, outside" in told.stderr
+    assert json.loads(told.stdout)["outside"] == beyond * 360
+    with xr.open_dataset(tmp_path / "o.nc") as out:
+        assert np.isnan(out.t).all("lon").sum() == beyond

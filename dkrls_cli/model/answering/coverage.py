@@ -77,11 +77,16 @@ class Coverage:
         own = self.axes[place]
         return nearest(numbers, own.numbers, own.turn)[0]
 
-    def grow(self, grows: int, trained: Sequence[Axis], unobserved: Mask | None) -> Coverage:
+    def grow(
+        self,
+        grows: int,
+        trained: Sequence[Axis],
+        unobserved: Mask | None,
+        slices: Axis | None = None,
+    ) -> Coverage:
         """Return the coverage of a model that has other slices along one axis.
 
-        Cells that have data by now are no longer absent. Along the axis that grows, the slices of
-        the model are all there are.
+        Cells that have data by now are no longer absent.
 
         Parameters
         ----------
@@ -91,11 +96,14 @@ class Coverage:
             Axes of the model now.
         unobserved
             Which cells of the model are missing; None if none is.
+        slices
+            All coordinates along the axis that grows; None: those of the model.
         """
-        axes = (*self.axes[:grows], trained[grows], *self.axes[grows + 1 :])
+        along = slices or trained[grows]
+        axes = (*self.axes[:grows], along, *self.axes[grows + 1 :])
         if not self.has_land:
             return replace(self, axes=axes)
-        absent = self._at_slices(grows, trained[grows])
+        absent = self._at_slices(grows, along)
         missing = np.zeros((1,) * absent.ndim, bool) if unobserved is None else unobserved
         spread = tuple(place for place, size in enumerate(absent.shape) if size == 1)
         missing = np.asarray(missing.all(axis=spread, keepdims=True))

@@ -333,3 +333,22 @@ def test_land_told_by_shape_is_told_by_time_when_there_are_two_times():
     assert np.isfinite(three.predict()[2, 11, 3])
     fitted = fit(whole.isel(time=slice(0, 2)), **GIVEN)
     np.testing.assert_array_equal(np.isnan(two.predict()), np.isnan(fitted.predict()))
+
+
+def test_times_without_data_stay_in_the_grid_of_a_model_that_grows():
+    whole = ocean()
+    whole[7] = np.nan
+    model = fit(whole.isel(time=slice(0, 12)), **GIVEN)
+    assert model.axes[0].size == 11
+    assert model.predict().sizes["time"] == 12
+    grown = model.update(whole.isel(time=slice(12, 15)))
+    assert grown.axes[0].size == 14
+    np.testing.assert_array_equal(grown.predict().time, whole.time[:15])
+    assert np.isfinite(grown.predict()[7, 10]).all()
+    found = grown.update(ocean().isel(time=[7]))
+    assert found.axes[0].size == found.predict().sizes["time"] == 15
+    late = grown.update(whole.isel(time=slice(15, 18)), window=5)
+    assert late.predict().sizes["time"] == 5
+    backwards = fit(whole.isel(time=slice(11, None, -1)), **GIVEN)
+    later = backwards.update(whole.isel(time=[12]))
+    np.testing.assert_array_equal(later.predict().time, whole.time[12::-1])
