@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.output.answers import AnswerOptions, answer_grids, asked_grids
+from dkrls_cli.cli.output.answers import (
+    AnswerOptions,
+    answer_grids,
+    asked_coordinates,
+    asked_grids,
+)
 from dkrls_cli.cli.output.points import answer_points
 from dkrls_cli.cli.output.target import chosen_target
 from dkrls_cli.cli.report import Report, edge
@@ -17,6 +22,7 @@ from dkrls_cli.errors import SettingError
 from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
+    from dkrls_cli.model.answering.answers import Outside
     from dkrls_cli.model.model import Model
 
 
@@ -70,7 +76,9 @@ def predict(
             if points is not None:
                 cells = answer_points(models, points, at, target, answers, report)
             else:
-                queries = asked_grids(models, at, like, answers)
+                asked = asked_coordinates([one.coverage.axes for one in models], at, like)
+                usual: Outside = "refuse" if like is None else "missing"
+                queries = asked_grids(models, asked, answers, usual)
                 cells = answer_grids(queries, target, answers, report)
         if target.path is not None:
             report.detail(f"{cells} cells written to {output}")

@@ -10,7 +10,12 @@ import typer
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import missing_words, model_rows, shape_text
 from dkrls_cli.cli.fit import fit_settings, fit_sources, open_inputs, refuse_too_large
-from dkrls_cli.cli.output.answers import AnswerOptions, answer_grids, asked_grids
+from dkrls_cli.cli.output.answers import (
+    AnswerOptions,
+    answer_grids,
+    asked_coordinates,
+    asked_grids,
+)
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import pairs
@@ -64,16 +69,16 @@ def regrid(
         target = regrid_target(output, form, outputs, report)
         if like is None and not at:
             raise SettingError("Where should the grid go? Give --like GRID or --at DIM=SPEC.")
+        answers.refuse_impossible()
         settings = fit_settings(options)
         sources = open_inputs(inputs, options.var, settings.level_names, report)
         for source in sources:
             refuse_too_large(source, machine.memory_limit)
+        asked = asked_coordinates([source.axes for source in sources], at, like)
         fits = fit_sources(sources, settings, machine.threads, inputs, report, history=False)
         start = perf_counter()
         with blas_threads(machine.threads):
-            queries = asked_grids(
-                [fitted.model for fitted in fits], at, like, answers, outside="missing"
-            )
+            queries = asked_grids([one.model for one in fits], asked, answers, "missing")
             answer_grids(queries, target, answers, report)
         seconds = perf_counter() - start
         together = list(zip(fits, queries, strict=True))

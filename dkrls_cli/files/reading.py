@@ -211,10 +211,26 @@ def read_coordinates(path: str, axes: Sequence[Axis]) -> dict[str, Any]:
     InputError
         If there is no such file or grid, or it has no coordinate for any of the axes.
     """
-    pairs = pair_axes(axes, _all_axes(path))
-    found = {own.name: convert_coordinates(theirs, own) for own, theirs in pairs}
-    if not found:
-        names = ", ".join(axis.name for axis in axes)
+    return read_targets(path, [axes])[0]
+
+
+def read_targets(path: str, variables: Sequence[Sequence[Axis]]) -> list[dict[str, Any]]:
+    """Return the coordinates that a file or a named grid has for variables on some axes.
+
+    They are found as by :func:`read_coordinates`, and read once: the grid may come from a pipe.
+
+    Raises
+    ------
+    InputError
+        If there is no such file or grid, or it has no coordinate for any of the variables.
+    """
+    theirs = _all_axes(path)
+    found = [
+        {own.name: convert_coordinates(its, own) for own, its in pair_axes(axes, theirs)}
+        for axes in variables
+    ]
+    if not any(found):
+        names = ", ".join(dict.fromkeys(axis.name for axes in variables for axis in axes))
         raise InputError(f"'{path}' has no coordinate of the model's dimensions {names}.")
     return found
 

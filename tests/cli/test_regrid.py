@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -104,6 +105,20 @@ def test_what_cannot_be_is_refused(
     monkeypatch.chdir(tmp_path)
     assert message in refusal("regrid", "a.nc", *words, *GIVEN, code=code)
     assert [path.name for path in tmp_path.iterdir()] == ["a.nc"]
+
+
+def test_what_is_wrong_with_the_target_is_said_before_the_fit(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.nc")
+    xr.Dataset(coords={"x": [1.0, 2.0]}).to_netcdf(tmp_path / "x.nc")
+    for words, code in (
+        (["--like", tmp_path / "x.nc"], 1),
+        (["--at", "lat=north"], 2),
+        (["--like", "r8x4", "--mask", "nowhere.nc"], 1),
+        (["--like", "r8x4", "--outside", "missing", "--allow-extrapolation"], 2),
+    ):
+        with mock.patch("dkrls_cli.model.fit.fit_grid") as work:
+            refusal("regrid", source, "-o", tmp_path / "b.nc", *words, code=code)
+        work.assert_not_called()
 
 
 def test_tables_and_pipes_are_regridded(tmp_path: Path) -> None:

@@ -291,3 +291,21 @@ def test_a_name_that_standard_errors_would_take_is_refused(tmp_path: Path) -> No
         dkrls("predict", tmp_path / "m.npz", "--var", "t", "--std", "--at", "lat=3").stdout
     )
     assert {float(row["t_std"]) for row in alone} != {0.5}
+
+
+def test_a_target_is_for_the_variables_that_have_its_dimensions(
+    several: Path, tmp_path: Path
+) -> None:
+    series = fields().assign(index=("time", np.sin(TIME)))
+    series.to_netcdf(tmp_path / "a.nc")
+    names = ("--var", "t", "--var", "index", "--var", "height")
+    how = ("--kernel", "matern52", "--sigma", "30", "--ridge", "1e-4")
+    text = (
+        "gridtype = lonlat\nxsize = 4\nysize = 2\nxfirst = 0\nxinc = 90\nyfirst = -20\nyinc = 40\n"
+    )
+    for like, stdin in (("r4x2", None), ("-", text)):
+        words = ("regrid", tmp_path / "a.nc", *names, "--like", like, *how, "--overwrite")
+        dkrls(*words, "-o", tmp_path / "o.nc", "--at", "time=2020-01-03", stdin=stdin)
+        with xr.open_dataset(tmp_path / "o.nc") as out:
+            assert dict(out.sizes) == {"time": 1, "lat": 2, "lon": 4}
+            assert (out.index.dims, out.height.dims) == (("time",), ("lat", "lon"))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dkrls_cli.arrays import Array
     from dkrls_cli.files.text.rows import RowWriter
     from dkrls_cli.files.writing import Field
+    from dkrls_cli.grid.axes import Axis
     from dkrls_cli.grid.grid import Grid
     from dkrls_cli.model.answering.answers import Land, Outside, Query, Rules
     from dkrls_cli.model.model import Model
@@ -71,12 +72,18 @@ class AnswerOptions:
         """
         from dkrls_cli.model.answering.answers import Rules
 
+        self.refuse_impossible()
+        outside: Outside = "extrapolate" if self.allow_extrapolation else self.outside or usual
+        return Rules(outside, read_land(self.mask, model), self.smooth)
+
+    def refuse_impossible(self) -> None:
+        """Raise an error for options that exclude each other, or a mask that is not there."""
         if self.allow_extrapolation and self.outside not in (None, "extrapolate"):
             raise SettingError(
                 f"--allow-extrapolation and --outside {self.outside} do not go together."
             )
-        outside: Outside = "extrapolate" if self.allow_extrapolation else self.outside or usual
-        return Rules(outside, read_land(self.mask, model), self.smooth)
+        if self.mask not in _LAND:
+            refuse_no_mask(self.mask, _LAND)
 
 
 def read_land(mask: str, model: Model) -> Land:
@@ -92,60 +99,55 @@ def read_mask_file(mask: str, known: Sequence[str]) -> Grid:
     """Return the mask in a file, or raise InputError with the names of known masks."""
     from dkrls_cli.files.reading import open_file
 
+    refuse_no_mask(mask, known)
+    return open_file(mask).grid()
+
+
+def refuse_no_mask(mask: str, known: Sequence[str]) -> None:
+    """Raise InputError if there is no file of a mask, with the names of known masks."""
     if not os.path.exists(mask):
         raise InputError(
             f"There is no mask '{mask}', and no file of that name. Choose from: "
             f"{', '.join(known)}; or give a file.{suggest(mask, known)}"
         )
-    return open_file(mask).grid()
 
 
-def asked_grid(
-    model: Model,
-    at: Sequence[str] | None,
-    like: str | None,
-    answers: AnswerOptions,
-    usual: Outside,
-) -> Query:
-    """Return where to answer: the coordinates of a file, replaced by those of --at."""
-    from dkrls_cli.model.answering.answers import ask
+def asked_coordinates(
+    variables: Sequence[Sequence[Axis]], at: Sequence[str] | None, like: str | None
+) -> list[dict[str, Any]]:
+    """Return the coordinates to answer at, by dimension, for variables on these axes.
 
-    asked: dict[str, Any] = {}
-    if like is not None:
-        from dkrls_cli.files.reading import read_coordinates
+    They are those of a file, replaced by those of --at. What only some of the variables have is
+    for these.
+    """
+    from dkrls_cli.files.reading import read_targets
+    from dkrls_cli.grid.cf import is_called
 
-        asked = read_coordinates(like, model.axes)
-    asked |= parse_at(at, model.coverage.axes)
-    return ask(model, model.axes_at(asked), answers.rules(model, usual), list(asked))
+    asked = [{} for _ in variables] if like is None else read_targets(like, variables)
+    dims = [text.partition("=")[0].strip() for text in at or ()]
+    known = [[any(is_called(axis, dim) for axis in axes) for dim in dims] for axes in variables]
+    nobody = [not any(of_one) for of_one in zip(*known, strict=True)]
+    for found, axes, own in zip(asked, variables, known, strict=True):
+        texts = zip(at or (), own, nobody, strict=True)
+        found.update(parse_at([text for text, has, none in texts if has or none], axes))
+    return asked
 
 
 def asked_grids(
     models: Sequence[Model],
-    at: Sequence[str] | None,
-    like: str | None,
+    asked: Sequence[dict[str, Any]],
     answers: AnswerOptions,
-    outside: Outside | None = None,
+    usual: Outside,
 ) -> list[Query]:
     """Return where to answer for each of several variables.
 
-    Coordinates of a dimension that only some of the variables have are for these. `outside` is
-    what happens outside if no option says it; None: no answer with --like, and else an error.
+    `asked` has their coordinates, and `usual` is what happens outside if no option says it.
     """
-    from dkrls_cli.grid.cf import is_called
+    from dkrls_cli.model.answering.answers import ask
 
-    dims = [text.partition("=")[0].strip() for text in at or ()]
-    known = [[any(is_called(axis, dim) for axis in model.axes) for dim in dims] for model in models]
-    usual: Outside = outside or ("refuse" if like is None else "missing")
-    nobody = [not any(of_one) for of_one in zip(*known, strict=True)]
     return [
-        asked_grid(
-            model,
-            [text for text, has, none in zip(at or (), own, nobody, strict=True) if has or none],
-            like,
-            answers,
-            usual,
-        )
-        for model, own in zip(models, known, strict=True)
+        ask(model, model.axes_at(at), answers.rules(model, usual), list(at))
+        for model, at in zip(models, asked, strict=True)
     ]
 
 
