@@ -19,7 +19,12 @@ from dkrls_cli.cli.fit import (
     refuse_too_large,
     report_fit_notes,
 )
-from dkrls_cli.cli.output.answers import read_mask_file, rows_output, write_fields
+from dkrls_cli.cli.output.answers import (
+    read_mask_file,
+    refuse_taken_names,
+    rows_output,
+    write_fields,
+)
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, command_line, edge
 from dkrls_cli.cli.terminal.tables import pairs
@@ -128,20 +133,6 @@ def fill(
             report.note(f"Note: {note}.")
         results = [fill_result(one, target if one is done[-1] else None) for one in done]
         report.results(results, output=target.path)
-
-
-def refuse_taken_names(sources: Sequence[Source], std: bool) -> None:
-    """Raise SettingError if the standard error of a variable has the name of another variable."""
-    from dkrls_cli.grid.grid import std_variable
-
-    names = [source.name for source in sources]
-    for source in sources if std else ():
-        error = std_variable(source.name, source.attrs)[0]
-        if error in names:
-            raise SettingError(
-                f"'{error}' is a variable of its own and the name of the standard errors of "
-                f"'{source.name}'. Choose variables by --var, or leave --std out."
-            )
 
 
 @dataclass(frozen=True, eq=False)

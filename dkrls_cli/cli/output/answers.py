@@ -24,6 +24,7 @@ from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
     from dkrls_cli.arrays import Array
+    from dkrls_cli.files.source import Source
     from dkrls_cli.files.text.rows import RowWriter
     from dkrls_cli.files.writing import Field
     from dkrls_cli.grid.axes import Axis
@@ -181,15 +182,17 @@ def answer_grids(
     return cells
 
 
-def refuse_taken_names(models: Sequence[Model], std: bool) -> None:
+def refuse_taken_names(variables: Sequence[Model | Source], std: bool) -> None:
     """Raise SettingError if the standard error of a variable has the name of another variable."""
-    names = [model.name for model in models]
-    for model in models if std else ():
-        error = model.std_variable()[0]
+    from dkrls_cli.grid.grid import std_variable
+
+    names = [one.name for one in variables]
+    for one in variables if std else ():
+        error = std_variable(one.name, one.attrs)[0]
         if error in names:
             raise SettingError(
                 f"'{error}' is a variable of its own and the name of the standard errors of "
-                f"'{model.name}'. Choose variables by --var, or leave --std out."
+                f"'{one.name}'. Choose variables by --var, or leave --std out."
             )
 
 
