@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dkrls_cli.cli.terminal.tables import Layout
 
 Result: TypeAlias = "tuple[Mapping[str, Any], Sequence[str | Layout]]"
-"""What a command found of one variable: data for JSON, and the same as texts and tables."""
+"""Result of a command for one variable: data for JSON, and the same as texts and tables."""
 
 HINTS = {
     "outside": "--outside missing leaves them out, nearest or extrapolate answers there.",

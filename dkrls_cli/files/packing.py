@@ -25,7 +25,7 @@ UNWRITTEN_INTEGERS = {
     "int64": -9223372036854775806,
     "uint64": 18446744073709551614,
 }
-"""What netCDF leaves in cells of integers that nobody wrote; any byte may be a value."""
+"""Numbers that netCDF leaves in unwritten cells, by integer type; any byte may be a value."""
 
 # Attributes that state a range which has to hold all values.
 _RANGES = ("valid_range", "valid_min", "valid_max")

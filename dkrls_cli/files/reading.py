@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 ALL = "all"
-"""What stands for every variable of a file that is on a grid."""
+"""Name that stands for every variable of a file that is on a grid."""
 
 NOTHING: Mapping[str, bytes] = MappingProxyType({})
 

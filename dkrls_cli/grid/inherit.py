@@ -1,4 +1,4 @@
-"""What of a source still holds at other coordinates: companions, bounds of cells, attributes.
+"""Inheritance from a source: companions, bounds and attributes that hold at other coordinates.
 
 Answers are given at coordinates of the source, at some of them, or between them. A station name or
 the latitude of a cell is known at coordinates of the source only; a mean over a month is one only

@@ -25,7 +25,7 @@ from dkrls_cli.tuning.moves import LevelConstraint
 from dkrls_cli.tuning.spectra import SpectrumCache
 
 CHOSEN_ON = "last_level_chosen_on"
-"""What the origin of a model fitted to one slice calls the number of slices last chosen on."""
+"""Key of the origin of a model fitted to one slice: slices when its settings were last chosen."""
 
 
 @dataclass(frozen=True, eq=False)

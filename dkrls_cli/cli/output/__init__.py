@@ -1,1 +1,1 @@
-"""What commands write: where, in which format, and the answers on grids and at points."""
+"""Output of the commands: target and format, and answers on grids and at points."""

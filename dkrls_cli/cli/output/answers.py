@@ -160,6 +160,12 @@ def answer_grids(
     for query in queries:
         cells = math.prod(query.shape)
         report_missing(query.model, cells, query.outside_count, query.land_count, answers, report)
+        far = query.extrapolated_count if query.rules.outside == "refuse" else 0
+        if far:
+            report.note(
+                f"Note: {far} of {cells} cells of {query.model.name} are extrapolated, where the "
+                "file has coordinates beyond its data; --outside missing leaves them out."
+            )
     if target.form not in ROW_FORMATS:
         fields: list[Field] = []
         with report.working("predicting"):

@@ -68,7 +68,7 @@ class Table:
 
     @property
     def source(self) -> str:
-        """What to call the table in a message."""
+        """Name of the table in messages."""
         return source_name(self.path)
 
     @property

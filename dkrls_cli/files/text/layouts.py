@@ -55,7 +55,7 @@ class Layout:
 
     @property
     def source(self) -> str:
-        """What to call the table in a message."""
+        """Name of the table in messages."""
         return self.table.source
 
     @property

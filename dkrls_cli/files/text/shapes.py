@@ -1,4 +1,4 @@
-"""What a table looks like: wide, scattered points, or columns of different quantities.
+"""Shapes of tables: wide, scattered points, or columns of different quantities.
 
 A wide table holds one quantity: its header has the coordinates or labels of one dimension, which
 are of one kind (months, sensor1, sensor2, ...), and its columns hold values of like size. A table

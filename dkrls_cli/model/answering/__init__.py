@@ -1,1 +1,1 @@
-"""What is answered and what stays missing: land, coordinates outside, and bounds of values."""
+"""Rules of answering: land, coordinates outside the training range, and bounds of values."""

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from dkrls_cli.model.model import Model
 
 Outside = Literal["refuse", "missing", "nearest", "extrapolate"]
-"""What happens outside the training range: an error, no answer, the answer at its end, or one."""
+"""Ways with coordinates outside the training range.
+
+``refuse``: an error. ``missing``: no answer. ``nearest``: the answer at the end of the range.
+``extrapolate``: the answer of the model there.
+"""
 
 Land: TypeAlias = Literal["model", "none"] | Coverage
 """Cells without an answer: those that never had data, none, or those of a mask."""
@@ -31,7 +35,7 @@ Land: TypeAlias = Literal["model", "none"] | Coverage
 
 @dataclass(frozen=True)
 class Rules:
-    """What is answered, and how.
+    """Rules by which a model answers.
 
     Attributes
     ----------
@@ -104,6 +108,13 @@ class Query:
         return math.prod(self.shape) - inside
 
     @property
+    def extrapolated_count(self) -> int:
+        """Number of cells that are answered although they are outside the training range."""
+        pairs = zip(self.model.outside(self.asked), self.beyond, strict=True)
+        inside = math.prod(int(np.count_nonzero(~(out | gone))) for out, gone in pairs)
+        return math.prod(self.shape) - self.outside_count - inside
+
+    @property
     def land_count(self) -> int:
         """Number of cells inside the training range without an answer because they are land."""
         cells, repeats = self.absent, 1
@@ -166,6 +177,7 @@ def ask(
     SettingError
         If the rules refuse a coordinate.
     """
+    _refuse_infinite(axes)
     beyond = model.outside(axes)
     if rules.outside == "refuse":
         _refuse(model, axes, chosen)
@@ -281,6 +293,7 @@ def ask_points(
             f"Points need equally many coordinates of every dimension, got {counts[0]} and "
             f"{counts[1]}."
         )
+    _refuse_infinite(axes)
     beyond = model.outside(axes)
     if rules.outside == "refuse":
         _refuse(model, axes, None)
@@ -298,6 +311,16 @@ def ask_points(
     known = rules.coverage(model)
     land = nothing if known is None else known.absent_at([a.numbers for a in axes], layout, ndim)
     return PointQuery(model, rules, tuple(asked), tuple(order), shape, outer, land)
+
+
+def _refuse_infinite(axes: Sequence[Axis]) -> None:
+    """Raise SettingError if a coordinate is not a finite number: it has no nearest one either."""
+    for axis in axes:
+        bad = axis.numbers[~np.isfinite(axis.numbers)]
+        if bad.size:
+            raise SettingError(
+                f"A coordinate of '{axis.name}' is {bad[0]}. Expected a finite number."
+            )
 
 
 def _refuse(model: Model, axes: Sequence[Axis], chosen: Sequence[str] | None) -> None:

@@ -77,3 +77,22 @@ def test_rows_do_not_depend_on_the_size_of_blocks(
     for name in ("sst", "sst_std"):
         numbers = [[float(row[name] or "nan") for row in rows] for rows in (found, whole)]
         np.testing.assert_allclose(*numbers, rtol=1e-9, atol=1e-12)
+
+
+def test_rows_of_the_file_beyond_its_data_are_told_where_they_are_answered(tmp_path: Path) -> None:
+    values = np.add.outer(np.arange(3.0), np.add.outer(np.cos(LAT / 50), np.sin(LON / 60)))
+    values[:, 0] = np.nan
+    time = ("time", np.arange(3.0), {"units": "days since 2000-01-01"})
+    xr.Dataset(
+        {"sst": (("time", "lat", "lon"), values)},
+        {"time": time, "lat": ("lat", LAT, NORTH), "lon": ("lon", LON, EAST)},
+    ).to_netcdf(tmp_path / "a.nc")
+    how = ("--kernel", "matern52", "--sigma", "time=2,lat=40,lon=60", "--ridge", "1e-4")
+    dkrls("fit", tmp_path / "a.nc", "-o", tmp_path / "m.npz", *how)
+    out = dkrls("predict", tmp_path / "m.npz", "--mask", "none")
+    assert "Note: 36 of 324 cells of sst are extrapolated" in out.stderr
+    assert all(row["sst"] for row in csv_rows(out.stdout))
+    for words in ([], ["--mask", "none", "--outside", "missing"]):
+        out = dkrls("predict", tmp_path / "m.npz", *words)
+        assert "extrapolated" not in out.stderr
+        assert sum(row["sst"] == "" for row in csv_rows(out.stdout)) == 36

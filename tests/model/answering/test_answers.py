@@ -80,6 +80,23 @@ def test_without_a_mask_every_cell_of_the_file_is_answered(model):
     assert answers.shape == ocean().shape
     assert np.isfinite(answers).all()
     assert (errors.sel(lat=-60.0) > errors.sel(lat=-50.0)).all()
+    for land, outside, count in (
+        ("none", "refuse", 1),
+        ("model", "refuse", 0),
+        ("none", "missing", 0),
+    ):
+        query = ask(model, model.axes_at({}), Rules(outside, land), [])
+        assert query.extrapolated_count == count * TIME.size * LON.size
+        assert query.outside_count == (1 - count) * TIME.size * LON.size
+
+
+@pytest.mark.parametrize("outside", ["refuse", "missing", "nearest", "extrapolate"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_coordinates_that_are_not_finite_are_refused_whatever_the_rule(model, outside, bad):
+    with pytest.raises(SettingError, match=r"A coordinate of 'lat' is .* Expected a finite"):
+        model.predict(lat=[0.0, bad], outside=outside)
+    with pytest.raises(SettingError, match="A coordinate of 'lat' is"):
+        model.std_points(lat=[bad], lon=[1.0], time=TIME[:1], outside=outside)
 
 
 def test_coordinates_of_the_file_without_data_are_answered_as_missing_not_refused(model):
