@@ -129,3 +129,12 @@ def test_cells_missing_all_along_an_axis():
     assert np.argwhere(always_missing(missing, 0)).tolist() == [[0, 1, 2]]
     assert always_missing(missing, 2).shape == (3, 4, 1)
     assert np.argwhere(always_missing(missing, 2)).tolist() == [[0, 0, 0]]
+
+
+def test_one_coordinate_shows_no_lasting_mask_and_hides_no_gap():
+    observed = np.ones((4, 50, 1), bool)
+    observed[1, 10:13] = observed[3, 30:33] = False
+    found = pattern(observed)
+    assert found.fixed == 0.0
+    assert found.scattered == 6 / 200
+    assert found.shape == (1, 3, 1)

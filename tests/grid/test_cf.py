@@ -354,3 +354,9 @@ def test_levels_may_be_named_by_role():
         hierarchy_of([PLAIN, LATITUDE], ["x", "nv"])
     with pytest.raises(SettingError, match=r"Name each of them once"):
         hierarchy_of([PLAIN, LATITUDE], ["lat", "latitude"])
+
+
+def test_a_dimension_of_one_coordinate_comes_first_unless_it_is_time():
+    x, z, time = axis_of("x", [1.0, 2]), axis_of("z", [1.0]), axis_of("time", [3.0])
+    assert hierarchy_of([x, z, time], None) == ("z", "x", "time")
+    assert hierarchy_of([time, x, z], ["time", "x"]) == ("z", "time", "x")

@@ -262,3 +262,10 @@ def test_steps_of_longitude_go_eastward_across_the_seam(spec, expected):
             [spec.replace("lon", "x")] if ":-5" not in spec else ["x=355:5:2"],
             [axis_of("x", [1.0, 2.0])],
         )
+
+
+def test_one_longitude_is_no_turn_and_more_than_a_turn_is_no_range():
+    ring = axis_of("lon", np.arange(0.0, 360, 5), {"units": "degrees_east"})
+    assert parse_at(["lon=10:10:5"], [ring])["lon"].tolist() == [10.0]
+    with pytest.raises(SettingError, match="do not lead from"):
+        parse_at(["lon=400:10:5"], [ring])

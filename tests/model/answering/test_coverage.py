@@ -130,3 +130,9 @@ def test_other_land_is_that_of_the_training_grid_and_all_that_is_not_trained():
     nothing = COVERAGE.with_land((TIME, LAT.take([0, 1]), LON), np.zeros((1, 1, 1), bool))
     assert np.argwhere(nothing.absent).tolist() == [[0, 2, 0]]
     assert not COVERAGE.with_land((TIME, LAT, LON), np.zeros((1, 1, 1), bool)).has_land
+
+
+def test_numbers_a_turn_away_are_the_same_place():
+    points = [np.zeros(3), np.full(3, 10.0), np.array([359.0, -1.0, 300.0])]
+    found = COVERAGE.absent_at(points, {0: 0, 1: 0, 2: 0}, 1)
+    assert found.tolist() == [True, True, False]
