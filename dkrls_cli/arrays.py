@@ -79,6 +79,32 @@ def vector_of(values: ArrayLike, what: str, error: type[Exception] = InputError)
     return vector
 
 
+def fits_single(values: Tensor) -> bool:
+    """Return whether float32 holds all values exactly; missing ones (NaN) are no matter.
+
+    Examples
+    --------
+    >>> fits_single(np.array([0.5, np.nan, -0.0])), fits_single(np.array([0.1]))
+    (True, False)
+    """
+    with np.errstate(over="ignore"):
+        same = values.astype(np.float32) == values
+    return bool(same.all()) or bool((same | np.isnan(values)).all())
+
+
+def round_to_single(values: Array, cells: Mask) -> Array:
+    """Return the values, some cells rounded to numbers that float32 holds; none becomes infinite.
+
+    Examples
+    --------
+    >>> round_to_single(np.array([0.1, 0.1]), np.array([True, False])).tolist()
+    [0.10000000149011612, 0.1]
+    """
+    with np.errstate(over="ignore"):
+        rounded = values.astype(np.float32)
+    return np.where(cells & np.isfinite(rounded), rounded, values)
+
+
 def as_numbers(values: ArrayLike, what: str, error: type[Exception] = InputError) -> Array:
     """Return values as float64, with NaN where they are masked.
 

@@ -130,6 +130,19 @@ def outside(z: Array, nodes: Array, period: float | None) -> Mask:
     return np.asarray((z < low - slack) | (z > high + slack))
 
 
+def is_behind(z: float, rising: Array) -> bool:
+    """Return whether a number is beyond the last of rising nodes, and not the same place.
+
+    Examples
+    --------
+    >>> nodes = np.array([0.1, 0.2, 0.3])
+    >>> is_behind(0.4, nodes), is_behind(0.1 + 0.2, nodes)
+    (True, False)
+    """
+    size = max(abs(float(rising[0])), abs(float(rising[-1])))
+    return z - float(rising[-1]) > _LINE_EPSILONS * _EPS * size
+
+
 def _circle_tolerance(one: Array, other: Array, period: float) -> Array:
     """Return how far apart, along the circle, the two numbers of each pair may be one place."""
     size = np.maximum(np.maximum(np.abs(one), np.abs(other)), period)

@@ -30,7 +30,14 @@ DOORS = {  # library: folders or modules that may import it
     "rich": {"cli"},
     "threadpoolctl": {"threads", "bench"},
     "matplotlib": {"bench/plots"},
-    "scipy": {"cascade/spectrum", "gaps/holes", "tuning/forecasts", "model/answering/bounds"}
+    "scipy": {
+        "cascade/spectrum",
+        "cascade/factors",
+        "gaps/holes",
+        "tuning/forecasts",
+        "tuning/weights",
+        "model/answering/bounds",
+    }
     | {"baselines", "bench"},
     "sklearn": {"bench/rivals/regressors"},
     "torch": {"bench/rivals/grid_process"},

@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
-from dkrls_cli.arrays import as_numbers, checked_gaps, checked_values, vector_of
+from dkrls_cli.arrays import (
+    as_numbers,
+    checked_gaps,
+    checked_values,
+    fits_single,
+    round_to_single,
+    vector_of,
+)
 from dkrls_cli.errors import InputError, SettingError
 
 ALL = {
@@ -139,3 +147,23 @@ def test_a_vector_holds_finite_numbers_only(values: list[float]) -> None:
         words = f"The steps hold {len(bad)} values that are not finite, the first {bad[0]}."
         with pytest.raises(SettingError, match=words):
             vector_of(values, "steps", SettingError)
+
+
+# ---- single precision
+
+
+@given(hnp.arrays(np.float64, 5))
+def test_values_fit_single_precision_if_it_gives_them_back(values: np.ndarray) -> None:
+    with np.errstate(over="ignore"):
+        rounded = values.astype(np.float32).astype(np.float64)
+    same = np.array_equal(rounded, values, equal_nan=True)
+    assert fits_single(values) == same
+    assert fits_single(rounded)
+
+
+def test_some_cells_are_rounded_and_none_becomes_infinite() -> None:
+    values = np.array([0.1, 0.1, 1e300, -1e300, 2.5])
+    cells = np.array([True, False, True, True, True])
+    rounded = round_to_single(values, cells)
+    assert rounded.dtype == np.float64
+    assert rounded.tolist() == [float(np.float32(0.1)), 0.1, 1e300, -1e300, 2.5]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkrls_cli.circle import nearest, outside, repeated, spacing, wrap
+from dkrls_cli.circle import is_behind, nearest, outside, repeated, spacing, wrap
 
 WHOLE = st.integers(-1000, 1000)
 PERIODS = st.none() | st.integers(1, 90)
@@ -265,3 +265,13 @@ def test_nothing_is_outside_a_circle() -> None:
     found = outside(vector(-1e6, 5, 1e6), vector(0, 10), 360.0)
     assert found.dtype == bool
     assert found.tolist() == [False] * 3
+
+
+@pytest.mark.parametrize("first", [-9.0, 1.0])
+def test_behind_is_farther_than_the_tolerance_of_nearest(first: float) -> None:
+    nodes = np.array([first, 2.0, 3.0])
+    slack = 8 * np.finfo(float).eps * max(abs(first), 3.0)
+    assert is_behind(3.0 + 1.2 * slack, nodes)
+    assert not is_behind(3.0 + 0.9 * slack, nodes)
+    assert not is_behind(2.5, nodes)
+    assert not nearest(np.array([3.0 + 1.2 * slack]), nodes, None)[1][0]

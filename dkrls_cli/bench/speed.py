@@ -79,27 +79,35 @@ def measure_speed(repeats: int = 9) -> Iterator[Measure]:
     train, held = paper_3d_split(0)
     smooth = paper_3d(train)
     noisy = smooth + 1e-3 * np.random.default_rng(1).standard_normal(smooth.shape)
-    points = [np.random.default_rng(2).uniform(c.min(), c.max(), 10**6) for c in train]
+    rng = np.random.default_rng(2)
+    points = [rng.uniform(c.min(), c.max(), 10**6) for c in train]
     with threadpool_limits(limits=1):
         bound = median_seconds(make_bare_products(smooth), repeats)
         yield Measure("one matrix product per dimension, 116 x 120 x 80", 1e3 * bound, "ms")
-        for name, values, count in (("smooth", smooth, 10**6), ("noisy", noisy, 10**5)):
-            some = [p[:count] for p in points]
+        for name, values, counts in (
+            ("smooth", smooth, [10**6]),
+            ("noisy", noisy, [10**5, 10**6]),
+        ):
             linear = RegularGridInterpolator(train, values)
-            rival = median_seconds(partial(linear, np.stack(some, axis=1)), 3)
+            rivals = {
+                count: median_seconds(partial(linear, np.stack(points, axis=1)[:count]), 3)
+                for count in counts
+            }
             for sigmas in (PAPER_SIGMAS, LONG_SIGMAS):
                 fit_seconds = median_seconds(
                     partial(fit_cascade, values, train, gaussian_levels(sigmas, 1e-12)), repeats
                 )
                 trained = fit_cascade(values, train, gaussian_levels(sigmas, 1e-12))
                 predict_seconds = median_seconds(partial(trained.predict, held), repeats)
-                scattered = _seconds_once(partial(trained.predict_points, some))
                 which = f"{name}, sigmas {', '.join(map(str, sigmas))}"
                 yield Measure(f"fit, {which}", fit_seconds / bound, "x the products")
                 yield Measure(
                     f"grid of 29 x 30 x 20, {which}", predict_seconds / fit_seconds, "x the fit"
                 )
-                yield Measure(f"{count} points, {which}", scattered / rival, "x scipy linear")
+                for count, rival in rivals.items():
+                    ask = partial(trained.predict_points, [p[:count] for p in points])
+                    ratio = _seconds_once(ask) / rival
+                    yield Measure(f"{count} points, {which}", ratio, "x scipy linear")
         for shape in GROWING:
             yield from measure_growth(shape)
 

@@ -30,23 +30,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import cache, cached_property, partial, reduce
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dkrls_cli.arrays import Array, Indices, Slices, Tensor, vector_of
 from dkrls_cli.cascade.chebyshev import resolve
+from dkrls_cli.cascade.factors.levels import AnyFactor, express, make_factor, make_joint_factors
+from dkrls_cli.cascade.factors.long import LongFactor, LongRows, LongSmoother
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.panels import Curve, contract_points
 from dkrls_cli.cascade.solvers import JointSolver, LevelSolver, Solver
-from dkrls_cli.cascade.spectrum import Spectrum, spectra_of
-from dkrls_cli.cascade.tensors import blocks, contract, count_points
-from dkrls_cli.circle import nearest
+from dkrls_cli.cascade.spectrum import Spectrum
+from dkrls_cli.cascade.tensors import Rows, blocks, contract, count_points
+from dkrls_cli.circle import nearest, wrap
 from dkrls_cli.errors import SettingError
 
-# Points answered at once: their rows and partial sums take some tens of megabytes.
-_POINTS_AT_ONCE = 2**17
+# Points answered at once: what is known of each takes up to some hundred megabytes.
+_POINTS_AT_ONCE = 2**19
+
+# Length scales along an axis up to which the rounding of coordinates is no more than that of the
+# kernel: a coordinate is rounded by an epsilon of its distance from the middle.
+_CALM = 32
+
+# Largest round-off of rows that is allowed for: on longer axes points have rows of their own.
+_NOISIEST = 1e3
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +68,7 @@ class Cascade:
     levels, coordinates
         One per axis of the data.
     factors
-        The spectra that are known; the others (None) are computed when first needed.
+        The factors that are known; the others (None) are computed when first needed.
     frames
         U_l (m_l, r_l), or None where the axis is kept in samples.
     core
@@ -69,16 +79,19 @@ class Cascade:
         Share of the data's energy that ``compact`` left out.
     mean
         Value to which answers fall back far from data: taken out before the solve, added after.
+    compact
+        Whether the model works only with directions that the kernels can express.
     """
 
     levels: tuple[Level, ...]
     coordinates: tuple[Array, ...]
-    factors: tuple[Spectrum | None, ...]
+    factors: tuple[AnyFactor | None, ...]
     frames: tuple[Array | None, ...]
     core: Tensor
     joint_ridge: float | None = None
     dropped: float = 0.0
     mean: float = 0.0
+    compact: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -91,9 +104,39 @@ class Cascade:
         return len(self.levels)
 
     @cached_property
+    def _made(self) -> dict[int, AnyFactor]:
+        """The factors that have been computed so far, by axis."""
+        return {}
+
+    def factor(self, axis: int) -> AnyFactor:
+        """Return the factor of a level: its spectrum, or the factor of a long level."""
+        if axis in self._made:
+            return self._made[axis]
+        if self.joint_ridge is None:
+            known = self.factors[axis]
+            made = {axis: make_factor(self.coordinates[axis], self.levels[axis], known)}
+        else:
+            joint = make_joint_factors(
+                self.coordinates, self.levels, self.joint_ridge, self.factors
+            )
+            made = dict(enumerate(joint))
+        self._made.update({a: express(f) if self.compact else f for a, f in made.items()})
+        return self._made[axis]
+
+    def spectrum(self, axis: int) -> Spectrum:
+        """Return the spectrum of a level that is not long."""
+        found = self.factor(axis)
+        assert isinstance(found, Spectrum)
+        return found
+
+    @property
     def spectra(self) -> tuple[Spectrum, ...]:
-        """The spectrum of every level."""
-        return spectra_of(self.coordinates, self.levels, self.joint_ridge, self.factors)
+        """The spectrum of every level of a cascade that has no long ones."""
+        return tuple(self.spectrum(axis) for axis in range(self.ndim))
+
+    def is_long(self, axis: int) -> bool:
+        """Return whether a level is long: its rows are an operator, and not a matrix."""
+        return isinstance(self.factor(axis), LongFactor)
 
     @property
     def solver(self) -> Solver:
@@ -102,10 +145,9 @@ class Cascade:
             LevelSolver(self) if self.joint_ridge is None else JointSolver(self, self.joint_ridge)
         )
 
-    def known_factor(self, axis: int) -> Spectrum | None:
-        """Return the spectrum of a level if it has been computed by now."""
-        computed: tuple[Spectrum | None, ...] = vars(self).get("spectra", self.factors)
-        return computed[axis]
+    def known_factor(self, axis: int) -> AnyFactor | None:
+        """Return the factor of a level if it has been computed by now."""
+        return self._made.get(axis, self.factors[axis])
 
     def predict(
         self, queries: Sequence[ArrayLike | None] | None = None, *, smooth: bool = False
@@ -195,7 +237,7 @@ class Cascade:
         passed: Sequence[bool],
         queries: Sequence[Array],
         nodes: Sequence[Indices],
-        spread: Mapping[int, Array | Indices],
+        spread: Mapping[int, Array | Indices | Rows],
     ) -> Array:
         """Return the answers at points that all pass through the same axes.
 
@@ -208,24 +250,41 @@ class Cascade:
             else not p and self.solver.solves_tensor(axis)
             for axis, p in enumerate(passed)
         ]
-        make_rows = {
-            axis: self._row_maker(axis, queries[axis], solved[axis])
-            for axis in range(self.ndim)
-            if not passed[axis] and axis not in spread
-        }
+        between = [a for a in range(self.ndim) if not passed[a] and a not in spread]
+        long = next((axis for axis in between if solved[axis] and self.is_long(axis)), None)
+        if long is not None:  # with a ridge of its own it is solved for when its turn comes
+            solved[long] = self.joint_ridge is not None
+        make_rows = cache(lambda axis: self._row_maker(axis, queries[axis], solved[axis]))
 
-        def rows(axis: int, part: slice) -> Array:
-            if axis in make_rows:
-                return make_rows[axis](queries[axis][part])
+        def rows(axis: int, part: slice | Indices) -> Array:
+            if axis in between:
+                return make_rows(axis)(queries[axis][part])
             return self._frame_rows(axis, nodes[axis][part])
 
         looked_up = {a: nodes[a] for a, p in enumerate(passed) if p and self.frames[a] is None}
         widest = max(self.shape)
         count = count_points(queries, spread)
-        if not make_rows and not any(solved) and all((nodes[axis] >= 0).all() for axis in spread):
+        if not between and not any(solved) and all((nodes[axis] >= 0).all() for axis in spread):
             return contract(self.core, count, rows, looked_up, widest, spread)
         tensor = self.solver.coefficients(solved) if any(solved) else self.centred_core()
-        return contract(tensor, count, rows, looked_up, widest, spread) + self.mean
+        if any(self.is_long(axis) for axis in between):
+            leading = None if long is None else (long, partial(self._lead, long, queries[long]))
+            return contract(tensor, count, rows, looked_up, widest, spread, leading) + self.mean
+        curves = {axis: self.curve(axis, queries[axis], solved[axis]) for axis in between}
+        return contract_points(tensor, count, rows, looked_up, widest, spread, curves) + self.mean
+
+    def _lead(self, axis: int, query: Array, fibres: Array) -> Callable[[slice], Array]:
+        """Return a function that answers some of the points along a long axis.
+
+        The fibres are data, or weights under a joint ridge.
+        """
+        factor = self.factor(axis)
+        assert isinstance(factor, LongFactor)
+        frame = self.frames[axis]
+        if self.joint_ridge is None:
+            fibres = factor.solve(fibres if frame is None else frame @ fibres)
+        answer = factor.prepare(fibres)
+        return lambda part: answer(query[part])
 
     def _answer_cells(
         self, answers: Array, nodes: Sequence[Indices], spread: Collection[int]
@@ -253,8 +312,26 @@ class Cascade:
         assert frame is not None  # else the axis is looked up
         return frame[nodes]
 
+    def curve(self, axis: int, queries: Array, solved: bool) -> Curve:
+        """Return the rows between coordinates of an axis as a function of the coordinate."""
+        kernel, coordinates = self.levels[axis].kernel, self.coordinates[axis]
+        vectors = self.spectrum(axis).vectors
+        with np.errstate(over="ignore"):
+            length = np.ptp(coordinates) / kernel.sigma
+        return Curve(
+            lambda query: gram(kernel, query, coordinates),
+            (vectors,) if solved else (vectors, self.solve_rows(axis)),
+            coordinates,
+            kernel.family != "gaussian",
+            kernel.period,
+            queries,
+            noise=float(np.clip(length / _CALM, 1.0, _NOISIEST)),
+        )
+
     def _row_maker(self, axis: int, queries: Array, solved: bool) -> Callable[[Array], Array]:
         """Return a function from coordinates to rows: the kernel, or its series for many points."""
+        if self.is_long(axis):
+            return partial(self._model_rows, axis)
         solve = None if solved else self.solve_rows(axis)
 
         def rows(query: Array) -> Array:
@@ -263,8 +340,11 @@ class Cascade:
 
         if queries.size < 4 * self.shape[axis]:
             return rows
-        kernel = partial(self.kernel_rows, axis)
-        series = resolve(kernel, queries.min(), queries.max(), limit=self.shape[axis])
+        low, high, period = queries.min(), queries.max(), self.levels[axis].kernel.period
+        nodes = self.coordinates[axis]
+        peaks = nodes if period is None else low + wrap(nodes - low, period)
+        function = partial(self.kernel_rows, axis)
+        series = resolve(function, low, high, limit=self.shape[axis], peaks=peaks)
         if series is None:
             return rows
         return series if solve is None else series @ solve
@@ -322,19 +402,26 @@ class Cascade:
     def kernel_rows(self, axis: int, query: Array) -> Array:
         """Return k(q, c_l) V_l (q, rank), the cross-kernel of (12), (15), (18) in eigenbasis."""
         kernel, coordinates = self.levels[axis].kernel, self.coordinates[axis]
-        return gram(kernel, query, coordinates) @ self.spectra[axis].vectors
+        return gram(kernel, query, coordinates) @ self.spectrum(axis).vectors
+
+    def cross_rows(self, axis: int, query: Array) -> Array | LongRows:
+        """Return the cross-kernel of a level, in its eigenbasis or, of a long one, in samples."""
+        factor = self.factor(axis)
+        return (
+            factor.rows(query) if isinstance(factor, LongFactor) else self.kernel_rows(axis, query)
+        )
 
     def to_eigenbasis(self, axis: int) -> Array:
         """Return V_l' U_l (rank, r_l): from the frame of the data to the kernel's eigenbasis."""
-        vectors, frame = self.spectra[axis].vectors, self.frames[axis]
+        vectors, frame = self.spectrum(axis).vectors, self.frames[axis]
         return vectors.T if frame is None else vectors.T @ frame
 
     def solve_rows(self, axis: int) -> Array:
         """Return diag(1 / (w_l + lambda_l)) V_l' U_l (rank, r_l): the solve of (20), (21)."""
-        values = self.spectra[axis].values + self.levels[axis].ridge
+        values = self.spectrum(axis).values + self.levels[axis].ridge
         return self.to_eigenbasis(axis) / values[:, None]
 
-    def answer_rows(self, axis: int, query: Array, smooth: bool) -> Array | Indices:
+    def answer_rows(self, axis: int, query: Array, smooth: bool) -> Array | Indices | Rows:
         """Return the rows (q, r_l) that answer from the core along one axis.
 
         Where every query coordinate is a training coordinate these are plain indices if the axis
@@ -344,10 +431,23 @@ class Cascade:
         known, frame = nodes >= 0, self.frames[axis]
         if known.all():
             return self.data_rows(axis, nodes)
-        rows: Array = self.kernel_rows(axis, query) @ self.solve_rows(axis)  # (13), (16), (19)
+        factor = self.factor(axis)
+        if isinstance(factor, LongFactor) and frame is None:
+            return LongSmoother(factor, query, nodes)
+        rows = self._model_rows(axis, query)
         if frame is not None:
             rows[known] = frame[nodes[known]]
         else:
             rows[known] = 0.0
             rows[known, nodes[known]] = 1.0
         return rows
+
+    def _model_rows(self, axis: int, query: Array) -> Array:
+        """Return the rows (q, r_l) of the model along one axis: (13), (16), (19)."""
+        factor, frame = self.factor(axis), self.frames[axis]
+        if isinstance(factor, Spectrum):
+            return self.kernel_rows(axis, query) @ self.solve_rows(axis)
+        if frame is not None:
+            return factor.answer(query, factor.solve(frame))
+        kernel, coordinates = self.levels[axis].kernel, self.coordinates[axis]
+        return factor.solve(gram(kernel, coordinates, query)).T

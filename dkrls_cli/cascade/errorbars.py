@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar, Protocol
 
@@ -27,8 +27,10 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.factors.long import LongFactor
+from dkrls_cli.cascade.panels import contract_points, sum_squares
 from dkrls_cli.cascade.solvers import JointSolver
-from dkrls_cli.cascade.tensors import apply, contract, count_points, lay_out
+from dkrls_cli.cascade.tensors import Rows, along, apply, contract, count_points, lay_out
 from dkrls_cli.threads import one_blas_thread
 
 # Half width of the band that holds 90 % of a normal distribution, in standard deviations.
@@ -37,7 +39,7 @@ Z90 = 1.6448536269514722
 # Cells predicted for every pattern: enough to know a quantile to a percent.
 _CELLS = 4096
 
-# Kernel rows computed at once, in numbers: 32 MB.
+# Numbers of a long level that are computed at once: 32 MB.
 _ROWS = 2**22
 
 
@@ -148,9 +150,13 @@ class LevelBars:
 
     def filled_variance(self, cascade: Cascade, axis: int) -> Array:
         """Return the variance of a filled cell by its place along an axis: as if left out there."""
-        left_out = 1.0 / cascade.spectra[axis].inverse_diagonal(cascade.levels[axis].ridge)
+        factor, ridge = cascade.factor(axis), cascade.levels[axis].ridge
+        if isinstance(factor, LongFactor):
+            precision = factor.inverse_diagonal()
+        else:
+            precision = factor.inverse_diagonal(ridge)
         alone = tuple(np.eye(cascade.ndim, dtype=int)[axis])
-        return np.asarray(self.factors[alone] * self.scales[axis] * left_out)
+        return np.asarray(self.factors[alone] * self.scales[axis] / precision)
 
     def _level_variances(
         self, cascade: Cascade, queries: Sequence[Array], nodes: Sequence[Indices]
@@ -158,15 +164,9 @@ class LevelBars:
         """Return what each level adds at its own coordinates."""
         parts = []
         for axis, query in enumerate(queries):
-            spectrum, level = cascade.spectra[axis], cascade.levels[axis]
             between = np.flatnonzero(nodes[axis] < 0)
             distinct, which = np.unique(query[between], return_inverse=True)
-            explained = np.empty(distinct.size)
-            block = max(1, _ROWS // spectrum.rank)
-            for start in range(0, distinct.size, block):
-                rows = cascade.kernel_rows(axis, distinct[start : start + block])
-                explained[start : start + block] = spectrum.explained(level.ridge, rows)
-            left = _unexplained(level.kernel.variance, explained, level.ridge)
+            left = _left_variance(cascade, axis, distinct)
             part = np.zeros(query.size)
             part[between] = self.scales[axis] * left[which]
             parts.append(part)
@@ -267,8 +267,7 @@ class JointBars:
     ) -> Callable[[Slices], Array]:
         """Return a function that computes the variance of one block; 0 at training cells."""
         nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
-        rows = [cascade.kernel_rows(axis, query) ** 2 for axis, query in enumerate(queries)]
-        inverse = 1.0 / _joint_solver(cascade).eigenvalues()
+        inverse, rows = _joint_solver(cascade).explained(queries)
 
         def variance(part: Slices) -> Array:
             explained = apply(inverse, [row[p] for row, p in zip(rows, part, strict=True)])
@@ -289,13 +288,7 @@ class JointBars:
     ) -> Array:
         """Return the variance of the answers at scattered points."""
         nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
-
-        def rows(axis: int, part: slice) -> Array:
-            return np.asarray(cascade.kernel_rows(axis, points[axis][part]) ** 2)
-
-        squares = {axis: cascade.kernel_rows(axis, points[axis]) ** 2 for axis in spread}
-        inverse, count = 1.0 / _joint_solver(cascade).eigenvalues(), count_points(points, spread)
-        explained = contract(inverse, count, rows, {}, max(cascade.shape), squares)
+        explained = _explained_at_points(cascade, points, spread)
         at_node = reduce(np.logical_and, lay_out([n >= 0 for n in nodes], spread))
         return np.where(at_node, 0.0, self._scaled(cascade, explained))
 
@@ -313,26 +306,128 @@ class JointBars:
         return self.scale * _unexplained(prior, explained, _joint_solver(cascade).ridge)
 
 
+def _left_variance(cascade: Cascade, axis: int, query: Array) -> Array:
+    """Return the variance that a level has left at new coordinates, and its noise (q,)."""
+    factor, level = cascade.factor(axis), cascade.levels[axis]
+    if isinstance(factor, LongFactor):
+        return factor.unexplained(query) + level.ridge
+    curve = cascade.curve(axis, query, solved=True)
+    explained = sum_squares(curve, 1.0 / (factor.values + level.ridge))
+    return _unexplained(level.kernel.variance, explained, level.ridge)
+
+
 def _joint_solver(cascade: Cascade) -> JointSolver:
     solver = cascade.solver
     assert isinstance(solver, JointSolver)
     return solver
 
 
+def _explained_at_points(
+    cascade: Cascade, points: Sequence[Array], spread: Collection[int]
+) -> Array:
+    """Return the variance that the data explains at points, under a joint ridge."""
+    solver, count = _joint_solver(cascade), count_points(points, spread)
+    if solver.long is not None:
+        return _explained_beside_long(cascade, points, spread)
+    shares = [1.0 / np.sqrt(values) for values in solver.shared_eigenvalues()]
+    plain = {a: cascade.curve(a, q, True) for a, q in enumerate(points) if a not in spread}
+    curves = {
+        axis: replace(curve, matrices=(*curve.matrices, np.diag(shares[axis])), squared=True)
+        for axis, curve in plain.items()
+    }
+
+    def rows(axis: int, part: slice | Indices) -> Array:
+        return np.asarray((cascade.kernel_rows(axis, points[axis][part]) * shares[axis]) ** 2)
+
+    squares = {axis: rows(axis, slice(None)) for axis in spread}
+    tensor = reduce(np.multiply.outer, solver.shared_eigenvalues()) / solver.eigenvalues()
+    return contract_points(tensor, count, rows, {}, max(cascade.shape), squares, curves)
+
+
+def _explained_beside_long(
+    cascade: Cascade, points: Sequence[Array], spread: Collection[int]
+) -> Array:
+    """Return the variance that the data explains at points, one of whose coordinates is long.
+
+    The part of the long level is known at every point in every direction of the other levels, so
+    these alone are contracted.
+    """
+    solver = _joint_solver(cascade)
+    long = solver.long
+    assert long is not None
+
+    def rows(axis: int, part: slice) -> Array:
+        return np.asarray(cascade.kernel_rows(axis, points[axis][part]) ** 2)
+
+    if long in spread:
+        squares = {axis: rows(axis, slice(None)) for axis in spread if axis != long}
+        everywhere = {**squares, long: np.arange(points[long].size)}
+        known, count = solver.long_explained(points[long]), count_points(points, spread)
+        return contract(known, count, rows, {}, max(cascade.shape), everywhere)
+    explained = np.empty((points[long].size, *(points[axis].size for axis in sorted(spread))))
+    step = max(1, _ROWS // math.prod(cascade.spectrum(axis).rank for axis in solver.short))
+    for start in range(0, len(explained), step):
+        part = slice(start, start + step)
+        left = np.moveaxis(solver.long_explained(points[long][part]), long, 0)
+        for place, axis in reversed(list(enumerate(solver.short, 1))):
+            if axis in spread:
+                left = along(left, place, rows(axis, slice(None)))
+            else:
+                turned = np.moveaxis(left, place, 1)
+                left = np.einsum("pr...,pr->p...", turned, rows(axis, part))
+        explained[part] = left
+    return explained
+
+
 def _joint_bars(cascade: Cascade, solver: JointSolver) -> JointBars:
     """Return error bars scaled by the residuals of cells left out one by one."""
     diagonal = solver.inverse_diagonal()
-    missed = solver.weights(range(cascade.ndim)) / diagonal
-    return JointBars(_root_mean_square(missed), _band_factor(missed, 1.0 / diagonal))
+    missed = solver.weights(range(cascade.ndim))
+    missed /= diagonal
+    variance = np.reciprocal(diagonal, out=diagonal)
+    return JointBars(_root_mean_square(missed), _band_factor(missed, variance))
 
 
 @dataclass(frozen=True, eq=False)
 class _LeftOut:
-    """Some slices of a level, and the rows that predict them from all other slices."""
+    """Some slices of a level, and the rows that predict them from all other slices.
+
+    Attributes
+    ----------
+    nodes
+        Places of the slices.
+    twice
+        Rows (2 x slices, m): those that take the slices as they are, and those of H_l.
+    variance
+        Variance of the predictions, before scaling (slices,).
+    """
 
     nodes: Indices
-    rows: Array  # of H_l (slices, m)
-    variance: Array  # of the predictions, before scaling (slices,)
+    twice: Array | Rows
+    variance: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _LongRowsTwice:
+    """The rows of :class:`_LeftOut` for a long level: y, and y - C^-1 y / diag(C^-1)."""
+
+    factor: LongFactor
+    nodes: Indices
+    diagonal: Array
+    ndim: ClassVar[int] = 2
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return 2 * self.nodes.size
+
+    def __getitem__(self, part: slice) -> Rows:
+        """Return the rows of some slices."""
+        return _LongRowsTwice(self.factor, self.nodes[part], self.diagonal[part])
+
+    def __matmul__(self, fibres: Array) -> Array:
+        """Return the slices of fibres (m, n), and their predictions."""
+        known, weights = fibres[self.nodes], self.factor.solve(fibres)[self.nodes]
+        return np.concatenate([known, known - weights / self.diagonal[:, None]])
 
 
 def _level_bars(cascade: Cascade) -> LevelBars:
@@ -361,12 +456,18 @@ def _leave_out(cascade: Cascade, axis: int, most: int) -> _LeftOut:
         nodes = nodes[1:-1]
     if nodes.size > most:
         nodes = nodes[np.linspace(0, nodes.size - 1, most).astype(np.intp)]
-    inverse = cascade.spectra[axis].inverse(cascade.levels[axis].ridge, nodes)  # rows of C_l^-1
+    factor = cascade.factor(axis)
+    if isinstance(factor, LongFactor):
+        diagonal = factor.inverse_diagonal()[nodes]
+        return _LeftOut(nodes, _LongRowsTwice(factor, nodes, diagonal), 1.0 / diagonal)
+    inverse = factor.inverse(cascade.levels[axis].ridge, nodes)  # rows of C_l^-1
     own = np.arange(nodes.size), nodes
     diagonal = inverse[own]
     rows = -inverse / diagonal[:, None]
     rows[own] = 0.0
-    return _LeftOut(nodes, rows, 1.0 / diagonal)
+    return _LeftOut(
+        nodes, np.concatenate([np.eye(len(factor.vectors))[nodes], rows]), 1.0 / diagonal
+    )
 
 
 def _missed(cascade: Cascade, levels: Sequence[_LeftOut]) -> Array:
@@ -374,16 +475,14 @@ def _missed(cascade: Cascade, levels: Sequence[_LeftOut]) -> Array:
 
     Every slice is there twice, as it is and left out, so that one pass serves all patterns.
     """
-    twice = [
-        np.concatenate([np.eye(m)[v.nodes], v.rows])
-        for m, v in zip(cascade.shape, levels, strict=True)
-    ]
+    twice = [level.twice for level in levels]
     framed = [
         both if frame is None else both @ frame
         for both, frame in zip(twice, cascade.frames, strict=True)
     ]
+    sums = [(both @ np.ones((m, 1)))[:, 0] for m, both in zip(cascade.shape, twice, strict=True)]
     found = apply(cascade.core, framed)
-    found -= cascade.mean * reduce(np.multiply.outer, [both.sum(axis=1) for both in twice])
+    found -= cascade.mean * reduce(np.multiply.outer, sums)
     halves = found.reshape([size for v in levels for size in (2, v.nodes.size)])
     axes = range(cascade.ndim)
     patterns = halves.transpose([2 * a for a in axes] + [2 * a + 1 for a in axes])
@@ -397,8 +496,13 @@ def _root_mean_square(missed: Array) -> float:
 def _band_factor(missed: Array, variance: Array) -> float:
     """Return the factor of a variance with which the 90 % band holds 90 % of the errors."""
     known = variance > 0
-    ratios = np.abs(missed[known]) / np.sqrt(variance[known])
-    return float((np.quantile(ratios, 0.9) / Z90) ** 2) if ratios.size else 1.0
+    ratios = missed[known]  # in place from here on: the arrays of a joint ridge are whole grids
+    np.abs(ratios, out=ratios)
+    spread = variance[known]
+    ratios /= np.sqrt(spread, out=spread)
+    if not ratios.size:
+        return 1.0
+    return float((np.quantile(ratios, 0.9, overwrite_input=True) / Z90) ** 2)
 
 
 def _outer_sum(parts: Sequence[Array]) -> Array:

@@ -1,18 +1,17 @@
-"""Train a cascade on a complete grid, and estimate beforehand what that takes."""
+"""Train a cascade on a complete grid."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from dkrls_cli.arrays import Array, checked_values
+from dkrls_cli.arrays import Array, Tensor, checked_values
 from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.factors.levels import AnyFactor, express, make_factors
 from dkrls_cli.cascade.level import Level, check_ridges, checked_coordinates
-from dkrls_cli.cascade.spectrum import Spectrum, spectra_of
+from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.cascade.tensors import along, span
 
 
@@ -76,62 +75,59 @@ def fit_cascade(
     data = checked_values(values)
     axes = checked_coordinates(coordinates, levels, data.shape)
     check_ridges(levels, joint_ridge)
-    usable = spectra_of(axes, levels, joint_ridge, spectra or [None] * len(axes))
+    usable = make_factors(axes, levels, joint_ridge, spectra or [None] * len(axes))
     if compact:
-        usable = tuple(s if s.triangular else s.expressible() for s in usable)
+        usable = [express(factor) for factor in usable]
     frames, core = _frame(data, usable, compact, with_constant=mean != 0)
-    dropped = _lost_energy(data, core) if compact else 0.0
+    dropped = lost_energy(data, core) if compact else 0.0
     shared = np.may_share_memory(core, np.asarray(values))
     stored = np.array(core, dtype, order="C", copy=True if shared else None)
     stored.setflags(write=False)
-    return Cascade(tuple(levels), axes, usable, frames, stored, joint_ridge, dropped, mean)
-
-
-@dataclass(frozen=True)
-class Footprint:
-    """Size of a fit: cells, and upper bounds on bytes of memory and arithmetic operations.
-
-    A compact model of data without structure takes one more copy of the data while it is fitted.
-    """
-
-    cells: int
-    memory: int
-    operations: float
-
-
-def footprint(shape: Sequence[int], dtype: DTypeLike = np.float64) -> Footprint:
-    """Estimate what fitting a grid of this shape and stored type takes, before it is read."""
-    cells = math.prod(shape)
-    stored = np.dtype(dtype).itemsize
-    arrays = stored + 8 if stored == 8 else stored + 16  # the data, as float64, and the core
-    factors = sum(6 * 8 * m * m for m in shape)
-    operations = 0.5 * cells * max(shape) + 12.0 * sum(m**3 for m in shape)
-    return Footprint(cells, cells * arrays + factors, operations)
+    return Cascade(
+        tuple(levels),
+        axes,
+        tuple(usable),
+        frames,
+        stored,
+        joint_ridge,
+        dropped,
+        mean,
+        compact,
+    )
 
 
 def _frame(
-    data: Array, spectra: Sequence[Spectrum], compact: bool, with_constant: bool
+    data: Array, factors: Sequence[AnyFactor], compact: bool, with_constant: bool
 ) -> tuple[tuple[Array | None, ...], Array]:
     """Return a frame for every axis that has a smaller one, and the data in these frames.
 
     The longest axis goes first: the others need not read the part that it removes. A constant that
-    is to be taken out later must lie in every frame.
+    is to be taken out later must lie in every frame. A frame is taken only if the model stays at
+    most half as large as the data, all in float64: so it is no larger than the data in float32.
     """
     frames: list[Array | None] = [None] * data.ndim
     core = data
     for axis in sorted(range(data.ndim), key=lambda a: -data.shape[a]):
-        frame = span(core, axis)
-        if frame is None and compact and spectra[axis].rank < data.shape[axis]:
-            frame = spectra[axis].vectors
+        frame = span(core, axis, data.size // data.shape[axis])
+        factor = factors[axis]
+        if frame is None and compact and isinstance(factor, Spectrum):
+            frame = factor.vectors if factor.rank < data.shape[axis] else None
         if frame is not None and with_constant:
             frame = np.linalg.qr(np.column_stack([frame, np.ones(len(frame))]))[0]
-        if frame is not None:
+        if frame is not None and (compact or _is_small(data, [*frames, frame], core, axis)):
             frames[axis] = frame
             core = along(core, axis, frame.T)
     return tuple(frames), core
 
 
-def _lost_energy(data: Array, core: Array) -> float:
+def _is_small(data: Array, frames: Sequence[Array | None], core: Array, axis: int) -> bool:
+    """Return whether frames, the last one applied to the core along an axis, halve the data."""
+    taken = [frame for frame in frames if frame is not None]
+    left = core.size // core.shape[axis] * taken[-1].shape[1]
+    return bool(2 * (sum(frame.size for frame in taken) + left) <= data.size)
+
+
+def lost_energy(data: Tensor, core: Tensor) -> float:
     """Return the share of the sum of squares that the core does not hold."""
     largest = float(np.abs(data).max())
     if largest == 0:

@@ -9,13 +9,14 @@ grew is computed again when an answer first needs it. The result is the cascade 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Self, cast
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Tensor
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.spectrum import Spectrum
+from dkrls_cli.cascade.factors.levels import AnyFactor
+from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.tensors import along
 from dkrls_cli.threads import one_blas_thread
 
@@ -64,6 +65,45 @@ class SliceStore:
         return SliceStore(self.buffer, self.start + count, self.stop)
 
 
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """The slices of a cascade that grows, and their coordinates.
+
+    Attributes
+    ----------
+    slices, coordinates
+        Both with room for more, so that appending touches nothing but what is new.
+    rises
+        Whether the coordinates are known to rise.
+    """
+
+    slices: SliceStore
+    coordinates: SliceStore
+    rises: bool
+
+    @classmethod
+    def build(cls, slices: Tensor, coordinates: Array, room: int) -> Self:
+        """Return a store with room for `room` slices in all."""
+        rises = does_rise(coordinates)
+        return cls(_store(slices, room), _store(coordinates, room), rises)
+
+    def append(self, coordinates: Array, slices: Tensor) -> Self:
+        """Return the store with these slices behind its own."""
+        last = self.coordinates.slices[-1:]
+        rises = self.rises and does_rise(np.concatenate([last, coordinates]))
+        return type(self)(self.slices.append(slices), self.coordinates.append(coordinates), rises)
+
+    def drop_first(self, count: int) -> Self:
+        """Return the store without its first slices."""
+        slices, coordinates = self.slices.drop_first(count), self.coordinates.drop_first(count)
+        return type(self)(slices, coordinates, self.rises)
+
+
+def does_rise(coordinates: Array) -> bool:
+    """Return whether every coordinate is above the one before it."""
+    return bool((coordinates[1:] > coordinates[:-1]).all())
+
+
 def _store(slices: Tensor, room: int) -> SliceStore:
     """Return a store of slices in a new buffer."""
     array = np.empty((room, *slices.shape[1:]), slices.dtype)
@@ -80,12 +120,17 @@ class Growing:
 
     cascade: Cascade
     axis: int
-    store: SliceStore | None = None
+    store: Stored | None = None
 
     @property
     def coordinates(self) -> Array:
         """Coordinates of the slices."""
         return self.cascade.coordinates[self.axis]
+
+    @property
+    def rises(self) -> bool:
+        """Whether the coordinates rise."""
+        return does_rise(self.coordinates) if self.store is None else self.store.rises
 
     def append(self, coordinates: Array, slices: Array, *, drop: int = 0) -> Growing:
         """Return the cascade with new complete slices behind the old ones.
@@ -97,58 +142,54 @@ class Growing:
         store = self.store
         if store is None or cascade is not self.cascade:
             old = np.moveaxis(cascade.core, self.axis, 0)
-            store = _store(old, room=2 * (len(old) + len(new)))
-        together = np.concatenate([self.coordinates[drop:], coordinates])
+            store = Stored.build(old, self.coordinates, room=2 * (len(old) + len(new)))
         known = self.cascade.known_factor(self.axis) if drop == 0 else None
-        factor = known if known is not None and known.triangular else None
-        return self._with_store(cascade, store.drop_first(drop).append(new), together, factor)
+        factor = known if isinstance(known, LongFactor) else None
+        return self._with_store(cascade, store.drop_first(drop).append(coordinates, new), factor)
 
     def drop_first(self, count: int) -> Growing:
         """Return the cascade without its first slices."""
         if self.store is None:
             return self.take(np.arange(count, self.coordinates.size))
-        store = self.store.drop_first(count)
-        return self._with_store(self.cascade, store, self.coordinates[count:])
+        return self._with_store(self.cascade, self.store.drop_first(count))
 
     def take(self, places: Indices) -> Growing:
         """Return the cascade with some of its slices, in this order."""
         cascade = _in_samples(self.cascade, self.axis)
         old = np.moveaxis(cascade.core, self.axis, 0)
-        store = _store(old[places], room=2 * max(1, places.size))
-        return self._with_store(cascade, store, self.coordinates[places])
+        room = 2 * max(1, places.size)
+        return self._with_store(cascade, Stored.build(old[places], self.coordinates[places], room))
 
     def slices(self, places: Indices) -> Array:
         """Return some of the slices as they were given, with the axes of the data."""
-        some = np.asarray(self._samples(places), np.float64)
+        some = np.asarray(self.samples(places), np.float64)
         for axis, frame in enumerate(self.cascade.frames):
             if frame is not None and axis != self.axis:
                 some = along(some, axis, frame)
         return some
 
-    def _samples(self, places: Indices) -> Tensor:
+    def samples(self, places: Indices) -> Tensor:
         """Return some of the slices in the frames of the other axes."""
         frame, core = self.cascade.frames[self.axis], self.cascade.core
         if frame is None:
-            return core.take(places, self.axis)
+            return np.moveaxis(np.moveaxis(core, self.axis, 0)[places], 0, self.axis)
         return along(core, self.axis, frame[places])
 
     def _with_store(
         self,
         cascade: Cascade,
-        store: SliceStore,
-        coordinates: Array,
-        factor: Spectrum | None = None,
+        store: Stored,
+        factor: AnyFactor | None = None,
     ) -> Growing:
         """Return the cascade with the slices of a store.
 
-        `factor` is the spectrum of the first coordinates, where it is known and can be extended.
+        `factor` is that of the first coordinates, where it is known and can be extended.
         """
-        coordinates.setflags(write=False)
         axes = list(cascade.coordinates)
-        axes[self.axis] = coordinates
+        axes[self.axis] = np.asarray(store.coordinates.slices, np.float64)
         factors = cascade.solver.factors_after(self.axis, factor)
         order = [*range(1, self.axis + 1), 0, *range(self.axis + 1, cascade.ndim)]
-        core = store.slices.transpose(order)
+        core = store.slices.slices.transpose(order)
         changed = replace(cascade, coordinates=tuple(axes), factors=factors, core=core)
         return Growing(changed, self.axis, store)
 

@@ -13,8 +13,8 @@ from dkrls_cli.circle import wrap
 from dkrls_cli.errors import SettingError
 from dkrls_cli.spelling import suggest
 
-# Length scale of the part that repeats, in cycles: a wave and its first overtones.
-_CYCLE_SIGMA = 0.25
+CYCLE_SIGMA = 0.25
+"""Length scale of the part that repeats, in cycles: a wave and its first overtones."""
 
 # Beyond this many length scales every kernel is zero in float64; the cap keeps inf * 0 away.
 _FAR = 1e3
@@ -122,16 +122,35 @@ class Kernel:
 
 def gram(kernel: Kernel, a: Array, b: Array) -> Array:
     """Return the kernel between all pairs of coordinates, (len(a), len(b))."""
+    return _evaluate(kernel, a, b, np.subtract.outer, _differences)
+
+
+def pairs(kernel: Kernel, a: Array, b: Array) -> Array:
+    """Return the kernel between coordinates that belong together, in their shape.
+
+    >>> pairs(Kernel("matern32", sigma=2.0), np.array([0.0, 1.0]), np.array([0.0, 3.0])).round(3)
+    array([1.   , 0.483])
+    """
+    return _evaluate(kernel, a, b, np.subtract, lambda a, b, sigma: (a - b) / sigma)
+
+
+def _evaluate(
+    kernel: Kernel,
+    a: Array,
+    b: Array,
+    subtract: Callable[[Array, Array], Array],
+    differences: Callable[[Array, Array, float], Array],
+) -> Array:
+    """Return the kernel between coordinates, paired by `subtract`, and on a line `differences`."""
     with np.errstate(over="ignore", under="ignore"):
         if kernel.period is not None:
-            scaled = _chords(
-                wrap(a, kernel.period), wrap(b, kernel.period), kernel.period, kernel.sigma
-            )
+            here, there = wrap(a, kernel.period), wrap(b, kernel.period)
+            scaled = _chords(here, there, kernel.period, kernel.sigma, subtract)
         else:
-            scaled = _differences(a, b, kernel.sigma)
+            scaled = differences(a, b, kernel.sigma)
         result = FAMILIES[kernel.family](scaled)
         if kernel.cycle is not None:
-            chords = _chords(a, b, kernel.cycle, _CYCLE_SIGMA * kernel.cycle)
+            chords = _chords(a, b, kernel.cycle, CYCLE_SIGMA * kernel.cycle, subtract)
             result += kernel.swing * _gaussian(chords)
         if kernel.constant:
             result += kernel.constant
@@ -151,9 +170,11 @@ def _differences(a: Array, b: Array, sigma: float) -> Array:
     return np.asarray(np.subtract.outer(a, b) / sigma)
 
 
-def _chords(a: Array, b: Array, period: float, sigma: float) -> Array:
+def _chords(
+    a: Array, b: Array, period: float, sigma: float, subtract: Callable[[Array, Array], Array]
+) -> Array:
     """Return signed distances through a circle (chords), in length scales."""
-    chords = np.sin(math.pi * np.subtract.outer(a / period, b / period))
+    chords = np.sin(math.pi * subtract(a / period, b / period))
     chords *= period / math.pi
     chords /= sigma
     return np.asarray(chords)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,26 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array, Indices, Slices, Tensor
 from dkrls_cli.threads import one_blas_thread
 
-# What to do along one axis: apply a matrix (2-D), take indices (1-D), or nothing.
-Operator = NDArray[Any] | None
+
+class Rows(Protocol):
+    """Rows (p, m) that can be applied and cut like a matrix, but are not stored as one."""
+
+    @property
+    def ndim(self) -> int:
+        """2, as of a matrix."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def __getitem__(self, part: slice) -> Rows:
+        """Return some of the rows."""
+
+    def __matmul__(self, fibres: Array) -> Array:
+        """Return the products (p, n) with fibres (m, n)."""
+
+
+# What to do along one axis: apply a matrix or rows (2-D), take indices (1-D), or nothing.
+Operator = NDArray[Any] | Rows | None
 
 # Numbers per block of points in `contract`: half a megabyte, which stays in the cache.
 _BLOCK_NUMBERS = 2**16
@@ -30,6 +49,11 @@ _MOST_NUMBERS = 2**23
 
 # Singular values below this share of the largest are round-off of the data.
 _DATA_ROUND_OFF = 1e-14
+
+
+# Samples of an axis at most that count for the width of its basis: longer ones are kept in samples
+# unless they span as little as these would, so that looking for a basis costs O(m).
+_WIDEST = 2048
 
 
 def blocks(shape: Sequence[int], cells: int) -> Iterator[Slices]:
@@ -53,8 +77,14 @@ def blocks(shape: Sequence[int], cells: int) -> Iterator[Slices]:
             yield (*(slice(i, i + 1) for i in outer), part, *whole)
 
 
-def along(tensor: Tensor, axis: int, matrix: Array) -> Array:
-    """Return the tensor with a matrix (p, m) applied to every fibre along an axis of length m."""
+def along(tensor: Tensor, axis: int, matrix: Tensor | Rows) -> Array:
+    """Return the tensor with a matrix (p, m) applied to every fibre along an axis of length m.
+
+    Both may be stored in single precision; the product is not.
+    """
+    if not isinstance(matrix, np.ndarray):
+        return along_map(tensor, axis, matrix.__matmul__)
+    matrix = np.asarray(matrix, np.float64)
     before, m, after = _fold(tensor.shape, axis)
     fibres = tensor.reshape(before, m, after)
     if after < 8:  # too narrow for one product per leading index: one product for all of them
@@ -62,6 +92,14 @@ def along(tensor: Tensor, axis: int, matrix: Array) -> Array:
     else:
         product = np.matmul(matrix, fibres)
     return product.reshape(*tensor.shape[:axis], matrix.shape[0], *tensor.shape[axis + 1 :])
+
+
+def along_map(tensor: Tensor, axis: int, function: Callable[[Array], Array]) -> Array:
+    """Return the tensor with a function (m, n) -> (p, n) applied to its fibres along an axis."""
+    first = np.moveaxis(tensor, axis, 0)
+    fibres = np.asarray(first.reshape(first.shape[0], -1), np.float64)
+    result = function(fibres)
+    return np.moveaxis(result.reshape(-1, *first.shape[1:]), 0, axis)
 
 
 def apply(tensor: Tensor, operators: Sequence[Operator]) -> Array:
@@ -74,18 +112,21 @@ def apply(tensor: Tensor, operators: Sequence[Operator]) -> Array:
     }
     for axis in sorted(active, key=lambda axis: len(active[axis]) / tensor.shape[axis]):
         operator = active[axis]
-        matrix = operator.ndim == 2
-        result = along(result, axis, operator) if matrix else result.take(operator, axis)
+        if isinstance(operator, np.ndarray) and operator.ndim == 1:
+            result = result.take(operator, axis)
+        else:
+            result = along(result, axis, operator)
     return np.array(result, np.float64, copy=True if result is tensor else None)
 
 
 def contract(
     tensor: Tensor,
     count: int,
-    rows: Callable[[int, slice], Array],
+    rows: Callable[[int, slice], Tensor],
     looked_up: Mapping[int, Indices],
     widest: int,
-    spread: Mapping[int, NDArray[Any]] = MappingProxyType({}),
+    spread: Mapping[int, NDArray[Any] | Rows] = MappingProxyType({}),
+    leading: tuple[int, Callable[[Array], Callable[[slice], Array]]] | None = None,
 ) -> Array:
     """Return the tensor contracted, at each of `count` points, with one row per axis.
 
@@ -94,6 +135,9 @@ def contract(
     axis to look up, the longest goes first, as one matrix product for a block of points. The rest
     per point is small, and blocks of points keep it in the cache: `widest` is the length of the
     longest row on the way.
+
+    A long axis is `leading`: it goes before all others, and comes with a function that is given its
+    fibres (size, n), and returns a function from some of the points to their products (points, n).
 
     Axes in `spread` are not contracted: their operator is applied, the same at every point, before
     the points if that makes the tensor shorter, and after them otherwise. The result has shape
@@ -110,21 +154,43 @@ def contract(
         tensor = apply(tensor, [early.get(axis) for axis in range(tensor.ndim)])
     single = [axis for axis in range(tensor.ndim) if axis not in spread]
     first = list(looked_up) or [max(single, key=lambda axis: tensor.shape[axis])]
+    if leading is not None:
+        first = [leading[0]]
     others = [axis for axis in single if axis not in first]
     sizes, ends = ([tensor.shape[axis] for axis in axes] for axes in (first, kept))
     unfolded = tensor.transpose(*first, *others, *kept).reshape(math.prod(sizes), -1)
-    places = np.ravel_multi_index(list(looked_up.values()), sizes) if looked_up else None
     answers = np.empty((count, math.prod(ends)))
-    block = _block_of_points(unfolded.shape[1], widest)
+    if leading is not None:
+        begin = leading[1](np.asarray(unfolded, np.float64))
+        block = max(1, _MOST_NUMBERS // unfolded.shape[1])
+    else:
+        begin = _begin(unfolded, sizes, partial(rows, first[0]), looked_up)
+        block = _block_of_points(unfolded.shape[1], widest)
     for start in range(0, count, block):
         part = slice(start, start + block)
-        partial = rows(first[0], part) @ unfolded if places is None else unfolded[places[part]]
+        left = begin(part)
         for axis in others:
-            row = rows(axis, part)
-            partial = np.matmul(row[:, None, :], partial.reshape(*row.shape, -1))[:, 0, :]
-        answers[part] = partial
+            left = left.reshape(len(left), tensor.shape[axis], -1)
+            if axis in looked_up:
+                left = left[np.arange(len(left)), looked_up[axis][part]]
+            else:
+                left = np.matmul(rows(axis, part)[:, None, :], left)[:, 0, :]
+        answers[part] = left
     result = answers.reshape(count, *ends)
     return apply(result, [None, *(late.get(axis) for axis in kept)]) if late else result
+
+
+def _begin(
+    unfolded: Tensor,
+    sizes: Sequence[int],
+    rows: Callable[[slice], Tensor],
+    looked_up: Mapping[int, Indices],
+) -> Callable[[slice], Array]:
+    """Return a function that contracts the first axes at some points: a gather, or one product."""
+    if not looked_up:
+        return lambda part: rows(part).astype(np.float64, copy=False) @ unfolded
+    places = np.ravel_multi_index(list(looked_up.values()), sizes)
+    return lambda part: unfolded[places[part]].astype(np.float64, copy=False)
 
 
 def _block_of_points(numbers: int, widest: int) -> int:
@@ -152,29 +218,30 @@ def lay_out(vectors: Sequence[NDArray[Any]], spread: Collection[int]) -> list[ND
     return [vector.reshape(shape) for vector, shape in zip(vectors, shapes, strict=True)]
 
 
-def span(tensor: Tensor, axis: int) -> Array | None:
-    """Return an orthonormal basis (m, r) of all fibres along an axis, if r is below m / 4.
+def span(tensor: Tensor, axis: int, fibres: int | None = None) -> Array | None:
+    """Return an orthonormal basis (m, r) of all fibres along an axis, if that is much smaller.
 
-    Return None when they span more: the data has detail in more directions than is worth a change
-    of basis. A few fibres decide most often. If they do not, all fibres are seen through randomly
-    weighted sums of them (fixed seed), which span the same as long as there are more sums than
-    directions. Directions below 1e-14 of the largest are round-off of the data.
+    Return None when r is above a quarter of the samples, or near the number of fibres if that is
+    given: then the basis and the data in it would not be worth the change. A few fibres decide most
+    often. If they do not, all fibres are seen through randomly weighted sums of them (fixed seed),
+    which span the same as long as there are more sums than directions. Directions below 1e-14 of
+    the largest are round-off of the data.
     """
     before, m, after = _fold(tensor.shape, axis)
-    widest = m // 4
-    fibres = tensor.reshape(before, m, after)
-    some = np.linspace(0, before * after - 1, widest + 8).astype(np.intp)
+    widest = min(min(m, _WIDEST) // 4, fibres or m)
+    unfolded = tensor.reshape(before, m, after)
+    some = np.unique(np.linspace(0, before * after - 1, widest + 8).astype(np.intp))
     if widest < 3:
         return None
+    places = slice(None, None, -(-m // _WIDEST))  # some of their samples span no more than all
+    few = unfolded[some // after, places, some % after].astype(np.float64)
     with one_blas_thread():
-        sizes = np.linalg.svd(
-            fibres[some // after, :, some % after].astype(np.float64), compute_uv=False
-        )
+        sizes = np.asarray(np.linalg.svd(few, compute_uv=False), np.float64)
     seen = _rank(sizes)
     if seen > widest - 2:
         return None
     for width in (min(seen + 7, widest), widest):
-        basis = _range(_sums(fibres, width))
+        basis = _range(_sums(unfolded, width))
         if basis.shape[1] <= width - 2:
             return basis
     return None
@@ -207,5 +274,6 @@ def _fold(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 
-def _takes_all(operator: NDArray[Any], size: int) -> bool:
-    return operator.ndim == 1 and np.array_equal(operator, np.arange(size))
+def _takes_all(operator: NDArray[Any] | Rows, size: int) -> bool:
+    indices = isinstance(operator, np.ndarray) and operator.ndim == 1
+    return indices and np.array_equal(np.asarray(operator), np.arange(size))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dkrls_cli.cli.terminal.tables import cell_text, table
+from dkrls_cli.cli.terminal.tables import bytes_text, cell_text, table
 
 if TYPE_CHECKING:
     from dkrls_cli.cascade.kernels import Kernel
@@ -122,6 +122,22 @@ def missing_words(model: Model) -> dict[str, str]:
         "typical gap": known["typical_gap"],
         "solved": f"to {known['residual']:.2g} in {known['iterations']} steps"
         + (f", after {tried} settings tried" if tried else ""),
+    }
+
+
+def tolerance_words(model: Model) -> dict[str, str]:
+    """Return how far answers are from those of the full model; empty if no tolerance was given."""
+    known = model.origin.get("tolerance")
+    if not known:
+        return {}
+    limit = f"{known['limit']:.4g} {model.attrs.get('units', '')}".rstrip()
+    small, full = known["bytes"], known["full_bytes"]
+    return {
+        "tolerance": limit if limit == known["given"] else f"{limit} ({known['given']})",
+        "differences": f"at most {known['max']:.4g}, root mean square {known['rms']:.4g}",
+        "stored": f"{bytes_text(small)} of {bytes_text(full)}"
+        if small < full
+        else "the full model: no smaller one is within the tolerance",
     }
 
 

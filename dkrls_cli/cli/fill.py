@@ -125,7 +125,7 @@ def fill(
         for source in sources:
             if std and source.table is not None and target.form == "csv":
                 source.table.refuse_std()
-            refuse_too_large(source, machine.memory_limit)
+        refuse_too_large(sources, how.settings, machine.memory_limit, gaps=True)
         refuse_taken_names(sources, std)
         done = [fill_source(source, how, machine.threads, report) for source in sources]
         filled = [one.filled for one in done]

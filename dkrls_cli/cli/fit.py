@@ -19,6 +19,7 @@ from dkrls_cli.cli.describe import (
     missing_words,
     model_rows,
     shape_text,
+    tolerance_words,
 )
 from dkrls_cli.cli.output.target import refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, command_line, edge
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from dkrls_cli.model.choosing import ChoiceCallback
     from dkrls_cli.model.model import Model
     from dkrls_cli.model.settings import Settings
-    from dkrls_cli.tuning.slices import LevelChoice
+    from dkrls_cli.tuning.candidates import LevelChoice
+    from dkrls_cli.tuning.footprint import Footprint
     from dkrls_cli.tuning.spectra import SpectrumCache
 
 
@@ -74,12 +76,11 @@ def fit(
         settings = fit_settings(options)
         target = None if dry_run else check_output(output, outputs.overwrite)
         sources = open_inputs(inputs, options.var, settings.level_names, report)
-        for source in sources:
-            refuse_too_large(source, machine.memory_limit)
+        refuse_too_large(sources, settings, limit := machine.memory_limit)
         if target is None:
-            report.results([plan_result(source, settings, report) for source in sources])
+            report.results(plan_results(sources, settings, report))
             return
-        fits = fit_sources(sources, settings, machine.threads, inputs, report)
+        fits = fit_sources(sources, settings, machine.threads, limit, inputs, report)
         save_fits(fits, target, outputs.overwrite)
         report_fits(fits, target, report)
 
@@ -98,6 +99,7 @@ def fit_sources(
     sources: Sequence[Source],
     settings: Settings,
     threads: int | None,
+    limit: float,
     inputs: list[str],
     report: Report,
     *,
@@ -105,7 +107,8 @@ def fit_sources(
 ) -> list[FittedVariable]:
     """Fit a model of every variable; those on the same coordinates share their factors.
 
-    With `history`, that of the data begins with this command.
+    `limit` is the memory that may be used. With `history`, that of the data begins with this
+    command.
     """
     from dkrls_cli.tuning.spectra import SpectrumCache
 
@@ -113,6 +116,7 @@ def fit_sources(
     fits = []
     for source in sources:
         grid = read_values(source, report)
+        refuse_large_gaps(source, grid, settings, limit)
         grid = with_history(grid) if history else grid
         model, seconds = run_fit(grid, settings, threads, inputs, report, shared)
         fits.append(FittedVariable(model, grid.values.size, grid.values.nbytes, seconds))
@@ -150,6 +154,7 @@ def fit_settings(options: opt.LevelOptions) -> Settings:
         dtype="float32" if whole.float32 else "float64",
         folds=whole.folds,
         bounds=whole.bounds,
+        tolerance=whole.tolerance,
     )
 
 
@@ -249,16 +254,80 @@ def choice_printer(report: Report, axes: Sequence[Axis]) -> ChoiceCallback | Non
     return print_choice
 
 
-def refuse_too_large(source: Source, limit: int | None) -> None:
-    """Raise InputError if a fit would need more memory than allowed, before any is used."""
-    from dkrls_cli.cascade.fit import footprint
+def estimates(
+    sources: Sequence[Source],
+    settings: Settings,
+    *,
+    gaps: bool = False,
+    loaded: bool = False,
+    besides: int = 0,
+    answers: int = 0,
+) -> list[Footprint]:
+    """Estimate what fitting each of several variables takes, one after the other.
+
+    With `gaps`, cells are missing. With `loaded`, the data has been read, as that of tables always
+    has. `besides` are bytes that are held during the fits, `answers` those of answers after them.
+    """
+    from dkrls_cli.memory import held_bytes, peak_bytes
+    from dkrls_cli.tuning.footprint import Machine, footprint, kept_memory
+
+    machine, kept, found = Machine(held_bytes(), peak_bytes()), besides, []
+    for source in sources:
+        needs = footprint(
+            source.shape,
+            source.dtype,
+            storage=settings.dtype,
+            joint=settings.noise == "joint",
+            gaps=gaps,
+            loaded=loaded or source.table is not None,
+            others=kept,
+            answers=answers,
+            machine=machine,
+        )
+        found.append(needs)
+        kept += kept_memory(source.shape, settings.dtype)
+    return found
+
+
+def refuse_too_large(
+    sources: Sequence[Source],
+    settings: Settings,
+    limit: float,
+    **held: Any,
+) -> None:
+    """Raise InputError if fits would need more memory than allowed, before any is used.
+
+    Keywords are those of :func:`estimates`.
+    """
+    for source, needs in zip(sources, estimates(sources, settings, **held), strict=True):
+        _refuse_above(limit, needs, f"Fitting {shape_text(source.axes)}", settings)
+
+
+def refuse_large_gaps(
+    source: Source, grid: Grid, settings: Settings, limit: float, *, loaded: bool = True
+) -> None:
+    """Raise InputError if cells are missing and fitting through them would need too much memory.
+
+    Whether cells are missing is known only when the data has been read. It is then held by the
+    process, which a part of it to be taken is not: that is not `loaded`.
+    """
+    if settings.missing == "error" or grid.is_complete:
+        return
+    (needs,) = estimates([source], settings, gaps=True, loaded=loaded)
+    what = f"Fitting {shape_text(source.axes)} through its missing cells"
+    _refuse_above(limit, needs, what, settings)
+
+
+def _refuse_above(limit: float, needs: Footprint, what: str, settings: Settings) -> None:
+    """Raise InputError if something needs more memory than the limit."""
     from dkrls_cli.errors import InputError
 
-    needed = footprint(source.shape, source.dtype).memory
-    if limit is not None and needed > limit:
+    if needs.memory > limit:
+        other = ", --noise level (which needs less)" if settings.noise == "joint" else ""
         raise InputError(
-            f"Fitting {shape_text(source.axes)} needs about {bytes_text(needed)} of memory, more "
-            f"than --max-memory {bytes_text(limit)}. Raise it, or fit a part of the grid."
+            f"{what} needs about {bytes_text(needs.memory)} of memory, more than the "
+            f"{bytes_text(limit)} of --max-memory. Try a part of the grid{other}, or a larger "
+            "--max-memory."
         )
 
 
@@ -273,26 +342,48 @@ def check_output(output: Path | None, overwrite: bool) -> Path:
     return output
 
 
-def plan_result(source: Source, settings: Settings, report: Report) -> Result:
-    """Check the settings as a fit does, and return what it would do and take."""
-    from dkrls_cli.cascade.fit import footprint
+def plan_results(sources: Sequence[Source], settings: Settings, report: Report) -> list[Result]:
+    """Check the settings as fits do, and return what these would do and take."""
+    complete = estimates(sources, settings)
+    with_gaps: Sequence[Footprint | None] = [None] * len(sources)
+    if settings.missing == "model":
+        with_gaps = estimates(sources, settings, gaps=True)
+    each = zip(sources, complete, with_gaps, strict=True)
+    return [plan_result(*one, settings, report) for one in each]
+
+
+def plan_result(
+    source: Source, needs: Footprint, gaps: Footprint | None, settings: Settings, report: Report
+) -> Result:
+    """Check the settings as a fit does, and return what it would do and take.
+
+    `gaps` is what it would take if cells are missing, which is known once the data is read.
+    """
     from dkrls_cli.model.settings import plan_fit
 
     report_notes(source, report)
+    if settings.allowed is not None:
+        settings.allowed.check_units(source.name, source.attrs)
     plan = plan_fit(source.axes, settings)
-    needs = footprint(source.shape, source.dtype)
+    for what, found in (("memory", needs), ("memory if cells are missing", gaps)):
+        if found is not None:
+            parts = {part: bytes_text(size) for part, size in found.parts.items()}
+            report.detail(f"\n{source.name}: {what}\n{pairs(parts)}")
+    if_gaps = f", {bytes_text(gaps.memory)} if cells are missing" if gaps else ""
     rows = level_rows(source.axes, plan.hierarchy, plan.levels)
     facts: dict[str, Any] = {
         "variable": source.name,
         "cells": needs.cells,
         "memory_bytes": needs.memory,
+        "memory_bytes_with_gaps": gaps.memory if gaps else None,
+        "memory_parts": dict(needs.parts),
         "operations": needs.operations,
         "joint_ridge": plan.joint_ridge,
     }
     words = {
         "variable": source.name,
         "grid": shape_text(source.axes),
-        "memory": f"about {bytes_text(needs.memory)}",
+        "memory": f"about {bytes_text(needs.memory)}{if_gaps}",
         "work": f"about {needs.operations:.2g} operations",
         **({"joint ridge": plan.joint_ridge or "auto"} if plan.joint else {}),
     }
@@ -318,6 +409,7 @@ def fit_result(fitted: FittedVariable, place: str | None) -> Result:
         "seconds": fitted.seconds,
         "joint_ridge": model.joint_ridge,
         "dropped": model.dropped,
+        "tolerance": model.origin.get("tolerance"),
         "missing": model.origin.get("missing"),
     }
     words = {
@@ -331,4 +423,5 @@ def fit_result(fitted: FittedVariable, place: str | None) -> Result:
         words["joint ridge"] = f"{model.joint_ridge:g}"
     if model.dropped:
         words["dropped"] = f"{model.dropped:.3g} of the energy"
+    words |= tolerance_words(model)
     return {**facts, "levels": rows}, (pairs(words), level_table(rows))

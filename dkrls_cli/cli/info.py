@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import level_table, missing_words, model_rows, shape_text
+from dkrls_cli.cli.describe import (
+    level_table,
+    missing_words,
+    model_rows,
+    shape_text,
+    tolerance_words,
+)
 from dkrls_cli.cli.output.answers import write_fields
 from dkrls_cli.cli.output.target import Target, grid_target
 from dkrls_cli.cli.report import Report, Result, edge
@@ -123,9 +129,9 @@ def model_words(model: Model, facts: dict[str, Any]) -> dict[str, str]:
     }
     if model.dropped:
         words["dropped"] = f"{model.dropped:.3g} of the energy"
-    words |= missing_words(model)
+    words |= tolerance_words(model) | missing_words(model)
     for key, value in model.origin.items():
-        if key != "missing" and value != []:
+        if key not in ("missing", "tolerance") and value != []:
             words[key.replace("_", " ")] = _flat_text(value)
     return words
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -46,6 +47,10 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
+
+# Share of the memory that is free which a fit may take by default: the rest is for other processes,
+# for files in the cache of the system, and for what the estimate is too low.
+_MEMORY_SHARE = 0.8
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
@@ -185,11 +190,22 @@ class FitOptions(LevelOptions):
     ] = None
     compact: Annotated[
         bool,
-        typer.Option("--compact", help="Keep only what the kernels express: a smaller model."),
+        typer.Option(
+            "--compact",
+            help="Keep only what the kernels express: smaller where the data is smooth.",
+        ),
     ] = False
+    tolerance: Annotated[
+        str | None,
+        typer.Option(
+            metavar="T",
+            help="Store the smallest model whose answers are this close to the full one: 1e-3 of "
+            "the standard deviation, or '0.05 K'.",
+        ),
+    ] = None
     float32: Annotated[
         bool,
-        typer.Option("--float32", help="Store in single precision: half the size, error 6e-8."),
+        typer.Option("--float32", help="Store numbers of 8 bytes in 4: half the size, error 6e-8."),
     ] = False
 
 
@@ -199,14 +215,24 @@ class RunOptions:
 
     max_memory: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Refuse a fit that is estimated to need more, like 4GB."),
+        typer.Option(
+            metavar="SIZE|none",
+            help="Refuse a fit that is estimated to need more, like 4GB.  [80 % of what the "
+            "machine or the job has free]",
+        ),
     ] = None
     threads: Threads = None
 
     @property
-    def memory_limit(self) -> int | None:
-        """Bytes that may be used, or None for no limit."""
-        return None if self.max_memory is None else byte_count(self.max_memory)
+    def memory_limit(self) -> float:
+        """Bytes that may be used, the process included; infinity for no limit."""
+        if self.max_memory == "none":
+            return math.inf
+        if self.max_memory is not None:
+            return byte_count(self.max_memory)
+        from dkrls_cli.memory import available_bytes
+
+        return _MEMORY_SHARE * available_bytes()
 
 
 @dataclass(frozen=True)
@@ -381,5 +407,5 @@ def byte_count(text: str) -> int:
         return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
     except (ValueError, OverflowError):
         raise SettingError(
-            f"'{text}' is not a size. Expected a number above 0 and a unit, like 4GB."
+            f"'{text}' is not a size. Expected a number above 0 and a unit, like 4GB, or none."
         ) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +13,7 @@ from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import missing_words, model_rows, shape_text
 from dkrls_cli.cli.fit import fit_settings, fit_sources, open_inputs, refuse_too_large
 from dkrls_cli.cli.output.answers import (
+    ROW_FORMATS,
     AnswerOptions,
     answer_grids,
     asked_coordinates,
@@ -23,6 +26,7 @@ from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.cli.fit import FittedVariable
+    from dkrls_cli.files.source import Source
     from dkrls_cli.model.answering.answers import Query
 
 
@@ -72,10 +76,10 @@ def regrid(
         answers.refuse_impossible()
         settings = fit_settings(options)
         sources = open_inputs(inputs, options.var, settings.level_names, report)
-        for source in sources:
-            refuse_too_large(source, machine.memory_limit)
         asked = asked_coordinates([source.axes for source in sources], at, like)
-        fits = fit_sources(sources, settings, machine.threads, inputs, report, history=False)
+        held = held_answers(sources, asked, target, answers.std)
+        refuse_too_large(sources, settings, limit := machine.memory_limit, answers=held)
+        fits = fit_sources(sources, settings, machine.threads, limit, inputs, report, history=False)
         start = perf_counter()
         with blas_threads(machine.threads):
             queries = asked_grids([one.model for one in fits], asked, answers, "missing")
@@ -96,6 +100,23 @@ def regrid_target(
     target = chosen_target(output, form, report.json, outputs.overwrite, outputs.compress)
     target.refuse_unwritable()
     return target
+
+
+def held_answers(
+    sources: Sequence[Source], asked: Sequence[dict[str, Any]], target: Target, std: bool
+) -> int:
+    """Return the bytes of all answers at the coordinates asked for; rows are not held."""
+    from numpy import size
+
+    from dkrls_cli.tuning.footprint import answer_memory
+
+    if target.form in ROW_FORMATS:
+        return 0
+    cells = [
+        math.prod(size(at[a.name]) if a.name in at else a.size for a in source.axes)
+        for source, at in zip(sources, asked, strict=True)
+    ]
+    return answer_memory(sum(cells), std=std)
 
 
 def regrid_result(fitted: FittedVariable, query: Query, target: Target | None) -> Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from dkrls_cli.cli.fit import (
     fit_settings,
     open_inputs,
     read_values,
+    refuse_large_gaps,
     refuse_too_large,
     report_bounds,
 )
@@ -98,12 +100,11 @@ def validate(
                 facts = [model_facts(one) for one in found]
             else:
                 sources = open_inputs(inputs, options.var, settings.level_names, report)
-                for source in sources:
-                    refuse_too_large(source, machine.memory_limit)
+                refuse_large_holdouts(sources, settings, holdout, limit := machine.memory_limit)
                 count, first = repeats or REPEATS, seed or 0
                 found = [
                     measure_holdouts(
-                        source, settings, holdout, count, first, keep_edges, smooth, report
+                        source, settings, limit, holdout, count, first, keep_edges, smooth, report
                     )
                     for source in sources
                 ]
@@ -179,9 +180,32 @@ def variable_of(model: Model, inputs: list[str]) -> str | None:
     return model.name if has_variable(inputs, model.name) else None
 
 
+def refuse_large_holdouts(
+    sources: Sequence[Source], settings: Settings, holdout: list[str] | None, limit: float
+) -> None:
+    """Raise InputError if hold-outs would need more memory than allowed, before any is used."""
+    from dkrls_cli.tuning.footprint import holdout_memory
+
+    for source in sources:
+        part = trained_part(source, holdout)
+        held = holdout_memory(source.shape, part.shape, source.dtype, settings.dtype)
+        refuse_too_large([part], settings, limit, besides=held)
+
+
+def trained_part(source: Source, holdout: list[str] | None) -> Source:
+    """Return a source of as many coordinates as train when a fraction of them is held out."""
+    from dkrls_cli.model.validation.validate import read_fractions
+
+    fractions = read_fractions(opt.setting(holdout, "--holdout"), source.axes)
+    sizes = [round(axis.size * (1 - fractions.get(axis.name, 0.0))) for axis in source.axes]
+    axes = (axis.take(range(max(1, n))) for axis, n in zip(source.axes, sizes, strict=True))
+    return replace(source, axes=tuple(axes), table=None)
+
+
 def measure_holdouts(
     source: Source,
     settings: Settings,
+    limit: float,
     holdout: list[str] | None,
     repeats: int,
     seed: int,
@@ -189,10 +213,14 @@ def measure_holdouts(
     smooth: bool,
     report: Report,
 ) -> Validation:
-    """Measure the method on parts of a grid that are held out at random."""
+    """Measure the method on parts of a grid that are held out at random.
+
+    `limit` is the memory that may be used.
+    """
     from dkrls_cli.model.validation.validate import validate_holdout
 
     grid = read_values(source, report)
+    refuse_large_gaps(trained_part(source, holdout), grid, settings, limit, loaded=False)
     with report.working("holding out") as progress:
 
         def report_run(number: int, metrics: Mapping[str, float]) -> None:

@@ -22,11 +22,15 @@ from dkrls_cli.errors import ModelFileError, OutputError
 from dkrls_cli.files.output import atomic_write
 
 FORMAT = "dkrls-model"
-VERSION = 1
-"""Version of files of one variable."""
+VERSION = 3
+"""Version of the files that this program writes.
 
-SEVERAL = 2
-"""Version of files of several variables, which programs that know of one cannot read."""
+Files of versions 1 (one variable) and 2 (several) held the factors of every level as well.
+"""
+
+OLDEST = 1
+"""Oldest version of the files that this program reads."""
+
 # Bytes of a header at most, so that a damaged file does not fill the memory.
 _LARGEST_HEADER = 2**28
 # Bytes that a member has besides its numbers, at most: the header of the npy format.
@@ -39,7 +43,6 @@ def write(
     arrays: Mapping[str, NDArray[Any]],
     *,
     overwrite: bool = True,
-    version: int = VERSION,
 ) -> None:
     """Write a model file, whole or not at all.
 
@@ -53,8 +56,6 @@ def write(
         Arrays by name.
     overwrite
         Whether the file may exist.
-    version
-        Version of the file.
 
     Raises
     ------
@@ -62,7 +63,7 @@ def write(
         If the file cannot be written.
     """
     try:
-        _write(path, {"format": FORMAT, "version": version, **header}, arrays, overwrite)
+        _write(path, {"format": FORMAT, "version": VERSION, **header}, arrays, overwrite)
     except OSError as error:
         raise OutputError(f"'{path}' cannot be written ({error.strerror or error}).") from None
 
@@ -119,10 +120,10 @@ def _read_header(archive: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict
     header = json.loads(raw.tobytes())
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError("its header is of another format")
-    if header["version"] not in (VERSION, SEVERAL):
+    if header["version"] not in range(OLDEST, VERSION + 1):
         raise ModelFileError(
             f"'{path}' is a model file of version {header['version']}; this program reads versions "
-            f"{VERSION} and {SEVERAL}. Use the program that wrote it "
+            f"{OLDEST} to {VERSION}. Use the program that wrote it "
             f"({header.get('program', 'unknown')}), or fit the model again."
         )
     return header

@@ -17,14 +17,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Z90, Bars, JointBars
-from dkrls_cli.cascade.kernels import Kernel, gram
+from dkrls_cli.cascade.kernels import Kernel, pairs
 from dkrls_cli.cascade.tensors import apply, contract, count_points, lay_out
 from dkrls_cli.circle import wrap
 
@@ -49,29 +52,38 @@ class GapBars:
 
     Attributes
     ----------
-    distance
-        How far every cell is from data, in the shape of the grid: its variance given its
-        neighbours, from 0 (observed) to the prior variance (no neighbour near).
+    unobserved
+        Which cells are missing, in the shape of the grid.
     scale, power
         s^2 and gamma.
     error
         Root mean square error on the cells held out.
     """
 
-    distance: Array
+    unobserved: Mask
     scale: float
     power: float
     error: float
+    _known: WeakKeyDictionary[Cascade, Array] = field(
+        init=False, repr=False, default_factory=WeakKeyDictionary
+    )
 
     @property
     def errors(self) -> Array:
         """Root mean square error on the cells held out (1,)."""
         return np.array([self.error])
 
-    @property
-    def unobserved(self) -> Mask:
-        """Which cells are missing, in the shape of the grid."""
-        return np.asarray(self.distance > 0)
+    def distance_in(self, cascade: Cascade) -> Array:
+        """Return how far every cell is from data, in the shape of the grid; 0 where observed.
+
+        That is its variance given its neighbours, at most the prior variance (no neighbour near).
+        It follows from the settings of the cascade, and is computed when first asked for.
+        """
+        if cascade not in self._known:
+            kernels = [level.kernel for level in cascade.levels]
+            ridge = cascade.joint_ridge or 0.0
+            self._known[cascade] = distance(cascade.coordinates, kernels, ~self.unobserved, ridge)
+        return self._known[cascade]
 
     def variance_blocks(
         self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
@@ -80,14 +92,15 @@ class GapBars:
         between = _UNSCALED.variance_blocks(cascade, queries, smooth=True)
         hats = [_hats(cascade, axis, query) for axis, query in enumerate(queries)]
         nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
+        distances = self.distance_in(cascade)
 
         def variance(part: Slices) -> Array:
-            away = apply(self.distance, [hat[p] for hat, p in zip(hats, part, strict=True)])
+            away = apply(distances, [hat[p] for hat, p in zip(hats, part, strict=True)])
             result = self._scaled(cascade, between(part), away)
             here = [n[p] for n, p in zip(nodes, part, strict=True)]
             known = [np.flatnonzero(n >= 0) for n in here]
-            cells = self.distance[np.ix_(*[n[k] for n, k in zip(here, known, strict=True)])]
-            result[np.ix_(*known)] *= cells > 0
+            cells = np.ix_(*[n[k] for n, k in zip(here, known, strict=True)])
+            result[np.ix_(*known)] *= self.unobserved[cells]
             return result
 
         return variance
@@ -103,21 +116,34 @@ class GapBars:
         """Return the variance of the answers at scattered points."""
         between = _UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
 
-        def rows(axis: int, part: slice) -> Array:
-            return _hats(cascade, axis, points[axis][part])
+        hats = [_hats(cascade, axis, query) for axis, query in enumerate(points)]
+        single = [axis for axis in range(cascade.ndim) if axis not in spread]
+        longest = max(single, key=lambda axis: cascade.shape[axis])
 
-        hats = {axis: _hats(cascade, axis, points[axis]) for axis in spread}
-        count = count_points(points, spread)
-        away = contract(self.distance, count, rows, {}, max(cascade.shape), hats)
+        def rows(axis: int, part: slice) -> Array:
+            return hats[axis][part].dense(cascade.shape[axis])
+
+        def lead(fibres: Array) -> Callable[[slice], Array]:
+            return lambda part: hats[longest][part] @ fibres
+
+        away = contract(
+            self.distance_in(cascade),
+            count_points(points, spread),
+            rows,
+            {},
+            max(cascade.shape),
+            {axis: hats[axis] for axis in spread},
+            leading=(longest, lead),
+        )
         result = self._scaled(cascade, between, away)
         found = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
         nodes = np.broadcast_arrays(*lay_out(found, spread))
         known = np.all([n >= 0 for n in nodes], axis=0)
-        result[known] *= self.distance[tuple(n[known] for n in nodes)] > 0
+        result[known] *= self.unobserved[tuple(n[known] for n in nodes)]
         return result
 
     def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
-        """Return these error bars: they know the distance of every missing cell."""
+        """Return these error bars: they know every missing cell."""
         return self
 
     def _scaled(self, cascade: Cascade, between: Array, away: Array) -> Array:
@@ -130,43 +156,42 @@ class GapBars:
         return np.asarray(self.scale * np.maximum(between, away + ridge) ** self.power)
 
 
-def rescale(bars: Bars, away: Array) -> GapBars:
-    """Return error bars of a joint ridge as wide as before, with other distances to data."""
+def rescale(bars: Bars, unobserved: Mask) -> GapBars:
+    """Return error bars of a joint ridge as wide as before, with other missing cells."""
     assert isinstance(bars, JointBars | GapBars)
-    return GapBars(away, bars.scale, bars.power, bars.error)
-
-
-def _make_gram(kernel: Kernel, coordinates: Array) -> Array:
-    return gram(kernel, coordinates, coordinates)
+    return GapBars(unobserved, bars.scale, bars.power, bars.error)
 
 
 def distance(
-    coordinates: Sequence[Array],
-    kernels: Sequence[Kernel],
-    observed: Mask,
-    ridge: float,
-    *,
-    gram_of: Callable[[Kernel, Array], Array] = _make_gram,
+    coordinates: Sequence[Array], kernels: Sequence[Kernel], observed: Mask, ridge: float
 ) -> Array:
-    """Return the variance of every missing cell given its neighbours; 0 where observed.
-
-    `gram_of` returns the Gram matrix of a kernel and coordinates, where some are known already.
-    """
+    """Return the variance of every missing cell given its neighbours; 0 where observed."""
     precision = np.zeros(observed.shape)
     prior = math.prod(kernel.variance for kernel in kernels)
     for axis, (kernel, nodes) in enumerate(zip(kernels, coordinates, strict=True)):
         order = np.argsort(wrap(nodes, kernel.period))
-        similarity = gram_of(kernel, nodes[order]) / kernel.variance
+        similar = partial(_similarity, kernel, nodes[order])
         for part in _beside(observed.shape, axis):
             seen = np.moveaxis(observed[part], axis, 0)[order]
-            before, after = _neighbours(seen, circle=kernel.period is not None)
-            np.moveaxis(precision[part], axis, 0)[order] += _precision(
-                similarity, before, after, ridge / prior
-            )
+            gaps = np.nonzero(~seen)
+            before, after = (n[gaps] for n in _neighbours(seen, circle=kernel.period is not None))
+            found = _precision(similar, gaps[0], before, after, ridge / prior)
+            np.moveaxis(precision[part], axis, 0)[(order[gaps[0]], *gaps[1:])] += found
     precision += 1.0
     result = np.divide(prior, precision, out=precision)
     np.maximum(result, _LEAST * prior, out=result)
     result[observed] = 0.0
+    return result
+
+
+def _similarity(kernel: Kernel, nodes: Array, one: Indices, other: Indices) -> Array:
+    """Return the kernel between nodes, as a share of its variance; 0 for a node that there is not.
+
+    An index equal to the number of nodes means that there is none.
+    """
+    result = np.zeros(one.shape)
+    both = np.flatnonzero((one < nodes.size) & (other < nodes.size))
+    result[both] = pairs(kernel, nodes[one[both]], nodes[other[both]]) / kernel.variance
     return result
 
 
@@ -183,15 +208,19 @@ def _beside(shape: Sequence[int], axis: int) -> Iterator[Slices]:
         yield (*whole[:cut], slice(start, start + step), *whole[cut + 1 :])
 
 
-def _precision(similarity: Array, before: Indices, after: Indices, ridge: float) -> Array:
-    """Return the precision that two neighbours along the first axis add to a cell.
+def _precision(
+    similar: Callable[[Indices, Indices], Array],
+    here: Indices,
+    before: Indices,
+    after: Indices,
+    ridge: float,
+) -> Array:
+    """Return the precision that two neighbours along an axis add to a cell.
 
-    That is k' D^-1 k, with D the covariance of the neighbours given the cell. An index equal to the
-    size of the axis means that there is no neighbour on that side: its similarity is 0.
+    That is k' D^-1 k, with D the covariance of the neighbours given the cell. `similar` returns the
+    similarity of pairs of places along the axis, 0 where there is no neighbour on that side.
     """
-    padded = np.pad(similarity, ((0, 1), (0, 1)))
-    here = np.arange(len(similarity)).reshape(-1, *[1] * (before.ndim - 1))
-    one, other, both = padded[here, before], padded[here, after], padded[before, after]
+    one, other, both = similar(here, before), similar(here, after), similar(before, after)
     lone = before == after
     other[lone] = both[lone] = 0.0
     left, right, shared = 1.0 + ridge - one**2, 1.0 + ridge - other**2, both - one * other
@@ -239,21 +268,60 @@ def _upper_tenth(squares: Array) -> float:
     return float(np.quantile(squares, min(1.0, 0.9 * (1.0 + 1.0 / squares.size))))
 
 
-def _hats(cascade: Cascade, axis: int, query: Array) -> Array:
-    """Return rows (q, m) of linear interpolation; beyond the coordinates, the value of the last."""
-    kernel = cascade.levels[axis].kernel
-    there, here = (wrap(c, kernel.period) for c in (cascade.coordinates[axis], query))
-    order = np.argsort(there)
-    places = there[order]
-    if kernel.period is not None:
-        order = np.concatenate([order[-1:], order, order[:1]])
-        places = np.concatenate([places[-1:] - kernel.period, places, places[:1] + kernel.period])
-    if places.size == 1:
-        return np.ones((query.size, 1))
-    right = np.clip(np.searchsorted(places, here), 1, places.size - 1)
-    share = (here - places[right - 1]) / (places[right] - places[right - 1])
-    share = np.clip(share, 0.0, 1.0)
-    rows, each = np.zeros((query.size, there.size)), np.arange(query.size)
-    np.add.at(rows, (each, order[right - 1]), 1.0 - share)
-    np.add.at(rows, (each, order[right]), share)
-    return rows
+@dataclass(frozen=True, eq=False)
+class Hats:
+    """Rows (q, m) of linear interpolation: each has two numbers, so no matrix is stored.
+
+    Attributes
+    ----------
+    left, right
+        Places between which each query lies (q,).
+    share
+        Share of the right one, 0 to 1 (q,).
+    """
+
+    left: Indices
+    right: Indices
+    share: Array
+    ndim: ClassVar[int] = 2
+
+    @classmethod
+    def between(cls, coordinates: Array, query: Array, period: float | None) -> Self:
+        """Return the rows of queries; beyond the coordinates, the value of the last."""
+        there, here = (wrap(c, period) for c in (coordinates, query))
+        order = np.argsort(there)
+        places = there[order]
+        if period is not None:
+            order = np.concatenate([order[-1:], order, order[:1]])
+            places = np.concatenate([places[-1:] - period, places, places[:1] + period])
+        if places.size == 1:
+            none = np.zeros(query.size, np.intp)
+            return cls(none, none, np.zeros(query.size))
+        right = np.clip(np.searchsorted(places, here), 1, places.size - 1)
+        share = (here - places[right - 1]) / (places[right] - places[right - 1])
+        return cls(order[right - 1], order[right], np.clip(share, 0.0, 1.0))
+
+    def __len__(self) -> int:
+        """Return the number of queries."""
+        return self.share.size
+
+    def __getitem__(self, part: slice) -> Hats:
+        """Return some of the rows."""
+        return Hats(self.left[part], self.right[part], self.share[part])
+
+    def __matmul__(self, fibres: Array) -> Array:
+        """Return fibres (m, n) interpolated (q, n)."""
+        share = self.share[:, None]
+        return np.asarray((1.0 - share) * fibres[self.left] + share * fibres[self.right])
+
+    def dense(self, size: int) -> Array:
+        """Return the rows as a matrix (q, m)."""
+        rows, each = np.zeros((len(self), size)), np.arange(len(self))
+        np.add.at(rows, (each, self.left), 1.0 - self.share)
+        np.add.at(rows, (each, self.right), self.share)
+        return rows
+
+
+def _hats(cascade: Cascade, axis: int, query: Array) -> Hats:
+    """Return rows of linear interpolation between the coordinates of a level."""
+    return Hats.between(cascade.coordinates[axis], query, cascade.levels[axis].kernel.period)

@@ -16,7 +16,7 @@ two systems complement each other, so one follows the other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -70,24 +70,57 @@ def refine(
         Refining stops at this share of the spread of the observed cells, or after this many
         iterations.
     """
+    precision = _Precision.of(spectra, ridge)
+    diagonal = precision.diagonal()[~observed]
+    return settle(
+        precision.apply,
+        lambda residual: residual / diagonal,
+        completed,
+        observed,
+        mean,
+        tolerance=tolerance,
+        limit=limit,
+    )
+
+
+def settle(
+    precision: Callable[[Array], Array],
+    near_inverse: Callable[[Array], Array],
+    completed: Array,
+    observed: Mask,
+    mean: float,
+    *,
+    tolerance: float,
+    limit: int,
+) -> Refined:
+    """Refine filled cells as :func:`refine` does, whatever the form of C^-1.
+
+    Parameters
+    ----------
+    precision
+        A function that returns C^-1 times a grid.
+    near_inverse
+        A function that solves for residuals of the missing cells, in their order in the grid, as
+        nearly as it can: the preconditioner. It must be symmetric and positive definite.
+    completed, observed, mean, tolerance, limit
+        As for :func:`refine`.
+    """
     missing, values = ~observed, completed
     values -= mean
     spread = float(np.abs(values[observed]).max()) or 1.0
     values /= spread
-    precision = _Precision.of(spectra, ridge)
-    diagonal = precision.diagonal()[missing]
-    residual = -precision.apply(values)[missing]
-    due = residual / diagonal  # what each cell lacks of its prediction from all others
+    residual = -precision(values)[missing]
+    due = near_inverse(residual)  # what each cell lacks of its prediction from others
     energy = float(residual @ due)
     iterations, change = 0, float(np.abs(due).max())
     direction = np.zeros(values.shape) if change > tolerance else values[:0]
     while change > tolerance and iterations < limit:
         direction[missing] += due
-        product = precision.apply(direction)[missing]
+        product = precision(direction)[missing]
         step = energy / float(direction[missing] @ product)
         values[missing] += step * direction[missing]
         residual -= step * product
-        due = residual / diagonal
+        due = near_inverse(residual)
         moved = step * float(np.abs(direction).max())
         before, energy = energy, float(residual @ due)
         change = max(float(np.abs(due).max()), moved) if energy > 0 else 0.0  # 0: solved exactly

@@ -19,9 +19,12 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.factors.choice import LARGEST
+from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.growing import Growing
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
+from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps.solve import Completed, complete_with_spectra, refine_cells
 
 _LEAST_NOISE = 1e-8
@@ -47,8 +50,14 @@ def fill_slices(known: Growing, coordinates: Array, slices: Array) -> Completed:
     -------
     Completed
         The filled slices, and how accurately they were solved for.
+
+    Raises
+    ------
+    SettingError
+        If more slices than fit into a dense matrix are to be filled, or one has a longer axis.
     """
     cascade, axis = known.cascade, known.axis
+    _refuse_long(cascade, slices.shape)
     expected, covariance = _condition(known, coordinates)
     spectra = [
         _with_floor(decompose(covariance) if a == axis else _covariance(cascade, a), level.ridge)
@@ -64,6 +73,21 @@ def fill_slices(known: Growing, coordinates: Array, slices: Array) -> Completed:
     return Completed(filled, done.iterations, done.residual, done.converged)
 
 
+def _refuse_long(cascade: Cascade, shape: tuple[int, ...]) -> None:
+    """Raise SettingError if an axis of the slices is too long for a dense matrix.
+
+    Cells have a noise of their own beside the ridges of the levels, so every axis takes a spectrum.
+    """
+    for level, size in zip(cascade.levels, shape, strict=True):
+        if size > LARGEST:
+            raise SettingError(
+                f"Slices with missing cells would take a matrix of {size} x {size} along "
+                f"'{level.name}', which is more than {LARGEST}. Fit all slices anew under a joint "
+                "ridge, or add fewer of them at a time.",
+                setting="noise",
+            )
+
+
 def _condition(known: Growing, coordinates: Array) -> tuple[Array, Array]:
     """Return mean and covariance (g, g) at new coordinates, given the complete slices."""
     cascade, axis = known.cascade, known.axis
@@ -72,8 +96,13 @@ def _condition(known: Growing, coordinates: Array) -> tuple[Array, Array]:
     if known.coordinates.size == 0:
         return np.array(cascade.mean), prior
     queries = [coordinates if a == axis else None for a in range(cascade.ndim)]
-    rows = cascade.kernel_rows(axis, coordinates)
-    explained = (rows / (cascade.spectra[axis].values + ridge)) @ rows.T
+    factor = cascade.factor(axis)
+    if isinstance(factor, LongFactor):
+        weights = factor.solve(gram(kernel, known.coordinates, coordinates))
+        explained = factor.answer(coordinates, weights)
+    else:
+        rows = cascade.kernel_rows(axis, coordinates)
+        explained = (rows / (factor.values + ridge)) @ rows.T
     return cascade.predict(queries), prior - explained
 
 
@@ -81,7 +110,7 @@ def _covariance(cascade: Cascade, axis: int) -> Spectrum:
     """Return the spectrum of C_l = K_l + lambda_l I; the cascade may hold that of K_l already."""
     known, level = cascade.known_factor(axis), cascade.levels[axis]
     nodes = cascade.coordinates[axis]
-    if known is None or known.triangular or known.rank < nodes.size:  # directions are missing
+    if not isinstance(known, Spectrum) or known.rank < nodes.size:  # directions are missing
         known = decompose(gram(level.kernel, nodes, nodes))
     return Spectrum(known.vectors, known.values + level.ridge)
 

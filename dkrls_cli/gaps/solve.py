@@ -15,7 +15,8 @@ Solver
 The system is solved by conjugate gradients. In g, all directions of the data have a similar size
 however small their w. The preconditioner w / (p w + lambda), with p the observed share, deals with
 scattered cells and with small holes. Masks that stay the same along an axis have one of their own,
-see :mod:`dkrls_cli.gaps.preconditioner`.
+see :mod:`dkrls_cli.gaps.preconditioner`. A grid with a long axis is solved for in its missing cells
+alone: :mod:`dkrls_cli.gaps.long`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.spectrum import Spectrum, decompose
 from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.gaps.long import complete_long, find_long_axis
 from dkrls_cli.gaps.preconditioner import ProductPreconditioner, build_preconditioner
 from dkrls_cli.gaps.refine import refine
 from dkrls_cli.threads import one_blas_thread
@@ -82,7 +84,7 @@ def complete(
     tolerance: float = 1e-9,
     limit: int = 500,
     start: Array | None = None,
-    spectra: Sequence[Spectrum] | None = None,
+    spectra: Sequence[Spectrum | None] | None = None,
 ) -> Completed:
     """Fill the missing cells (NaN) with the joint-ridge model of the observed ones.
 
@@ -98,12 +100,12 @@ def complete(
         Value to which the answers fall back far from data.
     tolerance, limit
         The solve stops at this relative residual, or after this many iterations; its answers are
-        then refined for at most as many.
+        then refined for at most as many. With a long axis there is nothing but the refinement.
     start
         The same grid completed with similar settings, to start the solve from.
     spectra
         The full spectrum of each axis, ``decompose(gram(kernel, c, c))``, where it is known
-        already. By default the spectra are computed here.
+        already; None where it is not. A long axis needs none.
 
     Returns
     -------
@@ -128,12 +130,58 @@ def complete(
     """
     if not (math.isfinite(ridge) and ridge >= 0):
         raise SettingError(f"Invalid joint ridge {ridge}. It must be a finite number, 0 or above.")
-    if spectra is None:
-        spectra = [decompose(gram(k, c, c)) for k, c in zip(kernels, coordinates, strict=True)]
+    known = spectra or [None] * values.ndim
+    long = find_long_axis(coordinates, kernels)
+    if long is not None:
+        return _complete_long(
+            values, coordinates, kernels, long, ridge, mean, limit=limit, start=start, spectra=known
+        )
+    whole = [
+        spectrum or decompose(gram(kernel, c, c))
+        for spectrum, kernel, c in zip(known, kernels, coordinates, strict=True)
+    ]
     done = complete_with_spectra(
-        spectra, values, ridge, mean, tolerance=tolerance, limit=limit, start=start
+        whole, values, ridge, mean, tolerance=tolerance, limit=limit, start=start
     )
-    return refine_cells(done, spectra, values, ridge, mean, limit=limit)
+    return refine_cells(done, whole, values, ridge, mean, limit=limit)
+
+
+def _complete_long(
+    values: Array,
+    coordinates: Sequence[Array],
+    kernels: Sequence[Kernel],
+    long: int,
+    ridge: float,
+    mean: float,
+    *,
+    limit: int,
+    start: Array | None,
+    spectra: Sequence[Spectrum | None],
+) -> Completed:
+    """Fill the missing cells of a grid with a long axis: :mod:`dkrls_cli.gaps.long`."""
+    observed = np.isfinite(values)
+    _refuse_empty(observed)
+    if observed.all():
+        return Completed(values.copy(), 0, 0.0, converged=True)
+    done = complete_long(
+        values,
+        coordinates,
+        kernels,
+        long,
+        ridge,
+        mean,
+        tolerance=_SETTLED,
+        limit=limit,
+        start=start,
+        spectra=spectra,
+    )
+    return Completed(done.values, done.iterations, done.change, done.change <= _SETTLED)
+
+
+def _refuse_empty(observed: Mask) -> None:
+    """Raise InputError if no cell is observed."""
+    if not observed.any():
+        raise InputError(f"All {observed.size} values are missing. Expected at least one number.")
 
 
 def refine_cells(
@@ -181,8 +229,7 @@ def complete_with_spectra(
     returning True.
     """
     observed = np.isfinite(values)
-    if not observed.any():
-        raise InputError(f"All {values.size} values are missing. Expected at least one number.")
+    _refuse_empty(observed)
     if observed.all():
         return Completed(values.copy(), 0, 0.0, converged=True)
     with one_blas_thread():

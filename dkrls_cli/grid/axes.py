@@ -211,12 +211,15 @@ class Axis:
         """
         if self.dtype != "float32" or self.size < 2:
             return numbers
+        low, high = float(self.plain.min()), float(self.plain.max())
+        precision = 4 * float(np.finfo(np.float32).eps) * max(abs(low), abs(high))
+        if ((numbers < low - precision) | (numbers > high + precision)).all():
+            return numbers
         known = np.sort(self.plain)
         place = np.clip(np.searchsorted(known, numbers), 1, known.size - 1)
         near = np.where(
             numbers - known[place - 1] < known[place] - numbers, known[place - 1], known[place]
         )
-        precision = 4 * float(np.finfo(np.float32).eps) * float(np.abs(known[[0, -1]]).max())
         slack = min(precision, 1e-3 * float(np.min(np.diff(known))))
         return np.where(np.abs(numbers - near) <= slack, near, numbers)
 

@@ -12,8 +12,8 @@ from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.model.settings import FitPlan, LevelRequest
 from dkrls_cli.tuning import slices as tuning
+from dkrls_cli.tuning.candidates import LevelChoice
 from dkrls_cli.tuning.joint import choose_joint
-from dkrls_cli.tuning.slices import LevelChoice
 from dkrls_cli.tuning.spectra import SpectrumCache
 
 ChoiceCallback = Callable[[str, LevelChoice], None]
@@ -91,7 +91,7 @@ def choose_levels(
         else:
             assert isinstance(request, LevelRequest)
             fibres = tuning.sample_fibres(seen, place, centre)
-            choice = _choose(request, axis, fibres, folds, spectra)
+            choice = _choose(request, axis, fibres, folds, plan.joint, spectra)
             if watch is not None:
                 watch(axis.name, choice)
             warnings += [
@@ -161,6 +161,7 @@ def _choose(
     axis: Axis,
     data: Array,
     folds: int | None,
+    joint: bool,
     spectra: SpectrumCache | None,
 ) -> LevelChoice:
     return tuning.choose_level(
@@ -172,6 +173,7 @@ def _choose(
         period=request.period,
         cycles=request.cycles,
         folds=folds,
+        joint=joint,
         spectra=spectra,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from dkrls_cli.grid.grid import Coordinates, Grid, GridLike, as_grid, drop_repea
 from dkrls_cli.model.answering.bounds import BoundsLike, choose_bounds
 from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.answering.masks import lasting_mask
+from dkrls_cli.model.answering.tolerance import PROMISE, ToleranceLike, shrink
 from dkrls_cli.model.choosing import ChoiceCallback
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import (
@@ -46,6 +48,7 @@ def fit(
     dtype: Storage = DEFAULTS.dtype,
     folds: int | None = DEFAULTS.folds,
     bounds: BoundsLike = DEFAULTS.bounds,
+    tolerance: ToleranceLike = DEFAULTS.tolerance,
     origin: Attributes = NO_ATTRIBUTES,
     watch: ChoiceCallback | None = None,
 ) -> Model:
@@ -87,6 +90,11 @@ def fit(
         None for no bounds. Answers outside are moved to the nearest bound, and standard errors
         with them. ``auto``: those that the attributes of the data tell (``valid_range``,
         ``valid_min``, ``valid_max``, or a standard name of a fraction), unless data lies outside.
+    tolerance
+        Store the smallest model whose answers at the training cells and half-way between them are
+        this close to those of the full one: ``1e-3`` of the standard deviation of the data, or
+        ``"0.05 K"`` in its units. What was measured is in ``origin["tolerance"]``. It takes the
+        place of `compact` and `dtype`.
     origin
         Anything to remember in the model about where the data came from.
     watch
@@ -113,7 +121,19 @@ def fit(
     [1.0, 1.5]
     """
     settings = Settings(
-        levels, kernel, sigma, ridge, period, noise, missing, mean, compact, dtype, folds, bounds
+        levels,
+        kernel,
+        sigma,
+        ridge,
+        period,
+        noise,
+        missing,
+        mean,
+        compact,
+        dtype,
+        folds,
+        bounds,
+        tolerance,
     )
     return fit_grid(as_grid(data, coordinates), settings, origin=origin, watch=watch)
 
@@ -156,6 +176,10 @@ def fit_grid(
     """
     if settings.missing == "error":
         grid.refuse_missing()
+    allowed = settings.allowed
+    if allowed is not None:
+        allowed.check_units(grid.name, grid.attrs)
+        settings = replace(settings, compact=False, dtype="float64")
     whole = grid
     bounds, told = choose_bounds(settings.bounds, grid)
     grid, dropped = drop_repeats(grid)
@@ -170,11 +194,20 @@ def fit_grid(
         result = train(grid, plan, settings, watch, spectra)
     else:
         result = train_through_gaps(grid, plan, settings, share, spectra)
+    cascade, promise = result.cascade, None
+    if allowed is not None:
+        cascade, promise = shrink(cascade, grid.axes, grid.values, allowed)
     coverage, land = _cover(whole, plan.hierarchy)
     chosen_on = _chosen_on(grid, plan)
-    facts = {"dropped_coordinates": dropped, "land": land, "bounds": told, CHOSEN_ON: chosen_on}
+    facts = {
+        "dropped_coordinates": dropped,
+        "land": land,
+        "bounds": told,
+        CHOSEN_ON: chosen_on,
+        PROMISE: promise,
+    }
     return Model(
-        result.cascade,
+        cascade,
         grid.axes,
         plan.hierarchy,
         result.bars,

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from dkrls_cli.arrays import Array, Mask, Slices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, calibrate, variance_on_grid
-from dkrls_cli.cascade.growing import Growing, SliceStore
+from dkrls_cli.cascade.growing import Growing, Stored
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.tensors import blocks, count_points
 from dkrls_cli.circle import outside
@@ -82,7 +82,7 @@ class Model:
     style: Style = field(default_factory=Style)
     origin: Attributes = field(default_factory=dict)
     filled: Mask | None = None
-    store: SliceStore | None = None
+    store: Stored | None = None
     known_coverage: Coverage | None = None
     bounds: Bounds | None = None
 
@@ -132,7 +132,7 @@ class Model:
     @property
     def ranks(self) -> tuple[int, ...]:
         """Number of directions of every kernel that answers use, in the order of the data."""
-        return tuple(spectrum.rank for spectrum in self.cascade.spectra)
+        return tuple(self.cascade.factor(axis).rank for axis in range(self.cascade.ndim))
 
     @property
     def stored_shape(self) -> tuple[int, ...]:

@@ -16,74 +16,89 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, JointBars, LevelBars
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.cascade.spectrum import Spectrum
+from dkrls_cli.cascade.spectrum import ROUND_OFF
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.style import Companion, Packing, Style, source_coordinates
 from dkrls_cli.model.answering.bounds import Bounds, read_bounds
 from dkrls_cli.model.answering.coverage import Coverage
+from dkrls_cli.model.narrowing import (
+    narrow_coordinates,
+    narrow_values,
+    pack_mask,
+    unpack_mask,
+    widen,
+)
 
 Arrays = Mapping[str, NDArray[Any]]
+
+Record = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+"""A model as a file stores it: facts that JSON can hold, and arrays by name."""
 
 # Numbers that the header of a model file holds at most; longer arrays are stored as arrays.
 _SHORT = 16
 
+# Beginnings of the names of arrays that have the steps of coordinates.
+_STEPPED = ("coordinates_", "whole_", "written_", "companion_", "source_coordinates_")
 
-def cascade_record(cascade: Cascade) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+
+def cascade_record(cascade: Cascade) -> Record:
     """Return the settings of a cascade for the header, and its arrays."""
     header = {
         "joint_ridge": cascade.joint_ridge,
         "dropped": cascade.dropped,
         "mean": cascade.mean,
+        "compact": cascade.compact,
         "levels": [_level_record(level) for level in cascade.levels],
-        "triangular": [spectrum.triangular for spectrum in cascade.spectra],
     }
-    arrays: dict[str, NDArray[Any]] = {"core": np.ascontiguousarray(cascade.core)}
-    for i, spectrum in enumerate(cascade.spectra):
-        arrays[f"coordinates_{i}"] = cascade.coordinates[i]
-        arrays[f"spectrum_{i}"] = spectrum.values
-        arrays[f"vectors_{i}"] = spectrum.vectors
-        frame = cascade.frames[i]
+    arrays: dict[str, NDArray[Any]] = {"core": cascade.core}
+    for i, (coordinates, frame) in enumerate(zip(cascade.coordinates, cascade.frames, strict=True)):
+        arrays[f"coordinates_{i}"] = coordinates
         if frame is not None:
             arrays[f"frame_{i}"] = frame
     return header, arrays
 
 
 def cascade_from(header: Mapping[str, Any], arrays: Arrays) -> Cascade:
-    """Return the cascade that was recorded, or raise ValueError if its arrays do not fit."""
+    """Return the cascade that was recorded, or raise ValueError if its arrays do not fit.
+
+    Its factors are computed when first needed.
+    """
     levels = tuple(_level_from(level) for level in header["levels"])
     axes = range(len(levels))
-    triangular = header.get("triangular", [False] * len(levels))
-    spectra = tuple(
-        Spectrum(arrays[f"vectors_{i}"], arrays[f"spectrum_{i}"], triangular[i]) for i in axes
-    )
     cascade = Cascade(
         levels,
         tuple(arrays[f"coordinates_{i}"] for i in axes),
-        spectra,
+        (None,) * len(levels),
         tuple(arrays.get(f"frame_{i}") for i in axes),
         arrays["core"],
         header["joint_ridge"],
         header["dropped"],
         header["mean"],
+        header["compact"] if "compact" in header else _was_compact(header, arrays),
     )
     if cascade.core.ndim != len(levels):
         raise ValueError(f"{len(levels)} levels for {cascade.core.ndim} axes")
-    for axis, spectrum in enumerate(spectra):
-        _check_sizes(cascade, axis, spectrum)
+    for axis in axes:
+        _check_sizes(cascade, axis)
     return cascade
 
 
-def _check_sizes(cascade: Cascade, axis: int, spectrum: Spectrum) -> None:
+def _was_compact(header: Mapping[str, Any], arrays: Arrays) -> bool:
+    """Return whether a file of an older version, which held the spectra, has a compact model.
+
+    That is so if no eigenvalue is round-off; where all directions count it makes no difference.
+    """
+    spectra = [arrays[f"spectrum_{i}"] for i in range(len(header["levels"]))]
+    whole = all(bool((values > ROUND_OFF * values[0]).all()) for values in spectra)
+    return whole and not any(header.get("triangular", ()))  # those were no eigenvalues
+
+
+def _check_sizes(cascade: Cascade, axis: int) -> None:
     """Raise ValueError if the arrays of a level differ in their number of coordinates or ranks."""
-    m, frame = cascade.shape[axis], cascade.frames[axis]
-    fits = spectrum.vectors.shape == (m, spectrum.rank)
-    if frame is None:
-        fits &= cascade.core.shape[axis] == m
-    else:
-        fits &= frame.shape == (m, cascade.core.shape[axis])
-    if not fits:
+    m, frame, core = cascade.shape[axis], cascade.frames[axis], cascade.core.shape[axis]
+    if core != m if frame is None else frame.shape != (m, core):
         raise ValueError(f"arrays of level '{cascade.levels[axis].name}' do not fit together")
 
 
@@ -107,12 +122,12 @@ def _level_from(record: Mapping[str, Any]) -> Level:
     return Level(record["name"], kernel, record["ridge"])
 
 
-def bars_record(bars: Bars) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the numbers of error bars for the header, and their array if they have one."""
+def bars_record(bars: Bars) -> Record:
+    """Return the numbers of error bars for the header, and their mask if they have one."""
     match bars:
         case GapBars():
             known = {"error": bars.error, "scale": bars.scale, "power": bars.power}
-            return known, {"distance": bars.distance.astype(np.float32)}
+            return known, {"unobserved": pack_mask(bars.unobserved)}
         case JointBars():
             return {"errors": [bars.error], "scales": [bars.scale], "factors": 1.0}, {}
         case LevelBars():
@@ -125,11 +140,9 @@ def bars_from(
     header: Mapping[str, Any], arrays: Arrays, shape: tuple[int, ...], joint: bool
 ) -> Bars:
     """Return the error bars that were recorded."""
-    if "distance" in arrays:
-        distance = arrays["distance"].astype(np.float64)
-        if distance.shape != shape:
-            raise ValueError("distances do not fit the grid")
-        return GapBars(distance, header["scale"], header["power"], header["error"])
+    unobserved = _unobserved_from(arrays, shape)
+    if unobserved is not None:
+        return GapBars(unobserved, header["scale"], header["power"], header["error"])
     if joint:
         return JointBars(float(header["errors"][0]), float(header["scales"][0]))
     errors, scales, factors = (np.array(header[key]) for key in ("errors", "scales", "factors"))
@@ -138,21 +151,50 @@ def bars_from(
     return LevelBars(errors, scales, factors)
 
 
+def _unobserved_from(arrays: Arrays, shape: tuple[int, ...]) -> Mask | None:
+    """Return which cells are missing under a joint ridge, or None.
+
+    Files of older versions have the distance of every cell to data instead.
+    """
+    if "unobserved" in arrays:
+        return unpack_mask(arrays["unobserved"], shape, "missing cells")
+    if "distance" not in arrays:
+        return None
+    if arrays["distance"].shape != shape:
+        raise ValueError("distances do not fit the grid")
+    return np.asarray(arrays["distance"] > 0)
+
+
 def filled_from(arrays: Arrays, shape: tuple[int, ...]) -> Mask | None:
     """Return which cells were missing and are filled; None if none was recorded."""
     if "filled" not in arrays:
         return None
-    return _unpack(arrays["filled"], shape, "filled cells")
+    return unpack_mask(arrays["filled"], shape, "filled cells")
 
 
-Record = tuple[dict[str, Any], dict[str, NDArray[Any]]]
-"""A model as a file stores it: facts that JSON can hold, and arrays by name."""
+def narrow_record(header: Mapping[str, Any], arrays: Arrays) -> Record:
+    """Return the record of a model with its arrays in fewer bytes, and the forms that they have."""
+    forms, narrowed = {}, {}
+    for name, array in arrays.items():
+        narrow = narrow_coordinates if name.startswith(_STEPPED) else narrow_values
+        form, stored = narrow(array)
+        if form:
+            forms[name] = form
+        if stored is not None:
+            narrowed[name] = stored
+    return {**header, "narrowed": forms}, narrowed
+
+
+def widen_arrays(header: Mapping[str, Any], arrays: Arrays) -> Arrays:
+    """Return the arrays of a model as they were before they were narrowed, if they were."""
+    forms = header.get("narrowed", {})
+    return {**arrays, **{name: widen(form, arrays.get(name)) for name, form in forms.items()}}
 
 
 def join_records(records: Sequence[Record]) -> Record:
-    """Return the record of several models as one; arrays that are equal are stored once.
+    """Return the record of several models as one; what is equal in them is stored once.
 
-    Variables on the same coordinates share these, and factors where their kernels are the same.
+    Variables on the same coordinates share these, and all of a file its attributes.
     """
     arrays: dict[str, NDArray[Any]] = {}
     stored: dict[tuple[Any, ...], str] = {}
@@ -164,7 +206,13 @@ def join_records(records: Sequence[Record]) -> Record:
             members[name] = stored.setdefault(key, f"{number}_{name}")
             arrays.setdefault(members[name], array)
         headers.append({**header, "members": members})
-    return {"variables": headers}, arrays
+    common = {key: fact for key, fact in headers[0].items() if _in_all(headers, key, fact)}
+    variables = [{key: one[key] for key in one if key not in common} for one in headers]
+    return {**common, "variables": variables}, arrays
+
+
+def _in_all(headers: Sequence[Mapping[str, Any]], key: str, fact: Any) -> bool:
+    return all(key in header and header[key] == fact for header in headers)
 
 
 def split_record(header: Mapping[str, Any], arrays: Arrays) -> list[Record]:
@@ -177,27 +225,35 @@ def split_record(header: Mapping[str, Any], arrays: Arrays) -> list[Record]:
     """
     if "variables" not in header:
         return [(dict(header), dict(arrays))]
+    every = [{**header, **one} for one in header["variables"]]
     return [
-        (one, {name: arrays[member] for name, member in one["members"].items()})
-        for one in header["variables"]
+        (one, {name: arrays[member] for name, member in one["members"].items()}) for one in every
     ]
 
 
-def coverage_record(
-    coverage: Coverage | None,
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the axes and the shape of a coverage for the header, and its arrays."""
+def coverage_record(coverage: Coverage | None, axes: Sequence[Axis]) -> Record:
+    """Return the axes and the shape of a coverage for the header, and its arrays.
+
+    An axis that is that of the model is not stored again.
+    """
     if coverage is None:
         return {}, {}
-    header = {"axes": [axis_record(axis) for axis in coverage.axes]}
-    arrays: dict[str, NDArray[Any]] = {
-        f"whole_{i}": axis.numbers for i, axis in enumerate(coverage.axes)
-    }
-    shape = list(coverage.absent.shape)
-    return {"coverage": {**header, "shape": shape}}, {
-        **arrays,
-        "absent": np.packbits(coverage.absent),
-    }
+    records: list[dict[str, Any] | None] = []
+    arrays: dict[str, NDArray[Any]] = {"absent": pack_mask(coverage.absent)}
+    for i, (whole, own) in enumerate(zip(coverage.axes, axes, strict=True)):
+        if _same_axis(whole, own):
+            records.append(None)
+            continue
+        record, written = axis_record(whole, f"written_whole_{i}")
+        records.append(record)
+        arrays |= {f"whole_{i}": whole.numbers, **written}
+    return {"coverage": {"axes": records, "shape": list(coverage.absent.shape)}}, arrays
+
+
+def _same_axis(one: Axis, other: Axis) -> bool:
+    """Return whether two axes have the same coordinates, and these the same meaning."""
+    same = np.array_equal(one.numbers, other.numbers) and np.array_equal(one.plain, other.plain)
+    return same and axis_record(one, "")[0] == axis_record(other, "")[0]
 
 
 def coverage_from(
@@ -208,7 +264,7 @@ def coverage_from(
     if known is None:
         return None
     whole = tuple(
-        axis_from(record, axis.name, arrays[f"whole_{i}"])
+        axis if record is None else axis_from(record, axis.name, arrays[f"whole_{i}"], arrays)
         for i, (record, axis) in enumerate(zip(known["axes"], axes, strict=True))
     )
     shape = tuple(known["shape"])
@@ -216,15 +272,7 @@ def coverage_from(
         size not in (1, axis.size) for size, axis in zip(shape, whole, strict=True)
     ):
         raise ValueError("cells without data do not fit the grid")
-    return Coverage(whole, _unpack(arrays["absent"], shape, "cells without data"))
-
-
-def _unpack(bits: NDArray[Any], shape: tuple[int, ...], what: str) -> Mask:
-    """Return packed bits as a mask of this shape, or raise ValueError if they do not fit it."""
-    count = math.prod(shape)
-    if bits.shape != ((count + 7) // 8,):
-        raise ValueError(f"{what} do not fit the grid")
-    return np.unpackbits(bits, count=count).astype(bool).reshape(shape)
+    return Coverage(whole, unpack_mask(arrays["absent"], shape, "cells without data"))
 
 
 def bounds_record(bounds: Bounds) -> list[float | None]:
@@ -237,8 +285,9 @@ def bounds_from(header: Mapping[str, Any]) -> Bounds | None:
     return read_bounds(header.get("bounds"))
 
 
-def axis_record(axis: Axis) -> dict[str, Any]:
-    """Return what an axis means, without its name and numbers."""
+def axis_record(axis: Axis, written: str) -> Record:
+    """Return what an axis means, without its name and numbers, and its array `written`, if long."""
+    plain, arrays = (None, {}) if axis.written is None else _array_record(axis.written, written)
     return {
         "dtype": axis.dtype,
         "time": [axis.time.units, axis.time.calendar] if axis.time else None,
@@ -246,13 +295,16 @@ def axis_record(axis: Axis) -> dict[str, Any]:
         "attrs": to_json(axis.attrs),
         "has_coordinate": axis.has_coordinate,
         "turn": axis.turn,
-        "written": to_json(axis.written),
-    }
+        "written": plain,
+    }, arrays
 
 
-def axis_from(record: Mapping[str, Any], name: str, numbers: Array) -> Axis:
-    """Return the axis that was recorded."""
-    time, labels = record["time"], record["labels"]
+def axis_from(record: Mapping[str, Any], name: str, numbers: Array, arrays: Arrays) -> Axis:
+    """Return the axis that was recorded, or raise ValueError if its arrays do not fit."""
+    time, labels, plain = record["time"], record["labels"], record["written"]
+    written = None if plain is None else _array_from(plain, arrays)
+    if written is not None and written.shape != numbers.shape:
+        raise ValueError(f"the coordinates of '{name}' are of two sizes")
     return Axis(
         name,
         numbers,
@@ -262,12 +314,16 @@ def axis_from(record: Mapping[str, Any], name: str, numbers: Array) -> Axis:
         from_json(record["attrs"]),
         record["has_coordinate"],
         record["turn"],
-        from_json(record["written"]),
+        written,
     )
 
 
-def style_record(style: Style) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return a style for the header, and its long arrays."""
+def style_record(style: Style, axes: Sequence[Axis]) -> Record:
+    """Return a style for the header, and its long arrays.
+
+    Coordinates that are those of an axis of the whole grid are not stored again.
+    """
+    known = source_coordinates(axes)
     header: dict[str, Any] = {
         "dtype": style.dtype,
         "fill": style.fill,
@@ -289,6 +345,9 @@ def style_record(style: Style) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]
         header["companions"][name] = {**about, "values": record}
         arrays |= array
     for i, (dim, values) in enumerate(style.coordinates.items()):
+        if dim in known and _same_array(values, known[dim]):
+            header["coordinates"][dim] = None
+            continue
         record, array = _array_record(values, f"source_coordinates_{i}")
         header["coordinates"][dim] = record
         arrays |= array
@@ -298,8 +357,8 @@ def style_record(style: Style) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]
 def style_from(header: Mapping[str, Any], arrays: Arrays, axes: Sequence[Axis]) -> Style:
     """Return the style that was recorded, also by a program that knew less of styles.
 
-    Without coordinates of the source, those of the axes stand for them. Raise ValueError if the
-    record has what this program does not know.
+    Where it has no coordinates of the source, those of the axes of the whole grid stand for them.
+    Raise ValueError if the record has what this program does not know.
     """
     unknown = header.keys() - {*(field.name for field in fields(Style)), "grid_mapping_attrs"}
     if unknown:
@@ -316,8 +375,11 @@ def style_from(header: Mapping[str, Any], arrays: Arrays, axes: Sequence[Axis]) 
         companions[mapping] = Companion(
             (), np.asarray(np.int32(0)), from_json(header["grid_mapping_attrs"])
         )
-    known = header.get("coordinates", {})
-    coordinates = {dim: _array_from(record, arrays) for dim, record in known.items()}
+    whole = source_coordinates(axes)
+    coordinates = {
+        dim: whole[dim] if record is None else _array_from(record, arrays)
+        for dim, record in header.get("coordinates", {}).items()
+    }
     return Style(
         header["dtype"],
         header["fill"],
@@ -328,7 +390,7 @@ def style_from(header: Mapping[str, Any], arrays: Arrays, axes: Sequence[Axis]) 
         mapping,
         companions,
         {dim: (names[0], names[1]) for dim, names in header.get("bounds", {}).items()},
-        coordinates or source_coordinates(axes),
+        coordinates or whole,
     )
 
 
@@ -357,6 +419,10 @@ def _array_from(record: Any, arrays: Arrays) -> NDArray[Any]:
     if stored.dtype != dtype or stored.shape != shape:
         raise ValueError(f"array '{record['array']}' is not what the header says")
     return stored
+
+
+def _same_array(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    return one.dtype == other.dtype and np.array_equal(one, other)
 
 
 def to_json(value: Any) -> Any:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli import __version__
@@ -14,6 +13,7 @@ from dkrls_cli.errors import InputError, ModelFileError, SettingError
 from dkrls_cli.files import npz as modelfile
 from dkrls_cli.grid.style import grow_style
 from dkrls_cli.model.model import Model
+from dkrls_cli.model.narrowing import pack_mask
 from dkrls_cli.model.record import (
     Record,
     axis_from,
@@ -29,10 +29,12 @@ from dkrls_cli.model.record import (
     filled_from,
     from_json,
     join_records,
+    narrow_record,
     split_record,
     style_from,
     style_record,
     to_json,
+    widen_arrays,
 )
 from dkrls_cli.spelling import suggest
 
@@ -61,6 +63,7 @@ def save_models(
     Examples
     --------
     >>> import tempfile, pathlib
+    >>> import numpy as np
     >>> from dataclasses import replace
     >>> from dkrls_cli import fit, load_models
     >>> x = np.linspace(0, 3, 20)
@@ -75,11 +78,9 @@ def save_models(
     names = [model.name for model in several]
     if len(set(names)) < len(names):
         raise InputError(f"Two of the models have the same name: {', '.join(names)}.")
-    if len(several) == 1:
-        modelfile.write(path, *model_record(several[0]), overwrite=overwrite)
-        return
-    header, arrays = join_records([model_record(model) for model in several])
-    modelfile.write(path, header, arrays, overwrite=overwrite, version=modelfile.SEVERAL)
+    records = [model_record(model) for model in several]
+    record = join_records(records) if records[1:] else records[0]
+    modelfile.write(path, *record, overwrite=overwrite)
 
 
 def load_models(path: str | os.PathLike[str]) -> dict[str, Model]:
@@ -107,7 +108,7 @@ def load_models(path: str | os.PathLike[str]) -> dict[str, Model]:
         if not found or len(found) < len(models):
             raise ValueError("its variables do not have a name each")
         return found
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(f"'{path}' is damaged ({error}). Fit the model again.") from None
 
 
@@ -134,6 +135,7 @@ def load_model(path: str | os.PathLike[str], var: str | None = None) -> Model:
     Examples
     --------
     >>> import tempfile, pathlib
+    >>> import numpy as np
     >>> from dkrls_cli import fit
     >>> model = fit(np.outer(np.arange(9.0), np.arange(8.0)))
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -155,22 +157,24 @@ def load_model(path: str | os.PathLike[str], var: str | None = None) -> Model:
     return models[name]
 
 
-def _model_from(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Model:
+def _model_from(header: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) -> Model:
     """Return the model that was recorded, or raise an error if its parts do not fit together."""
+    arrays = widen_arrays(header, stored)
     trained = cascade_from(header, arrays)
     axes = tuple(
-        axis_from(axis, level.name, numbers)
+        axis_from(axis, level.name, numbers, arrays)
         for axis, level, numbers in zip(
             header["axes"], trained.levels, trained.coordinates, strict=True
         )
     )
     attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
-    style, hierarchy = style_from(header["style"], arrays, axes), tuple(header["hierarchy"])
+    coverage = coverage_from(header, arrays, axes)
+    style = style_from(header["style"], arrays, axes if coverage is None else coverage.axes)
+    hierarchy = tuple(header["hierarchy"])
     if sorted(hierarchy) != sorted(level.name for level in trained.levels):
         raise ValueError("hierarchy and levels have different names")
     bars = bars_from(header["bars"], arrays, trained.shape, trained.joint_ridge is not None)
     filled = filled_from(arrays, trained.shape)
-    coverage = coverage_from(header, arrays, axes)
     return Model(
         trained,
         axes,
@@ -189,8 +193,10 @@ def _model_from(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
 def model_record(model: Model) -> Record:
     """Return a model as a file stores it."""
     header, arrays = cascade_record(model.cascade)
-    bars, distance = bars_record(model.calibrated_bars)
-    style, beside = style_record(grow_style(model.style, model.coverage.axes[model.grows]))
+    bars, missing = bars_record(model.calibrated_bars)
+    whole = model.coverage.axes
+    style, beside = style_record(grow_style(model.style, whole[model.grows]), whole)
+    axes = [axis_record(axis, f"written_{i}") for i, axis in enumerate(model.axes)]
     header |= {
         "bars": bars,
         "program": f"dkrls {__version__}",
@@ -199,11 +205,12 @@ def model_record(model: Model) -> Record:
         "style": style,
         "origin": to_json(model.origin),
         "hierarchy": list(model.hierarchy),
-        "axes": [axis_record(axis) for axis in model.axes],
+        "axes": [record for record, _ in axes],
     }
     if model.bounds is not None:
         header["bounds"] = bounds_record(model.bounds)
-    filled = {} if model.filled is None else {"filled": np.packbits(model.filled)}
-    whole, land = coverage_record(model.known_coverage)
-    header |= whole
-    return header, {**arrays, **distance, **filled, **land, **beside}
+    filled = {} if model.filled is None else {"filled": pack_mask(model.filled)}
+    coverage, land = coverage_record(model.known_coverage, model.axes)
+    written = {name: array for _, one in axes for name, array in one.items()}
+    together = {**arrays, **missing, **filled, **land, **beside, **written}
+    return narrow_record({**header, **coverage}, together)

@@ -20,6 +20,7 @@ from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.calendars import is_duration
 from dkrls_cli.grid.cf import by_dimension, hierarchy_of, natural_cycles, natural_period
 from dkrls_cli.model.answering.bounds import BoundsLike, read_bounds
+from dkrls_cli.model.answering.tolerance import Tolerance, ToleranceLike, read_tolerance
 from dkrls_cli.spelling import suggest
 
 T = TypeVar("T")
@@ -117,6 +118,10 @@ class Settings:
         The least and the largest value of an answer: a pair with None for an open end, or a text
         such as ``0,1`` or ``0,``. None or ``none``: no bounds. ``auto``: those that the attributes
         of the variable tell, see :func:`dkrls_cli.model.answering.bounds.choose_bounds`.
+    tolerance
+        How far the answers of the smallest model may be from those of the full one: a share of the
+        standard deviation, or a text with the units of the data such as ``0.05 K``. It takes the
+        place of ``compact`` and ``dtype``. See :mod:`dkrls_cli.cascade.storage.compress`.
 
     Raises
     ------
@@ -141,6 +146,7 @@ class Settings:
     dtype: Storage = "float64"
     folds: int | None = None
     bounds: BoundsLike = "auto"
+    tolerance: ToleranceLike = None
 
     def __post_init__(self) -> None:
         _check_choice("kind of noise", self.noise, get_args(Noise))
@@ -163,6 +169,7 @@ class Settings:
             object.__setattr__(self, "bounds", tuple(self.bounds))
         if self.bounds != "auto":
             read_bounds(self.bounds)
+        _ = self.allowed
 
     @property
     def given(self) -> dict[str, Any]:
@@ -179,6 +186,11 @@ class Settings:
         if self.levels is None:
             return None
         return [level.name if isinstance(level, Level) else level for level in self.levels]
+
+    @property
+    def allowed(self) -> Tolerance | None:
+        """The tolerance as a value, or None if the model is stored as it is."""
+        return None if self.tolerance is None else read_tolerance(self.tolerance)
 
     @property
     def centre(self) -> float | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.circle import nearest
+from dkrls_cli.circle import is_behind, nearest
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.model.fit import retune
 from dkrls_cli.model.model import Model
@@ -89,12 +89,14 @@ class Stream:
         A slice older than the window is not, nor one whose coordinate the model has, unless the
         plan is to replace it.
         """
-        known, window = self.model.growing.coordinates, self.plan.window
+        growing, window = self.model.growing, self.plan.window
+        known, period = growing.coordinates, growing.cascade.levels[growing.axis].kernel.period
+        if period is None and growing.rises and is_behind(float(new.numbers[0]), known):
+            return True
         if window is not None and window <= known.size:
             oldest = np.partition(known, -window)[-window]
             if new.numbers[0] < oldest:
                 return False
-        period = self.model.cascade.levels[self.model.grows].kernel.period
         return self.plan.replace or not nearest(new.numbers, known, period)[1][0]
 
     def step(self, new: Axis, values: Array) -> Expected:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dkrls_cli.arrays import Mask, checked_gaps, checked_values
+from dkrls_cli.arrays import Mask, checked_gaps, checked_values, fits_single, round_to_single
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, calibrate
 from dkrls_cli.cascade.fit import fit_cascade
@@ -104,8 +104,9 @@ def train(
     chosen = choose_levels(
         plan, grid.axes, values, mean, folds=settings.folds, watch=watch, spectra=spectra
     )
+    del values  # if this is a copy of the data as float64, the fit makes its core of another one
     trained = fit_cascade(
-        values,
+        grid.values,
         [axis.numbers for axis in grid.axes],
         chosen.levels,
         joint_ridge=chosen.joint_ridge,
@@ -167,8 +168,11 @@ def train_through_gaps(
     known: list[Spectrum | None] = [None] * values.ndim
     for place, kernel, spectrum in zip(places, kernels, chosen.spectra, strict=True):
         levels[place], known[place] = Level(grid.axes[place].name, kernel), spectrum
+    filled = done.values.reshape(values.shape)
+    if fits_single(values):  # then a model file holds the filled cells in float32 as well
+        filled = round_to_single(filled, ~observed)
     trained = fit_cascade(
-        done.values.reshape(values.shape),
+        filled,
         [axis.numbers for axis in grid.axes],
         levels,
         joint_ridge=ridge,
@@ -180,8 +184,7 @@ def train_through_gaps(
     last = grid.dims.index(plan.hierarchy[-1])
     facts = missing_facts(observed, grid.axes, last, done)
     facts |= {"settings_tried": chosen.tried, "share": missing}
-    bars = gap_bars(coordinates, kernels, observed.squeeze(), chosen)
-    bars = replace(bars, distance=bars.distance.reshape(values.shape))
+    bars = gap_bars(observed, chosen)
     return TrainingResult(trained, bars, {"missing": facts, "notes": solve_notes(done)})
 
 

@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dkrls_cli.arrays import Array, Indices, Mask, as_numbers
+from dkrls_cli.arrays import Array, Indices, Mask, as_numbers, fits_single, round_to_single
 from dkrls_cli.cascade.errorbars import Bars, calibrate
+from dkrls_cli.cascade.factors.choice import is_long
+from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.fit import fit_cascade
-from dkrls_cli.cascade.growing import Growing
+from dkrls_cli.cascade.growing import Growing, does_rise
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import ROUND_OFF, decompose
 from dkrls_cli.circle import nearest, repeated
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.gaps.bars import GapBars, distance, rescale
+from dkrls_cli.gaps.bars import GapBars, rescale
 from dkrls_cli.gaps.slices import fill_slices
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.alignment import align_slices, plain_slices
@@ -34,6 +36,7 @@ from dkrls_cli.grid.cf import place_of
 from dkrls_cli.grid.grid import Grid, drop_repeats, from_data_array, is_labelled
 from dkrls_cli.grid.style import grow_style
 from dkrls_cli.model.answering.masks import lasting_mask
+from dkrls_cli.model.answering.tolerance import PROMISE
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.training import CHOSEN_ON
 from dkrls_cli.threads import one_blas_thread
@@ -216,7 +219,8 @@ def add_slices(
     if model.bounds is not None:
         model = dataclasses.replace(model, bounds=model.bounds.admit(values))
     count = int(model.origin.get("slices_added", 0)) + observed_slices(values, model.grows).size
-    after = _with_facts(_join(model, values, new, replace, window), {"slices_added": count})
+    facts = {"slices_added": count, PROMISE: None}  # what was measured, was before these slices
+    after = _with_facts(_join(model, values, new, replace, window), facts)
     after = _settle(after)
     return after if max_rank is None else thin(after, max_rank)
 
@@ -249,7 +253,7 @@ def change_settings(
     )
     known = model.known_bars
     if isinstance(known, GapBars) and isinstance(bars, GapBars):
-        known = rescale(bars, known.distance)
+        known = rescale(bars, known.unobserved)
     origin = {**model.origin, "notes": notes}
     changed = dataclasses.replace(model, cascade=cascade, known_bars=known, origin=origin)
     none = np.arange(0)
@@ -309,9 +313,8 @@ def _only_follow(model: Model, values: Array, new: Axis) -> bool:
     circle = model.cascade.levels[model.grows].kernel.period is not None
     if circle or _has_gaps(model, values):
         return False
-    old = model.axes[model.grows].numbers
-    behind = np.concatenate([old[-1:], new.numbers])
-    return all(bool((numbers[1:] > numbers[:-1]).all()) for numbers in (old, behind))
+    growing = model.growing
+    return growing.rises and does_rise(np.concatenate([growing.coordinates[-1:], new.numbers]))
 
 
 def _append(model: Model, values: Array, new: Axis, window: int | None) -> Model:
@@ -322,7 +325,14 @@ def _append(model: Model, values: Array, new: Axis, window: int | None) -> Model
         kept = np.arange(over - old.size, new.size)
         values, new, over = values.take(kept, model.grows), new.take(kept), old.size
     growing = model.growing.append(new.numbers, values, drop=over)
-    return _with_slices(model, growing, old.append(new, without=over))
+    return _with_slices(model, growing, _follow(old, new, growing.coordinates, over))
+
+
+def _follow(old: Axis, new: Axis, together: Array, over: int) -> Axis:
+    """Return an axis followed by a new one; the numbers of both are known, and are not copied."""
+    if old.turn is not None:
+        return old.append(new, without=over)
+    return dataclasses.replace(old, numbers=together, labels=new.labels)
 
 
 def _refuse_repeated(kernel: Kernel, new: Axis) -> None:
@@ -412,6 +422,7 @@ def _refill_slices(
     slices[np.moveaxis(missing[gappy], 0, growing.axis)] = np.nan
     coordinates = axis.numbers[gappy]
     done = fill_slices(whole, coordinates, slices)
+    done = _like_data(model, values, done, np.isnan(slices))
     together = whole.append(coordinates, done.values)
     places = np.argsort(np.concatenate([np.flatnonzero(~gappy), np.flatnonzero(gappy)]))
     unobserved = np.moveaxis(missing, 0, growing.axis)
@@ -446,8 +457,12 @@ def _refill_all(model: Model, values: Array, axis: Axis, source: Indices, missin
     nodes = list(trained.coordinates)
     nodes[growing.axis] = axis.numbers
     kernels, ridge = [level.kernel for level in trained.levels], trained.joint_ridge or 0.0
-    spectra = [decompose(gram(k, c, c)) for k, c in zip(kernels, nodes, strict=True)]
+    spectra = [
+        None if is_long(k, c) else decompose(gram(k, c, c))
+        for k, c in zip(kernels, nodes, strict=True)
+    ]
     done = complete(slices, nodes, kernels, ridge, trained.mean, spectra=spectra)
+    done = _like_data(model, values, done, unobserved)
     solved = fit_cascade(
         done.values,
         nodes,
@@ -458,14 +473,23 @@ def _refill_all(model: Model, values: Array, axis: Axis, source: Indices, missin
         spectra=spectra,
     )
     known = calibrate(trained) if model.known_bars is None else model.known_bars
-    bars = rescale(known, distance(nodes, kernels, ~unobserved, ridge))
+    bars = rescale(known, unobserved)
     return _with_slices(model, Growing(solved, growing.axis), axis, bars=bars, done=done)
+
+
+def _like_data(model: Model, values: Array, done: Completed, filled: Mask) -> Completed:
+    """Return filled cells as numbers that float32 holds, if it holds those of model and slices."""
+    if not (fits_single(model.cascade.core) and fits_single(values)):
+        return done
+    return dataclasses.replace(done, values=round_to_single(done.values, filled))
 
 
 def _least_dependent(growing: Growing, most: int) -> Indices:
     """Return the places of the slices that stay; among equals the oldest place goes first."""
     level = growing.cascade.levels[growing.axis]
-    spectrum = growing.cascade.spectra[growing.axis]
+    if is_long(level.kernel, growing.coordinates):
+        return _least_dependent_of_many(level, growing.coordinates, most)
+    spectrum = growing.cascade.spectrum(growing.axis)
     ridge = level.ridge or ROUND_OFF * float(spectrum.values[0])
     with one_blas_thread():
         inverse = spectrum.inverse(ridge)
@@ -478,6 +502,41 @@ def _least_dependent(growing: Growing, most: int) -> Indices:
         inverse -= np.outer(column, column / precision[goes])
         left = np.delete(left, goes)
     return left
+
+
+def _least_dependent_of_many(level: Level, coordinates: Array, most: int) -> Indices:
+    """Return the places of the slices of a long level that stay, without a matrix of all of them.
+
+    One by one would take a factor for each slice that goes. Slices go in rounds instead, a quarter
+    of those that are still to go at a time, no two of them neighbours; the last few go one by one.
+    """
+    left = np.arange(coordinates.size)
+    while left.size > most:
+        factor = LongFactor.build(level.kernel, coordinates[left], level.ridge)
+        with one_blas_thread():
+            precision = factor.inverse_diagonal()
+        going = _pick_apart(precision, coordinates[left], -(-(left.size - most) // 4))
+        left = np.delete(left, going)
+    return left
+
+
+def _pick_apart(precision: Array, coordinates: Array, count: int) -> list[int]:
+    """Return at most so many places of largest precision, no two of them neighbours; one at least.
+
+    Precisions that are equal but for rounding count as equal, and the oldest place goes first.
+    """
+    order = np.argsort(coordinates)
+    rank = np.argsort(order)
+    below = np.floor((1 - precision / precision.max()) / _ALIKE)
+    taken = np.zeros(order.size + 2, bool)
+    picked: list[int] = []
+    for place in np.lexsort([np.arange(order.size), below]):
+        if not taken[rank[place] : rank[place] + 3].any():
+            taken[rank[place] + 1] = True
+            picked.append(int(place))
+            if len(picked) == count:
+                break
+    return picked
 
 
 def _with_slices(

@@ -1,8 +1,9 @@
 """Forecast the next slice of a model that grows, step by step.
 
 Every other level passes through at its own coordinates, so a forecast is a weighted sum of the
-known slices, with the weights k' C^-1 of the level that grows (13, 16, 19). A factor of C^-1 is
-extended row by row as slices arrive. Where steps are equal, so are the weights.
+known slices, with the weights k' C^-1 of the level that grows (13, 16, 19): see
+:mod:`dkrls_cli.tuning.weights`, and :mod:`dkrls_cli.tuning.following` for long levels. Where steps
+are equal, so are the weights.
 
 Settings that fill gaps well may forecast badly, so several settings can be used. Each cell is then
 forecast by their mean, weighted by how well each of them did in this very cell of late.
@@ -10,7 +11,6 @@ forecast by their mean, weighted by how well each of them did in this very cell 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -18,13 +18,16 @@ from itertools import product
 import numpy as np
 
 from dkrls_cli.arrays import Array
+from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.growing import Growing
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.tensors import along
 from dkrls_cli.circle import spacing
 from dkrls_cli.threads import one_blas_thread
-from dkrls_cli.tuning.slices import CONSTANT
+from dkrls_cli.tuning.candidates import CONSTANT
+from dkrls_cli.tuning.following import LongForecaster
+from dkrls_cli.tuning.weights import Factor, same_offsets
 
 _MEMORY = 100
 """Steps after which an error counts 1/e: settings are compared by their last 100 errors or so."""
@@ -43,12 +46,6 @@ They range from the last value (matern12, tiny ridge) over curves to a mean (rid
 
 _LEAST_RIDGE = 1e-9
 """Ridge, as a share of the kernel's variance, below which weights lose all digits."""
-
-_NEW_ROWS, _ROOM = 8, 16
-"""A factor is extended by at most one row in eight, and has room for 16 more rows or twice."""
-
-_LARGE = 256
-"""Size from which scipy's triangular inverse saves more than importing scipy takes (0.1 s)."""
 
 
 def settings_around(level: Level, coordinates: Array) -> tuple[Level, ...]:
@@ -70,67 +67,6 @@ def has_weights(level: Level) -> bool:
     If it is not, C is nearly singular and answers must come from the spectrum.
     """
     return level.ridge >= _LEAST_RIDGE * level.kernel.variance
-
-
-class Factor:
-    """The inverse J of the Cholesky factor of a level's C, so that J'J = C^-1.
-
-    A new coordinate at the end adds a row. Removing one from the front changes all rows.
-    """
-
-    def __init__(self, level: Level) -> None:
-        self._kernel, self._ridge = level.kernel, level.ridge
-        self._nodes, self._rows = np.empty(0), np.empty((0, 0))
-        self._asked: tuple[float, Array, Array] | None = None
-
-    def weights(self, nodes: Array, query: float) -> Array:
-        """Return the weights k' C^-1 of the slices at `nodes` in the answer at `query`."""
-        self._follow(nodes)
-        across, weights = self._solve(nodes, query)
-        self._asked = query, across, weights
-        return weights
-
-    def _follow(self, nodes: Array) -> None:
-        """Extend the factor to these nodes, or compute it anew if that is less work."""
-        known = self._nodes.size
-        few = 0 <= nodes.size - known <= 1 + nodes.size // _NEW_ROWS
-        if few and np.array_equal(nodes[:known], self._nodes):
-            for place in range(known, nodes.size):
-                self._add(nodes, place)
-        else:
-            covariance = gram(self._kernel, nodes, nodes) + self._ridge * np.eye(nodes.size)
-            lower = np.asarray(np.linalg.cholesky(covariance), np.float64)
-            self._rows = _invert_lower(lower)
-        self._nodes = nodes
-
-    def _solve(self, nodes: Array, query: float) -> tuple[Array, Array]:
-        """Return J k and J'J k for the kernel vector k of a coordinate."""
-        rows = self._rows[: nodes.size, : nodes.size]
-        across = rows @ gram(self._kernel, nodes, np.array([query]))[:, 0]
-        return across, across @ rows
-
-    def _add(self, nodes: Array, place: int) -> None:
-        """Add the row of one more coordinate, from the last query if that was the coordinate."""
-        if place == len(self._rows):
-            self._rows = np.pad(self._rows, (0, max(_ROOM, place)))
-        node, own = float(nodes[place]), self._kernel.variance + self._ridge
-        asked, across, weights = self._asked or (math.nan, nodes, nodes)
-        if asked != node or across.size != place:
-            across, weights = self._solve(nodes[:place], node)
-        left = math.sqrt(max(float(own - across @ across), self._ridge))
-        self._rows[place, :place] = -weights / left
-        self._rows[place, place] = 1.0 / left
-
-
-def _invert_lower(lower: Array) -> Array:
-    """Return the inverse of a lower triangular matrix."""
-    if len(lower) < _LARGE:
-        return np.asarray(np.linalg.inv(lower), np.float64)
-    from scipy.linalg.lapack import dtrtri
-
-    with one_blas_thread():  # from here on it holds for the BLAS of scipy too
-        upper, _ = dtrtri(lower.T)  # the transpose is in the order of Fortran already
-    return np.asarray(upper.T, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +94,7 @@ class Forecaster:
         self, growing: Growing, settings: Sequence[Level], *, with_another: bool = False
     ) -> None:
         self._factors = [Factor(level) for level in settings]
+        self._long = LongForecaster(settings, exact=0 if with_another else 1)
         self._offsets = self._rows = np.empty(0)
         self._missed = _past_errors(growing, settings) if settings[1:] else np.zeros((1, 1))
         if with_another:
@@ -170,14 +107,12 @@ class Forecaster:
 
         `another` is the forecast of the caller, if `with_another` was set.
         """
-        rows = self._weights(growing.coordinates, coordinate)
         cascade, axis = growing.cascade, growing.axis
-        framed = cascade.frames[axis]
-        each = along(cascade.core, axis, rows if framed is None else rows @ framed)
+        each, sums = self._ask(growing, coordinate)
         for other, frame in enumerate(cascade.frames):
             if frame is not None and other != axis:
                 each = along(each, other, frame)
-        each += cascade.mean * (1.0 - rows.sum(axis=1)).reshape(
+        each += cascade.mean * (1.0 - sums).reshape(
             [-1 if other == axis else 1 for other in range(cascade.ndim)]
         )
         if another is not None:
@@ -185,6 +120,20 @@ class Forecaster:
         each = np.moveaxis(each, axis, 0)
         values = np.einsum("s...,s...->...", self._shares(each.shape[1:]), each)
         return Forecast(np.expand_dims(values, axis), each)
+
+    def _ask(self, growing: Growing, coordinate: float) -> tuple[Array, Array]:
+        """Return weighted sums of the slices, in their frames, and the sums of the weights.
+
+        The axis that grows is that of the settings.
+        """
+        cascade, axis = growing.cascade, growing.axis
+        if growing.coordinates.size > choice.LONG:
+            sums = self._long.forecast(growing, coordinate)
+            others = [size for other, size in enumerate(cascade.core.shape) if other != axis]
+            return np.moveaxis(sums[:, :-1].reshape(-1, *others), 0, axis), sums[:, -1]
+        rows, framed = self._weights(growing.coordinates, coordinate), cascade.frames[axis]
+        each = along(cascade.core, axis, rows if framed is None else rows @ framed)
+        return each, rows.sum(axis=1)
 
     def learn(self, forecast: Forecast, values: Array) -> None:
         """Remember the error of every setting in each cell; missing cells (NaN) change nothing."""
@@ -199,14 +148,9 @@ class Forecaster:
         self._missed += squares
 
     def _weights(self, nodes: Array, coordinate: float) -> Array:
-        """Return rows of weights, one per setting; the last rows if nodes and query have shifted.
-
-        Weights depend on distances only, so a shift of all coordinates does not change them.
-        """
-        offsets = nodes - coordinate
-        slack = 8 * float(np.finfo(np.float64).eps) * max(abs(coordinate), abs(float(nodes[0])))
-        if offsets.shape != self._offsets.shape or np.abs(offsets - self._offsets).max() > slack:
-            self._offsets = offsets
+        """Return rows of weights, one per setting: the same if nodes and query have shifted."""
+        if not same_offsets(self._offsets, nodes, coordinate):
+            self._offsets = nodes - coordinate
             with one_blas_thread():
                 self._rows = np.stack([f.weights(nodes, coordinate) for f in self._factors])
         return self._rows

@@ -12,13 +12,14 @@ every dimension alone (a climatology, a mean over time), which reaches into the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Mask
-from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.gaps.bars import GapBars, calibrated, distance
 from dkrls_cli.gaps.solve import complete_with_spectra
@@ -81,9 +82,8 @@ class GapChoice:
     windows
         The parts of the grid with hidden cells, filled under the setting.
     spectra
-        The full spectrum of each kernel on the coordinates of the whole grid.
-    cache
-        The Gram matrices and spectra that the search has computed.
+        The full spectrum of each kernel on the coordinates of the whole grid; None of a long level,
+        whose factor takes its place.
     """
 
     setting: JointSetting
@@ -91,8 +91,7 @@ class GapChoice:
     spread: float
     tried: int
     windows: tuple[HiddenWindow, ...]
-    spectra: tuple[Spectrum, ...]
-    cache: SpectrumCache = field(default_factory=SpectrumCache, repr=False)
+    spectra: tuple[Spectrum | None, ...]
 
     @property
     def tolerance(self) -> float:
@@ -134,12 +133,14 @@ def choose_with_gaps(
     """
     spectra = spectra or SpectrumCache()
     windows = hide_cells(values, coordinates, np.random.default_rng(seed))
-    search = _Search(windows, mean, float(np.nanstd(values)), spectra)
+    kinds = list_starts(coordinates, constraints, ridge)
+    limited = _limited_axes(coordinates, [start for kind in kinds for start in kind])
+    search = _Search(windows, mean, float(np.nanstd(values)), spectra, limited)
     bounds = tuple(
         sigma_bounds(c, level.period) for c, level in zip(coordinates, constraints, strict=True)
     )
     rounds = [list(list_moves(constraints, ridge, bounds, factor)) for factor in _FACTORS]
-    starts = [_best_start(search, kind) for kind in list_starts(coordinates, constraints, ridge)]
+    starts = [_best_start(search, kind) for kind in kinds]
     best = min(starts, key=lambda attempt: attempt.error)
     hopeful = [attempt for attempt in starts if attempt.error <= _HOPEFUL * best.error]
     for start in hopeful:
@@ -153,9 +154,21 @@ def choose_with_gaps(
         search.spread,
         search.tried,
         best.windows,
-        tuple(spectra.of(kernel, c) for kernel, c in final),
-        spectra,
+        tuple(None if choice.is_long(kernel, c) else spectra.of(kernel, c) for kernel, c in final),
     )
+
+
+def _limited_axes(coordinates: Sequence[Array], starts: Sequence[JointSetting]) -> dict[int, Array]:
+    """Return the long axes, on which only kernels with a factor that costs O(m) are tried.
+
+    Axes where no start has one are not among them: what is given may rule out all such kernels.
+    """
+    return {
+        axis: c
+        for axis, c in enumerate(coordinates)
+        if c.size > choice.LONG
+        and any(choice.estimate(start.kernels[axis], c) is not None for start in starts)
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,18 +189,36 @@ class _Search:
     """
 
     def __init__(
-        self, windows: Sequence[HiddenWindow], mean: float, spread: float, spectra: SpectrumCache
+        self,
+        windows: Sequence[HiddenWindow],
+        mean: float,
+        spread: float,
+        spectra: SpectrumCache,
+        limited: Mapping[int, Array] = MappingProxyType({}),
     ) -> None:
         self.windows, self.mean, self.spread = tuple(windows), mean, spread
+        self.limited = limited
         self.tried = 0
         self._known: dict[JointSetting, _Attempt] = {}
         self._spectra = spectra
 
     def attempt(self, setting: JointSetting, best: _Attempt | None) -> _Attempt:
-        """Try a setting, or return what is known of it; `best` is the best so far."""
+        """Try a setting, or return what is known of it; `best` is the best so far.
+
+        One that is out of reach on the whole grid is not tried: its error is infinite.
+        """
+        if setting not in self._known and not self._in_reach(setting):
+            return _Attempt(setting, math.inf, 0, self.windows)
         if setting not in self._known:
             self._known[setting] = self.solve(setting, best, _BETTER)
         return self._known[setting]
+
+    def _in_reach(self, setting: JointSetting) -> bool:
+        """Return whether the kernels of all long axes have a factor that costs O(m)."""
+        return all(
+            choice.estimate(setting.kernels[axis], c) is not None
+            for axis, c in self.limited.items()
+        )
 
     def solve(self, setting: JointSetting, best: _Attempt | None, bar: float) -> _Attempt:
         """Try a setting; the smaller the error of the best, the smaller the tolerance.
@@ -304,19 +335,14 @@ def _calm(search: _Search, best: _Attempt, larger: Move) -> _Attempt:
     return calm
 
 
-def gap_bars(
-    coordinates: Sequence[Array], kernels: Sequence[Kernel], observed: Mask, chosen: GapChoice
-) -> GapBars:
-    """Return the error bars of a model with these kernels, calibrated on the hidden cells."""
+def gap_bars(observed: Mask, chosen: GapChoice) -> GapBars:
+    """Return the error bars of a model with the chosen setting, calibrated on the hidden cells."""
     ridge = chosen.setting.ridge
     reached, missed = [], []
     for window in chosen.windows:
         seen = np.isfinite(window.seen)
-        away = distance(
-            window.coordinates, chosen.setting.kernels, seen, ridge, gram_of=chosen.cache.gram
-        )
+        away = distance(window.coordinates, chosen.setting.kernels, seen, ridge)
         reached.append(away[window.hidden] + ridge)
         missed.append(window.residuals)
     scale, power = calibrated(np.concatenate(reached), np.concatenate(missed))
-    away = distance(coordinates, kernels, observed, ridge, gram_of=chosen.cache.gram)
-    return GapBars(away, scale, power, chosen.error)
+    return GapBars(~observed, scale, power, chosen.error)

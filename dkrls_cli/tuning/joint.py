@@ -5,6 +5,9 @@ With p the products of the levels' eigenvalues and z the data in their eigenbase
     mean((lambda z / (p + lambda))^2) / mean(lambda / (p + lambda))^2
 
 is the mean square error of leaving cells out, but for the variation of leverage between cells.
+
+A long dimension has no spectrum. It is seen through windows of 512 neighbours, and both means are
+taken over the cells of all windows: the noise that a joint ridge stands for is that of every cell.
 """
 
 from __future__ import annotations
@@ -17,9 +20,11 @@ from functools import reduce
 import numpy as np
 
 from dkrls_cli.arrays import Array, Tensor
+from dkrls_cli.cascade.factors.choice import LONG
+from dkrls_cli.cascade.factors.quasiseparable import is_even
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.spectrum import Spectrum, decompose
-from dkrls_cli.cascade.tensors import along, apply
+from dkrls_cli.cascade.tensors import along, apply, blocks
 
 _RIDGES = np.geomspace(1e-14, 1e3, 171)
 """Ridges that are tried, ten to each power of ten."""
@@ -32,6 +37,12 @@ _FACTOR, _MOVES = 1.4, 4
 
 _BINS, _SMALLEST = 400, math.log(1e-20)
 """Bins of log p, and the lower edge of the first, which holds all that is smaller."""
+
+_SLAB = 2**16
+"""Cells that are counted at a time: half a megabyte of numbers stays in the cache of a core."""
+
+_WINDOW, _WINDOWS = 512, 3
+"""Samples of a long dimension that a window has, and windows: at its ends and in its middle."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -46,10 +57,13 @@ class JointSetting:
 
 @dataclass(frozen=True, eq=False)
 class JointChoice:
-    """The setting chosen for a grid, and the full spectra of its kernels on the coordinates."""
+    """The setting chosen for a grid, and the full spectra of its kernels on the coordinates.
+
+    A long level, which is seen through windows, has no spectrum.
+    """
 
     setting: JointSetting
-    spectra: tuple[Spectrum, ...]
+    spectra: tuple[Spectrum | None, ...]
 
 
 def choose_joint(
@@ -64,7 +78,7 @@ def choose_joint(
     """Choose the joint ridge of a complete grid, and the sigmas that are open.
 
     Open sigmas move by factors of 1.4 as long as the score falls. On a grid of more than two
-    million cells they stay.
+    million cells they stay. Levels of more than 1024 coordinates are seen through three windows.
 
     Parameters
     ----------
@@ -81,42 +95,106 @@ def choose_joint(
     """
     ridges = _RIDGES if ridge is None else np.array([ridge])
     chosen = list(kernels)
-    known = spectra or [None] * len(chosen)
-    found = [
-        spectrum or decompose(gram(kernel, c, c))
-        for spectrum, kernel, c in zip(known, chosen, coordinates, strict=True)
+    windows = _windows(values, coordinates)
+    cells = sum(window.values.size for window in windows)
+    made = [
+        _decompose(windows, axis, kernel, known)
+        for axis, (kernel, known) in enumerate(
+            zip(chosen, spectra or [None] * len(chosen), strict=True)
+        )
     ]
-    least, taken = _least_score(apply(values, [s.vectors.T for s in found]), found, ridges)
-    moving = [axis for axis, may in enumerate(open_sigmas) if may and values.size <= _MOVING_CELLS]
+    found = list(zip(*made, strict=True))  # spectra of all axes, for every window
+    projected = [window.project(own) for window, own in zip(windows, found, strict=True)]
+    least, taken = _least_score(projected, found, ridges)
+    moving = [axis for axis, may in enumerate(open_sigmas) if may and cells <= _MOVING_CELLS]
     for axis in moving:
-        others = [None if a == axis else s.vectors.T for a, s in enumerate(found)]
-        projected = apply(values, others)
+        pairs = zip(windows, found, strict=True)
+        projected = [window.project(own, but=axis) for window, own in pairs]
         start = chosen[axis]
         for factor in (_FACTOR, 1 / _FACTOR):
             for _ in range(_MOVES):
                 kernel = replace(chosen[axis], sigma=chosen[axis].sigma * factor)
-                own = decompose(gram(kernel, coordinates[axis], coordinates[axis]))
-                trial = [own if a == axis else s for a, s in enumerate(found)]
-                score, at = _least_score(along(projected, axis, own.vectors.T), trial, ridges)
+                new = _decompose(windows, axis, kernel)
+                trial = [(*f[:axis], n, *f[axis + 1 :]) for f, n in zip(found, new, strict=True)]
+                turned = [along(p, axis, n.vectors.T) for p, n in zip(projected, new, strict=True)]
+                score, at = _least_score(turned, trial, ridges)
                 if score >= least:
                     break
                 least, taken, chosen[axis], found = score, at, kernel, trial
             if chosen[axis] is not start:  # a step back leads where the score was larger
                 break
-    return JointChoice(JointSetting(tuple(chosen), taken), tuple(found))
+    whole = [c.size <= LONG for c in coordinates]
+    full = tuple(s if seen else None for s, seen in zip(found[0], whole, strict=True))
+    return JointChoice(JointSetting(tuple(chosen), taken), full)
 
 
-def _least_score(data: Array, spectra: Sequence[Spectrum], ridges: Array) -> tuple[float, float]:
-    """Return the least score of data in the eigenbases, and the ridge that has it.
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """A part of the grid that has spectra: all of it, but for long axes."""
+
+    values: Tensor
+    coordinates: tuple[Array, ...]
+
+    def project(self, spectra: Sequence[Spectrum], but: int | None = None) -> Array:
+        """Return the data in the eigenbases of all axes but one."""
+        bases = [None if axis == but else s.vectors.T for axis, s in enumerate(spectra)]
+        return apply(self.values, bases)
+
+
+def _windows(values: Tensor, coordinates: Sequence[Array]) -> list[_Window]:
+    """Return the grid, or windows of it if an axis is long.
+
+    Windows of even steps have the same coordinates: kernels depend on distances only.
+    """
+    long = {axis for axis, c in enumerate(coordinates) if c.size > LONG}
+    windows = []
+    for place in np.linspace(0, 1, _WINDOWS) if long else (0.0,):
+        seen, part = list(coordinates), values
+        for axis in long:
+            order = np.argsort(coordinates[axis])
+            start = int(place * (order.size - _WINDOW))
+            inside = order[start : start + _WINDOW]
+            even = is_even(coordinates[axis][order])
+            seen[axis] = coordinates[axis][order[:_WINDOW] if even else inside]
+            part = part.take(inside, axis)
+        windows.append(_Window(part, tuple(seen)))
+    return windows
+
+
+def _decompose(
+    windows: Sequence[_Window], axis: int, kernel: Kernel, known: Spectrum | None = None
+) -> list[Spectrum]:
+    """Return the spectra of a kernel on one axis of all windows; `known` is that of a whole axis.
+
+    Windows with the same coordinates have the same spectrum, which is made once.
+    """
+    made: dict[bytes, Spectrum] = {}
+    for window in windows:
+        here = window.coordinates[axis]
+        if here.tobytes() not in made:
+            whole = known if known is not None and len(known.vectors) == here.size else None
+            made[here.tobytes()] = whole or decompose(gram(kernel, here, here))
+    return [made[window.coordinates[axis].tobytes()] for window in windows]
+
+
+def _least_score(
+    data: Sequence[Array], spectra: Sequence[Sequence[Spectrum]], ridges: Array
+) -> tuple[float, float]:
+    """Return the least score of windows in their eigenbases, and the ridge that has it.
 
     Directions are counted in bins of log p: the score is then a sum over bins, not cells.
     """
-    logs = reduce(np.add.outer, [np.log(np.maximum(s.values, _TINY)) for s in spectra])
-    edges = np.linspace(_SMALLEST, float(logs.max()), _BINS + 1)
-    bins = ((logs.ravel() - edges[0]) * (_BINS / (edges[-1] - edges[0]))).astype(np.intp)
-    bins = np.clip(bins, 0, _BINS - 1, out=bins)
-    counts = np.bincount(bins, minlength=_BINS)
-    sums = np.bincount(bins, (data * data).ravel(), minlength=_BINS)
+    logs = [[np.log(np.maximum(s.values, _TINY)) for s in own] for own in spectra]
+    largest = max(sum(float(each.max()) for each in own) for own in logs)
+    edges = np.linspace(_SMALLEST, largest, _BINS + 1)
+    counts, sums = np.zeros(_BINS), np.zeros(_BINS)
+    for window, own in zip(data, logs, strict=True):
+        for part in blocks(window.shape, _SLAB):
+            here = reduce(np.add.outer, [each[p] for each, p in zip(own, part, strict=True)])
+            bins = ((here.ravel() - edges[0]) * (_BINS / (edges[-1] - edges[0]))).astype(np.intp)
+            bins = np.clip(bins, 0, _BINS - 1, out=bins)
+            counts += np.bincount(bins, minlength=_BINS)
+            sums += np.bincount(bins, window[part].ravel() ** 2, minlength=_BINS)
     middles = np.exp((edges[:-1] + edges[1:]) / 2)
     filters = ridges[:, None] / (middles + ridges[:, None])
     scores = (filters**2 @ sums) / (filters @ counts) ** 2

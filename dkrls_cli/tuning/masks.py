@@ -9,6 +9,7 @@ they are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -16,10 +17,17 @@ from itertools import product
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask, Slices
+from dkrls_cli.cascade.factors import choice
 from dkrls_cli.gaps.pattern import SCATTERED, pattern, scattered
 
-_WHOLE, _WINDOW, _WINDOWS = 60_000, 20_000, 3
+WHOLE, WINDOW, WINDOWS = 60_000, 20_000, 3
 """Cells up to which a grid is seen whole; beyond, cells of a window and number of windows."""
+
+_SIDE, _MOST_WINDOWS = 512, 12
+"""Coordinates of a long axis in a window, and most windows: small ones are more in number.
+
+A spectrum of 512 coordinates takes a tenth of a second.
+"""
 
 _HELD_OUT = 0.15
 """Share of the observed cells to hide: enough to compare settings by, few enough to fit without."""
@@ -73,23 +81,38 @@ def hide_cells(
     for part in _windows(observed):
         piece = np.array(values[part], np.float64)
         hidden = _hide(np.isfinite(piece), gaps[part], shape, rng)
-        axes = tuple(np.asarray(c[s]) for c, s in zip(coordinates, part, strict=True))
+        axes = tuple(_cut(c, s) for c, s in zip(coordinates, part, strict=True))
         found.append(HiddenWindow(axes, piece, hidden, piece))
     return found
+
+
+def _cut(coordinates: Array, part: slice) -> Array:
+    """Return a part of an axis; of a long one counted from its first coordinate.
+
+    Kernels know differences only, so windows of equal steps have the same spectra.
+    """
+    cut = np.asarray(coordinates[part])
+    return cut - cut[0] if coordinates.size > choice.LONG else cut
 
 
 def _windows(observed: Mask) -> list[Slices]:
     """Return the whole of a small grid, or windows of a large one where most is observed.
 
-    Windows lie at the ends and in the middle of each axis. Those with at least half as many
-    observed cells as the fullest are good, and three of them are taken, spread evenly.
+    Windows lie at the ends and in the middle of each axis, and more of them along a long axis.
+    Those with at least half as many observed cells as the fullest are good, and three of them are
+    taken, spread evenly, or more if they are small.
     """
-    if observed.size <= _WHOLE:
+    long = [size > choice.LONG for size in observed.shape]
+    if observed.size <= WHOLE and not any(long):
         return [tuple(slice(0, size) for size in observed.shape)]
-    sides = _sides(observed.shape, _WINDOW)
+    sides = [
+        min(side, _SIDE) if is_long else side
+        for side, is_long in zip(window_sides(observed.shape, WINDOW), long, strict=True)
+    ]
+    wanted = min(_MOST_WINDOWS, max(WINDOWS, WINDOWS * WINDOW // math.prod(sides)))
     choices = [
-        sorted({0, (size - side) // 2, size - side})
-        for size, side in zip(observed.shape, sides, strict=True)
+        np.unique(np.linspace(0, size - side, wanted if is_long else 3).astype(int)).tolist()
+        for size, side, is_long in zip(observed.shape, sides, long, strict=True)
     ]
     parts = [
         tuple(slice(start, start + side) for start, side in zip(corner, sides, strict=True))
@@ -97,11 +120,11 @@ def _windows(observed: Mask) -> list[Slices]:
     ]
     counts = [np.count_nonzero(observed[part]) for part in parts]
     good = [part for part, count in zip(parts, counts, strict=True) if 2 * count >= max(counts)]
-    taken = np.unique(np.linspace(0, len(good) - 1, _WINDOWS).round().astype(int))
+    taken = np.unique(np.linspace(0, len(good) - 1, wanted).round().astype(int))
     return [good[place] for place in taken]
 
 
-def _sides(shape: Sequence[int], cells: int) -> list[int]:
+def window_sides(shape: Sequence[int], cells: int) -> list[int]:
     """Return the sides of a window of about so many cells, as equal as the grid allows."""
     sides = [0] * len(shape)
     left = float(cells)

@@ -16,8 +16,8 @@ import numpy as np
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel
 from dkrls_cli.circle import spacing
+from dkrls_cli.tuning.candidates import CONSTANT
 from dkrls_cli.tuning.joint import JointSetting
-from dkrls_cli.tuning.slices import CONSTANT
 
 Bounds = tuple[tuple[float, float], ...]
 """Shortest and longest sigma of each level."""

@@ -28,129 +28,84 @@ mean along the dimension and not to the mean of the grid.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Tensor
+from dkrls_cli.cascade.factors.choice import LARGEST, LONG, is_long
+from dkrls_cli.cascade.factors.long import LongFactor
+from dkrls_cli.cascade.factors.quasiseparable import is_even
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
 from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
-from dkrls_cli.cascade.tensors import along
+from dkrls_cli.cascade.tensors import along, along_map
 from dkrls_cli.circle import spacing
 from dkrls_cli.threads import one_blas_thread
+from dkrls_cli.tuning.candidates import (
+    CONSTANT,
+    COUNTS,
+    END_WEIGHT,
+    MAY_BE_TAKEN,
+    REAL_RIDGE,
+    RIDGES,
+    SWINGS,
+    Candidate,
+    LevelChoice,
+)
 from dkrls_cli.tuning.spectra import SpectrumCache
+from dkrls_cli.tuning.whole import WholeAxis, WholeSearch, is_affordable, is_worth
 
-RIDGES = np.concatenate([[1e-14, 3e-14, 1e-13, 3e-13], 10.0 ** np.arange(-12, 2)])
-"""Ridges that are tried; closer at the small end, where clean data tells them apart."""
-
-CONSTANT = 1.0
-"""Variance of the constant in chosen kernels, in units of the variance of the family."""
-
-_FIBRES = 2048
+FIBRES = 2048
 """Fibres that stand for a grid: several times the samples of a segment, so its R factor is full."""
 
-_WHOLE, _SEGMENT, _SEGMENTS = 160, 64, 3
-"""Samples up to which a level is seen whole; beyond, samples of a segment and segments seen."""
+NUMBERS = 2**21
+"""Numbers of all fibres that stand for a grid: on a long level there are fewer fibres."""
 
-_END_WEIGHT = 0.1
-"""Weight of the outermost slices or blocks beside 1: leaving them out tests extrapolation."""
+WHOLE, SEGMENT, _SEGMENTS = 160, 64, 3
+"""Samples up to which a level has a dense search; beyond, samples of a segment and segments."""
+
+_MANY_SEGMENTS, _MANY_RUNS = 16, 6144
+"""Segments of a level with even steps, which make one, and fibres of all of them together."""
+
+_FAR, _FAR_RIDGE, _NOISY = 8.0, 1.0, 0.01
+"""Factor between sigmas beyond the segments, their ridge, and ridge from which they are tried."""
+
+_CAN_WIN = 1.1
+"""Errors on segments, beside the least of all families, from which a family can win."""
+
+_CLOSE = 1.005
+"""Errors on segments, beside the least, that are not told apart there."""
+
+_BLOCKS = 4
+"""Blocks of a segment at least: where it has fewer of the size asked for, they are smaller."""
 
 _COARSE = 9
 """Sigmas of the first, coarse search, evenly spaced in logarithms."""
 
+_COARSE_SEGMENTS = 7
+"""The same on segments, before a search on the whole axis."""
+
 _HALVINGS = (5, 2)
 """How often the step of sigma is halved around the best, for the best family and the second."""
-
-_SWINGS = (1.0, 10.0)
-"""Variances of a cycle that are tried, in units of the variance of the family."""
-
-_REAL_RIDGE = 1e-4
-"""Ridge from which a level is taken to have noise of its own."""
-
-_COUNTS, _MAY_BE_TAKEN = 0.01, 0.3
-"""Weights, as shares of the largest, from which a candidate is averaged, and may be taken."""
 
 _COLUMNS = 32
 """Directions of the data, by energy, in which predictions of candidates are compared."""
 
-_MIDPOINTS = 24
+MIDPOINTS = 24
 """Places between the coordinates of one level that stand for it while others are chosen."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A setting of one level, and the root of its mean square error on left-out slices."""
-
-    kernel: Kernel
-    ridge: float
-    error: float
-
-
-@dataclass(frozen=True)
-class LevelChoice:
-    """The setting chosen for one level.
-
-    Attributes
-    ----------
-    taken
-        The candidate that was chosen.
-    tried
-        All candidates.
-    spectra
-        Full spectra, on all coordinates of the level, of the kernels of `taken` and of
-        `under_joint_ridge`. Empty if the level was seen in segments only, or if its coordinates
-        do not rise.
-    """
-
-    taken: Candidate
-    tried: tuple[Candidate, ...]
-    spectra: Mapping[Kernel, Spectrum] = field(default_factory=dict, compare=False, repr=False)
-
-    @property
-    def under_joint_ridge(self) -> Candidate:
-        """The candidate for a level without a ridge of its own: least error with a real ridge.
-
-        A joint ridge must find the noise in the spectra of the kernels, and kernels chosen
-        together with a tiny ridge leave no room for it.
-        """
-        real = [candidate for candidate in self.tried if candidate.ridge >= _REAL_RIDGE]
-        return min(real or self.tried, key=lambda candidate: candidate.error)
-
-    @property
-    def warnings(self) -> list[str]:
-        """Sentences about settings at the end of their range, where better ones may lie beyond."""
-        sigmas = [candidate.kernel.sigma for candidate in self.tried]
-        found = []
-        if len(set(sigmas)) > 1 and self.taken.kernel.sigma == min(sigmas):
-            found.append(f"sigma {self.taken.kernel.sigma:.3g} is the shortest tried")
-        if self.taken.ridge == RIDGES[-1]:
-            found.append(f"ridge {self.taken.ridge:g} is the largest tried")
-        return found
-
-    @property
-    def curve(self) -> list[Candidate]:
-        """The best candidate of each kernel, ordered by cycle, family and sigma."""
-        best: dict[Kernel, Candidate] = {}
-        for candidate in self.tried:
-            known = best.get(candidate.kernel)
-            if known is None or candidate.error < known.error:
-                best[candidate.kernel] = candidate
-        order = list(FAMILIES)
-        return sorted(
-            best.values(),
-            key=lambda c: (c.kernel.cycle or 0.0, order.index(c.kernel.family), c.kernel.sigma),
-        )
-
-
-def sample_fibres(values: Tensor, axis: int, mean: float, most: int = _FIBRES) -> Array:
+def sample_fibres(values: Tensor, axis: int, mean: float, most: int = FIBRES) -> Array:
     """Return fibres along one axis, less the mean, as columns (m, fibres).
 
-    All fibres if there are at most `most`, else about as many, spread evenly over the grid.
+    All fibres if there are at most `most`, else about as many, spread evenly over the grid. Along
+    an axis of more than 1024 samples there are at most as many as make two million numbers.
     """
+    most = max(1, min(most, NUMBERS // values.shape[axis]))
     before, after = math.prod(values.shape[:axis]), math.prod(values.shape[axis + 1 :])
     fibres = values.reshape(before, values.shape[axis], after)
     taken = np.arange(before * after)
@@ -177,12 +132,17 @@ def predict_midpoints(
     """
     order = np.sort(coordinates)
     places = np.arange(order.size - 1)
-    if places.size > _MIDPOINTS:
-        places = np.linspace(0, places[-1], _MIDPOINTS).astype(np.intp)
+    if places.size > MIDPOINTS:
+        places = np.linspace(0, places[-1], MIDPOINTS).astype(np.intp)
+    middles = (order[places] + order[places + 1]) / 2
+    if spectrum is None and is_long(kernel, coordinates):
+        factor = LongFactor.build(kernel, coordinates, ridge)
+        centred = np.asarray(values, np.float64) - mean
+        return along_map(centred, axis, lambda y: factor.answer(middles, factor.solve(y)))
     with one_blas_thread():
         whole = spectrum or decompose(gram(kernel, coordinates, coordinates))
         solvable = whole.solvable(ridge)
-        asked = gram(kernel, (order[places] + order[places + 1]) / 2, coordinates)
+        asked = gram(kernel, middles, coordinates)
         # k' V first: its entries fall with w, so no digits go where w + ridge is tiny.
         rows = (asked @ solvable.vectors) / (solvable.values + ridge) @ solvable.vectors.T
     answers = along(values, axis, rows)
@@ -200,12 +160,14 @@ def choose_level(
     period: float | None = None,
     cycles: Sequence[float] = (),
     folds: int | None = None,
+    joint: bool = False,
     spectra: SpectrumCache | None = None,
 ) -> LevelChoice:
     """Choose the setting of a level by leaving slices out.
 
-    A level of more than 160 samples is seen through three segments of 64 neighbours, at its ends
-    and in its middle.
+    A level of more than 160 samples is first seen through segments of 64 neighbours, which tell
+    the families that can win, and then whole (:mod:`dkrls_cli.tuning.whole`). Where that would
+    cost too much, the choice is made on three segments, at its ends and in its middle.
 
     Parameters
     ----------
@@ -218,9 +180,13 @@ def choose_level(
     period
         Length of the circle that the coordinates lie on, or None for a line.
     cycles
-        Lengths with which the data may repeat. Those that fit twice into every segment are tried.
+        Lengths with which the data may repeat. Those that fit twice into what is seen are tried.
     folds
-        Leave out this many blocks of neighbours, one at a time, instead of single slices.
+        Leave out this many blocks of neighbours, one at a time, instead of single slices. Of a
+        level of more than 160 samples at most eight large blocks are left out, spread evenly;
+        blocks of less than 16 samples are left out of segments.
+    joint
+        Whether a joint ridge will stand for the ridge of the level: a real one is tried as well.
     spectra
         Spectra that are known from other variables on the same coordinates.
 
@@ -232,20 +198,138 @@ def choose_level(
     ('gaussian', True)
     """
     spectra = spectra or SpectrumCache()
+    request = _Request(coordinates, data, family, sigma, ridge, period, cycles, folds, joint)
     with one_blas_thread():
-        closed = period is not None and coordinates.size <= _WHOLE
-        segments = [
-            _Segment(c, runs, closed, folds, spectra) for c, runs in _segments(coordinates, data)
-        ]
-        shortest = min(float(np.ptp(segment.coordinates)) for segment in segments)
-        fitting = [length for length in cycles if 2 * length <= shortest]
-        search = _Search(segments, coordinates.size, ridge, period, fitting)
-        families = list(FAMILIES) if family is None else [family]
-        tried = search.candidates(families, sigma, _sigma_range(coordinates, period))
-        choice = LevelChoice(_nearest_to_average(segments, tried), tuple(tried))
+        choice = _choose_whole(request) or _choose_on_segments(request, spectra)
     kernels = {choice.taken.kernel, choice.under_joint_ridge.kernel}
     known = {kernel: spectra.known(kernel, coordinates) for kernel in kernels}
     return replace(choice, spectra={k: found for k, found in known.items() if found is not None})
+
+
+@dataclass(frozen=True, eq=False)
+class _Request:
+    """What :func:`choose_level` is asked for."""
+
+    coordinates: Array
+    data: Array
+    family: str | None
+    sigma: float | None
+    ridge: float | None
+    period: float | None
+    cycles: Sequence[float]
+    folds: int | None
+    joint: bool
+
+    @property
+    def size(self) -> int:
+        """Samples of the level."""
+        return self.coordinates.size
+
+    @property
+    def families(self) -> list[str]:
+        """The families to try."""
+        return list(FAMILIES) if self.family is None else [self.family]
+
+    @property
+    def segment_folds(self) -> int | None:
+        """Blocks of a segment: of the size that they have on the level, if it has some of them."""
+        if self.folds is None or self.size <= WHOLE:
+            return self.folds
+        return max(min(self.folds, _BLOCKS), round(self.folds * SEGMENT / self.size))
+
+    def segments(self, count: int, spectra: SpectrumCache) -> list[_Segment]:
+        """Return this many segments of the level, or all of a short one."""
+        closed = self.period is not None and self.size <= WHOLE
+        cut = _segments(self.coordinates, self.data, count)
+        return [_Segment(c, runs, closed, self.segment_folds, spectra) for c, runs in cut]
+
+    def cycles_within(self, extent: float) -> list[float]:
+        """Return the cycles that fit twice."""
+        return [length for length in self.cycles if 2 * length <= extent]
+
+
+def _choose_on_segments(request: _Request, spectra: SpectrumCache) -> LevelChoice:
+    """Choose on all samples of a short level, or on segments of a longer one."""
+    segments = request.segments(_SEGMENTS, spectra)
+    shortest = min(float(np.ptp(segment.coordinates)) for segment in segments)
+    cycles = request.cycles_within(shortest)
+    search = _Search(segments, request.size, request.ridge, request.period, cycles)
+    span = _sigma_range(request.coordinates, request.period)
+    tried = search.candidates(request.families, request.sigma, span)
+    return LevelChoice(_nearest_to_average(segments, tried), tuple(tried))
+
+
+def _choose_whole(request: _Request) -> LevelChoice | None:
+    """Choose on the whole axis of a long level; None if the level is short, or that is too dear."""
+    small_blocks = request.folds is not None and request.folds * SEGMENT > _BLOCKS * request.size
+    if request.size <= WHOLE or small_blocks:
+        return None
+    coarse = _see_segments(request)
+    starts = _affordable_starts(request, coarse)
+    if not starts:
+        return None
+    axis = WholeAxis(request.coordinates, request.data, request.period is not None, request.folds)
+    span = _sigma_range(request.coordinates, request.period)
+    search = WholeSearch(axis, span, request.sigma is None, request.ridge is None)
+    taken = search.run(
+        [*starts, *_far_starts(request, starts[0])],
+        request.cycles_within(float(np.ptp(request.coordinates))),
+    )
+    if request.joint and request.ridge is None:
+        real = [candidate for candidate in coarse if candidate.ridge >= REAL_RIDGE]
+        noisy = _best(real, taken.kernel.family)
+        search.assess(noisy.kernel, noisy.ridge)
+    return LevelChoice(taken, search.tried)
+
+
+def _see_segments(request: _Request) -> list[Candidate]:
+    """Return candidates with their errors on segments, sigmas up to a few of their extents."""
+    count = _SEGMENTS
+    if is_even(np.sort(request.coordinates)):
+        count = min(_MANY_SEGMENTS, max(count, _MANY_RUNS // request.data.shape[1]))
+    segments = request.segments(count, SpectrumCache())
+    search = _Search(segments, request.size, request.ridge, request.period, ())
+    longest = 3 * max(float(np.ptp(segment.coordinates)) for segment in segments)
+    shortest, most = _sigma_range(request.coordinates, request.period)
+    span = shortest, min(longest, most)
+    return search.candidates(request.families, request.sigma, span, _COARSE_SEGMENTS, refined=False)
+
+
+def _affordable_starts(request: _Request, coarse: Sequence[Candidate]) -> list[Candidate]:
+    """Return the best candidate of each family that can be tried on the whole axis, best first.
+
+    There are none if the family that is best on segments is not among them, but has a dense factor.
+    """
+    best = sorted((_calmest(coarse, f) for f in request.families), key=lambda c: c.error)
+    starts = []
+    for start in best:
+        least = min((c.error for c in best if c is not start), default=math.inf)
+        if is_affordable(start.kernel, request.coordinates, start.error, least):
+            starts.append(start)
+    if not starts:
+        return []
+    dense = request.size <= LONG or is_worth(best[0].error, starts[0].error)
+    if starts[0] is not best[0] and request.size <= LARGEST and dense:
+        return []
+    return [start for start in starts if start.error <= _CAN_WIN * starts[0].error]
+
+
+def _calmest(candidates: Sequence[Candidate], family: str) -> Candidate:
+    """Return the largest ridge of a family among errors close to its least: it solves best."""
+    least = _best(candidates, family).error
+    own = [c for c in candidates if c.kernel.family == family and c.error <= _CLOSE * least]
+    return max(own, key=lambda candidate: candidate.ridge)
+
+
+def _far_starts(request: _Request, best: Candidate) -> list[Candidate]:
+    """Return settings of long sigma, which segments do not see, if they see much noise."""
+    step, kernel = spacing(request.coordinates), best.kernel
+    if request.sigma is not None or (best.ridge < _NOISY and kernel.sigma > step):
+        return []
+    ridge = _FAR_RIDGE if request.ridge is None else request.ridge
+    power = np.arange(1, math.log(request.size / SEGMENT, _FAR))
+    sigmas = (step * SEGMENT * _FAR**power).tolist()
+    return [Candidate(replace(kernel, sigma=sigma), ridge, math.nan) for sigma in sigmas]
 
 
 class _Segment:
@@ -265,6 +349,7 @@ class _Segment:
     ) -> None:
         self.coordinates, self.data = coordinates, _compress(np.concatenate(runs, axis=1))
         self._spectra = spectra
+        self._kept: dict[Kernel, Array] = {}
         count = coordinates.size
         self.slices = count * len(runs)
         blocks = min(folds or count, count)
@@ -272,7 +357,7 @@ class _Segment:
         self.weights = np.ones(count)
         if not closed and blocks > 3:
             ends = [0, -1] if self.blocks is None else np.r_[self.blocks[0], self.blocks[-1]]
-            self.weights[ends] = _END_WEIGHT
+            self.weights[ends] = END_WEIGHT
         self.weights /= self.weights.sum()
 
     def errors(self, kernel: Kernel, ridges: Array) -> Array:
@@ -297,9 +382,15 @@ class _Segment:
         """
         spectrum = self._spectra.of(candidate.kernel, self.coordinates).solvable(candidate.ridge)
         solved = spectrum.solve(candidate.ridge, self.data[:, :_COLUMNS])
-        middles = (self.coordinates[:-1] + self.coordinates[1:]) / 2
-        rows = gram(candidate.kernel, middles, self.coordinates) @ spectrum.vectors
+        rows = self._between(candidate.kernel) @ spectrum.vectors
         return np.ravel(rows @ solved) / math.sqrt(self.data.shape[1])
+
+    def _between(self, kernel: Kernel) -> Array:
+        """Return the kernel between midpoints and slices; that of the last kernel is kept."""
+        if kernel not in self._kept:
+            middles = (self.coordinates[:-1] + self.coordinates[1:]) / 2
+            self._kept = {kernel: gram(kernel, middles, self.coordinates)}
+        return self._kept[kernel]
 
 
 @dataclass(frozen=True)
@@ -313,19 +404,24 @@ class _Search:
     cycles: Sequence[float]
 
     def candidates(
-        self, families: Sequence[str], sigma: float | None, span: tuple[float, float]
+        self,
+        families: Sequence[str],
+        sigma: float | None,
+        span: tuple[float, float],
+        coarse: int = _COARSE,
+        refined: bool = True,
     ) -> list[Candidate]:
         """Return all candidates, with one given sigma or with sigmas within a range."""
-        widths = np.geomspace(*span, _COARSE) if sigma is None else np.array([sigma])
+        widths = np.geomspace(*span, coarse) if sigma is None else np.array([sigma])
         found: list[Candidate] = []
-        for cycle, swing in [(None, 1.0), *product(self.cycles, _SWINGS)]:
+        for cycle, swing in [(None, 1.0), *product(self.cycles, SWINGS)]:
             own = [
                 candidate
                 for family, width in product(families, widths)
                 for candidate in self._assess(self._kernel(family, float(width), cycle, swing))
             ]
-            if sigma is None:
-                own += self._refine(own, (span[1] / span[0]) ** (1 / (_COARSE - 1)))
+            if sigma is None and refined:
+                own += self._refine(own, (span[1] / span[0]) ** (1 / (coarse - 1)))
             found += own
         return found
 
@@ -363,14 +459,14 @@ class _Search:
         return found
 
 
-def _segments(coordinates: Array, data: Array) -> Iterator[tuple[Array, list[Array]]]:
+def _segments(coordinates: Array, data: Array, count: int) -> Iterator[tuple[Array, list[Array]]]:
     """Yield the rising coordinates of each segment, and the data of all runs with its steps."""
     order = np.argsort(coordinates)
-    if coordinates.size <= _WHOLE:
+    if coordinates.size <= WHOLE:
         yield coordinates[order], [data[order]]
         return
-    starts = np.linspace(0, coordinates.size - _SEGMENT, _SEGMENTS).astype(int)
-    runs = [order[start : start + _SEGMENT] for start in starts]
+    starts = np.linspace(0, coordinates.size - SEGMENT, count).astype(int)
+    runs = [order[start : start + SEGMENT] for start in starts]
     while runs:
         steps = np.diff(coordinates[runs[0]])
         alike = [np.allclose(np.diff(coordinates[run]), steps, rtol=1e-9, atol=0) for run in runs]
@@ -417,10 +513,10 @@ def _nearest_to_average(segments: Sequence[_Segment], candidates: Sequence[Candi
     weights = ratios ** -float(sum(segment.slices for segment in segments))
     weights *= [share[candidate.kernel] for candidate in candidates]
     weights /= weights.max()
-    counted = np.flatnonzero(weights >= _COUNTS).tolist()
+    counted = np.flatnonzero(weights >= COUNTS).tolist()
     answers = {i: np.concatenate([s.midpoints(candidates[i]) for s in segments]) for i in counted}
     average = np.tensordot(weights[counted], list(answers.values()), 1) / weights[counted].sum()
-    close = [i for i in counted if weights[i] >= _MAY_BE_TAKEN]
+    close = [i for i in counted if weights[i] >= MAY_BE_TAKEN]
     return candidates[min(close, key=lambda i: float(np.linalg.norm(answers[i] - average)))]
 
 

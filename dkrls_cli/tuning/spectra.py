@@ -1,4 +1,4 @@
-"""Gram matrices and their spectra that are computed once and then looked up."""
+"""Spectra of Gram matrices that are computed once and then looked up."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.spectrum import Spectrum, decompose
 
+HELD = 2**27
+"""Bytes of spectra that are held: 30 on 750 coordinates."""
+
 
 class SpectrumCache:
-    """Gram matrices and their full spectra, by kernel and coordinates.
+    """Full spectra of Gram matrices, by kernel and coordinates.
+
+    Those that were used last are held, up to a number of bytes; others are computed again.
 
     Examples
     --------
@@ -18,24 +23,30 @@ class SpectrumCache:
     True
     """
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[Kernel, bytes], Spectrum] = {}
-        self._grams: dict[tuple[Kernel, bytes], Array] = {}
-
-    def gram(self, kernel: Kernel, coordinates: Array) -> Array:
-        """Return the Gram matrix of a kernel on coordinates."""
-        key = kernel, coordinates.tobytes()
-        if key not in self._grams:
-            self._grams[key] = gram(kernel, coordinates, coordinates)
-        return self._grams[key]
+    def __init__(self, limit: int = HELD) -> None:
+        self._limit, self._bytes = limit, 0
+        self._spectra: dict[tuple[Kernel, bytes], Spectrum] = {}
 
     def of(self, kernel: Kernel, coordinates: Array) -> Spectrum:
         """Return the spectrum of gram(kernel, coordinates, coordinates), all directions of it."""
-        key = kernel, coordinates.tobytes()
-        if key not in self._known:
-            self._known[key] = decompose(self.gram(kernel, coordinates))
-        return self._known[key]
+        found = self.known(kernel, coordinates)
+        if found is None:
+            found = decompose(gram(kernel, coordinates, coordinates))
+            self._hold((kernel, coordinates.tobytes()), found)
+        return found
 
     def known(self, kernel: Kernel, coordinates: Array) -> Spectrum | None:
-        """Return the spectrum if it has been computed, else None."""
-        return self._known.get((kernel, coordinates.tobytes()))
+        """Return the spectrum if it has been computed and is held, else None."""
+        key = kernel, coordinates.tobytes()
+        if key not in self._spectra:
+            return None
+        self._spectra[key] = self._spectra.pop(key)  # the last one now
+        return self._spectra[key]
+
+    def _hold(self, key: tuple[Kernel, bytes], spectrum: Spectrum) -> None:
+        """Hold a spectrum, and drop those that were used longest ago."""
+        self._spectra[key] = spectrum
+        self._bytes += spectrum.vectors.nbytes
+        while self._bytes > self._limit and len(self._spectra) > 1:
+            oldest = self._spectra.pop(next(iter(self._spectra)))
+            self._bytes -= oldest.vectors.nbytes

@@ -94,6 +94,8 @@ def test_speed_is_relative_to_products_fits_and_scipy(monkeypatch: pytest.Monkey
     assert found[3].what.startswith("1000000 points, smooth")
     assert found[6].what.endswith(f"sigmas {', '.join(map(str, LONG_SIGMAS))}")
     assert found[9].what.startswith("100000 points, noisy")
+    assert found[10].what.startswith("1000000 points, noisy")
+    assert [m.value for m in found[9:11]] == [14 / 10, 15 / 11]
     assert [m.what for m in found[-2:]] == ["fit, noise, 3 x 3", "all midpoints, noise, 3 x 3"]
 
 

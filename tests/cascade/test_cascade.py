@@ -120,8 +120,19 @@ def test_points_are_answered_alike_in_any_number(
     np.testing.assert_allclose(some, whole, atol=1e-11)
 
 
-def test_some_ten_megabytes_of_points_are_answered_at_once() -> None:
-    assert module._POINTS_AT_ONCE == 2**17
+def test_half_a_million_points_are_answered_at_once() -> None:
+    assert module._POINTS_AT_ONCE == 2**19
+
+
+@pytest.mark.parametrize("period", [None, 1e4])
+def test_a_far_point_does_not_change_the_answers_at_others(period: float | None) -> None:
+    """A series from the others to that one would see the constant, and no coordinate."""
+    kernel = Kernel("gaussian", 1.0, period, constant=4.0)
+    model = fit_cascade(NOISE, [X, D], [Level("x", kernel, 1e-2), Level("d", kernel, 1e-2)])
+    points = np.random.default_rng(1).uniform(0.01, 4.99, (2, 400))
+    alone = model.predict_points(points)
+    points[:, 0] = 9e3
+    np.testing.assert_allclose(model.predict_points(points)[1:], alone[1:], atol=1e-11)
 
 
 @pytest.mark.parametrize(("count", "kernel"), [(159, False), (160, True)])
@@ -131,7 +142,7 @@ def test_many_points_are_answered_by_a_series(
     """From four points per coordinate on, of at most as many terms as there are coordinates."""
     asked = []
 
-    def refuse(rows: Callable, low: float, high: float, limit: int) -> None:
+    def refuse(rows: Callable, low: float, high: float, limit: int, peaks: np.ndarray) -> None:
         asked.append((float(low), float(high), limit))
 
     model, points = fitted(NOISE), RNG.uniform(0.01, 4.99, (2, count))

@@ -74,9 +74,41 @@ def test_terms_up_to_eight_epsilons_are_round_off(last: float, terms: int) -> No
     assert len(series.terms) == terms
 
 
+@pytest.mark.parametrize(("noise", "terms"), [(3.0, 11), (4.0, 1)])
+def test_round_off_may_be_larger(noise: float, terms: int) -> None:
+    series = resolve(polynomial(10, 6e-15), -1.0, 1.0, limit=17, noise=noise)
+    assert series is not None
+    assert len(series.terms) == terms
+
+
 @pytest.mark.parametrize("function", [np.abs, lambda z: np.sqrt(1 + z), np.sign])
 def test_functions_with_kinks_have_no_series(function: Function) -> None:
     assert resolve(column(function), -1.0, 1.0, limit=300) is None
+
+
+@pytest.mark.parametrize(
+    ("peak", "told", "seen"),
+    [
+        (0.3, True, False),
+        (0.3, False, True),
+        (3.0, True, True),
+        (1.0, False, True),
+        (-1.0, True, False),
+        (1.0, True, False),
+    ],
+)
+def test_a_peak_between_the_points_is_seen_when_told(peak: float, told: bool, seen: bool) -> None:
+    """1 and a peak of width 1e-5; at the ends it is always looked for if peaks are told."""
+    narrow = column(lambda z: 1.0 + np.exp(-(((z - peak) / 1e-5) ** 2)))
+    found = resolve(narrow, -1.0, 1.0, limit=100, peaks=np.array([peak]) if told else None)
+    assert (found is not None) == seen
+
+
+@pytest.mark.parametrize(("error", "right"), [(0.9e-11, True), (1.1e-11, False)])
+def test_a_series_may_err_by_so_much_at_a_peak(error: float, right: bool) -> None:
+    peaked = column(lambda z: np.where(z == 0.3, 2.0 + 2 * error, 2.0))
+    found = resolve(peaked, -1.0, 1.0, limit=100, peaks=np.array([0.3]))
+    assert (found is not None) == right
 
 
 @pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (-1.7e308, 1.7e308), (0.0, math.inf)])

@@ -9,6 +9,7 @@ import xarray as xr
 from shell import ROOT, dkrls
 
 from dkrls_cli import fit as fit_model
+from dkrls_cli.cascade import cascade as cascade_module
 from dkrls_cli.cascade import errorbars as module
 from dkrls_cli.cascade.errorbars import (
     Z90,
@@ -173,7 +174,7 @@ def test_slices_left_out_are_spread_evenly(most, kept):
     assert numbers.size == kept
     assert (numbers[0], numbers[-1]) == (1, 10)
     assert np.ptp(np.diff(numbers)) <= 1
-    rows = left.rows
+    rows = left.twice[left.nodes.size :]
     assert (rows[np.arange(kept), left.nodes] == 0).all()
     inverse = np.linalg.inv(gram(model.levels[0].kernel, z, z) + 0.1 * np.eye(12))
     np.testing.assert_allclose(left.variance, 1 / inverse.diagonal()[left.nodes], rtol=1e-10)
@@ -212,36 +213,11 @@ def test_at_least_four_slices_of_a_level_are_left_out(monkeypatch):
 # ---- widths
 
 
-@pytest.mark.parametrize("rows", [1, 30, 10**6])
-def test_kernel_rows_in_blocks_give_the_same_variance(rows, monkeypatch):
-    model = fitted(joint=False)
-    known = calibrate(model)
-    queries = [np.linspace(-1, 10, 23), np.linspace(-1, 6, 9)]
-    whole = variance_on_grid(known, model, queries)
-    monkeypatch.setattr(module, "_ROWS", rows)
-    np.testing.assert_allclose(variance_on_grid(known, model, queries), whole, rtol=1e-12)
-
-
-def test_kernel_rows_take_so_many_numbers_at_once(monkeypatch):
-    """A level of 11 coordinates: two rows are 22 numbers."""
-    assert module._ROWS * 8 == 2**25
-    model, asked = fitted(joint=False), []
-    known = calibrate(model)
-    plain = type(model).kernel_rows
-    monkeypatch.setattr(
-        type(model), "kernel_rows", lambda m, axis, q: asked.append(q.size) or plain(m, axis, q)
-    )
-    monkeypatch.setattr(module, "_ROWS", 32)
-    known.variance_at_points(model, [np.linspace(0.1, 8, 5), np.full(5, D[0])])
-    assert asked == [2, 2, 1]
-
-
 def test_equal_coordinates_are_worked_out_once(monkeypatch):
     model, asked = fitted(joint=False), []
     known = calibrate(model)
-    plain = type(model).kernel_rows
     monkeypatch.setattr(
-        type(model), "kernel_rows", lambda m, axis, q: asked.append(q.size) or plain(m, axis, q)
+        cascade_module, "gram", lambda kernel, a, b: asked.append(a.size) or gram(kernel, a, b)
     )
     points = [np.array([0.7, 4.4, 0.7, 0.7]), np.array([0.1, 0.1, 0.2, D[2]])]
     spread = known.variance_at_points(model, points)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from dkrls_cli.cascade import fit as module
 from dkrls_cli.cascade import spectrum
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.fit import fit_cascade, footprint
+from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import decompose
@@ -131,17 +130,34 @@ def test_frames_hold_the_constant_that_is_taken_out(mean: float) -> None:
         assert (np.abs(outside).max() < 1e-12) == bool(mean)
 
 
-def test_the_longest_axis_is_framed_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
+@pytest.mark.parametrize(("columns", "framed"), [(11, False), (12, True)])
+def test_a_frame_is_taken_only_if_it_halves_the_data(columns: int, framed: bool) -> None:
+    """Of rank 4 in 24 x 12 cells: 2 x (24 x 4 + 4 x 12) = 24 x 12, all in float64."""
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((24, 4)) @ rng.standard_normal((4, columns))
+    axes = [np.arange(24.0), np.arange(float(columns))]
+    levels = [Level(n, Kernel("matern12", 1.0), 1e-2) for n in "ab"]
+    model = fit_cascade(values, axes, levels)
+    assert [frame is not None for frame in model.frames] == [framed, False]
+    assert any(f is not None for f in fit_cascade(values, axes, levels, compact=True).frames)
 
-    def span(core: np.ndarray, axis: int) -> np.ndarray | None:
+
+def test_the_numbers_of_a_series_are_kept_as_they_are() -> None:
+    model = fit_cascade(NOISE[0], [D], [Level("d", Kernel(), 1e-2)], mean=280.0)
+    np.testing.assert_array_equal(model.core, NOISE[0])
+
+
+def test_the_longest_axis_is_framed_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, shape = [], (6, 9, 7)
+
+    def span(core: np.ndarray, axis: int, fibres: int) -> np.ndarray | None:
+        assert fibres == math.prod(shape) // shape[axis]
         seen.append((axis, core.shape))
         return np.eye(core.shape[axis])[:, :2]
 
     monkeypatch.setattr(module, "span", span)
-    shape = (5, 9, 7)
     fit_cascade(np.ones(shape), [range(m) for m in shape], [Level(n) for n in "abc"])
-    assert seen == [(1, (5, 9, 7)), (2, (5, 2, 7)), (0, (5, 2, 2))]
+    assert seen == [(1, (6, 9, 7)), (2, (6, 2, 7)), (0, (6, 2, 2))]
 
 
 @each_kind
@@ -157,46 +173,6 @@ def test_spectra_that_are_given_are_not_computed_again(
     monkeypatch.setattr(spectrum, "decompose", refuse)
     given = fitted(NOISE, joint, spectra=known)
     np.testing.assert_array_equal(given.predict(NEW), plain.predict(NEW))
-
-
-# ---- what a fit takes
-
-
-def peak_of_fit(shape: tuple[int, ...], dtype: str, joint: float | None) -> int:
-    """Bytes in use at most while data of a type is made and fitted."""
-    axes = [np.arange(float(m)) for m in shape]
-    ridge = 1e-3 if joint is None else 0.0
-    chosen = [Level(f"d{axis}", Kernel("gaussian", 3.0), ridge) for axis in range(len(shape))]
-    tracemalloc.start()
-    values = np.random.default_rng(0).random(shape, dtype=np.dtype(dtype).type)
-    fit_cascade(values, axes, chosen, joint_ridge=joint, dtype=dtype)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
-
-
-@each_kind
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("shape", [(300,), (200, 9), (60, 60), (80, 60, 20), (30, 20, 10, 12)])
-def test_memory_is_bounded_but_not_wildly(
-    shape: tuple[int, ...], dtype: str, joint: float | None
-) -> None:
-    peak, estimate = peak_of_fit(shape, dtype, joint), footprint(shape, dtype)
-    assert estimate.cells == math.prod(shape)
-    assert peak <= estimate.memory <= 3 * peak
-
-
-def test_memory_counts_the_data_and_the_core() -> None:
-    """With 1e9 cells the factors are nothing: data and core, or data, a copy and the core."""
-    shape = (10, 1000, 1000, 100)
-    assert footprint(shape, "float64").memory == pytest.approx(16e9, rel=0.01)
-    assert footprint(shape, "float32").memory == pytest.approx(20e9, rel=0.01)
-    assert footprint(shape, "int16").memory == pytest.approx(18e9, rel=0.01)
-
-
-def test_operations_are_those_of_the_eigenvectors_and_of_the_answers() -> None:
-    assert 9e9 < footprint((1000,)).operations < 14e9
-    assert footprint((100,) * 4).operations == pytest.approx(0.5 * 1e10, rel=0.05)
 
 
 # ---- refusals

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dkrls_cli.cascade import spectrum
+from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.growing import Growing, SliceStore, _store, _widen
 from dkrls_cli.cascade.kernels import Kernel
@@ -173,7 +173,7 @@ def test_older_cascades_stay_as_they_were() -> None:
     np.testing.assert_array_equal(other.cascade.predict(), NOISE[:, [*range(12), 13]])
     assert one.store is not None
     assert base.store is not None
-    assert one.store.buffer is base.store.buffer
+    assert one.store.slices.buffer is base.store.slices.buffer
 
 
 def test_single_precision_stays_single() -> None:
@@ -196,23 +196,21 @@ def test_coordinates_of_a_grown_cascade_are_read_only() -> None:
 @given(st.sets(st.integers(11, 15), min_size=1))
 def test_long_levels_grow_by_rows(cuts: set[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spectrum, "_LONG", 5)
+        patch.setattr(choice, "LONG", 10)
         whole, part = grown(NOISE), grown(NOISE[:, :11])
-        first = part.cascade.spectra[1].vectors
         for start, stop in zip([11, *sorted(cuts)], [*sorted(cuts), 16], strict=True):
             part = part.append(T[start:stop], NOISE[:, start:stop])
-            rows = part.cascade.spectra[1].vectors
-            np.testing.assert_array_equal(rows[:11, :11], first)
-        assert part.cascade.spectra[1].triangular
+            assert part.cascade.factor(1).coordinates.size == stop
+        assert part.cascade.is_long(1)
         assert_same(part, whole)
 
 
-def test_a_triangle_is_of_no_use_once_the_first_slices_are_gone(
+def test_a_long_factor_is_of_no_use_once_the_first_slices_are_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(spectrum, "_LONG", 5)
+    monkeypatch.setattr(choice, "LONG", 10)
     part = grown(NOISE[:, :11])
-    assert part.append(T[11:], NOISE[:, 11:]).cascade.factors[1] is part.cascade.spectra[1]
+    assert part.append(T[11:], NOISE[:, 11:]).cascade.factors[1] is part.cascade.factor(1)
     for shorter in (
         part.append(T[11:], NOISE[:, 11:], drop=1),
         part.append(T[11:], NOISE[:, 11:]).drop_first(1),
@@ -227,6 +225,82 @@ def test_a_triangle_is_of_no_use_once_the_first_slices_are_gone(
         )
 
 
+LONG_FIELD = np.random.default_rng(1).standard_normal((5, 200))
+LONG_TIMES = {"even": np.arange(200.0), "uneven": np.cumsum(np.linspace(0.5, 1.5, 200))}
+
+
+@each_kind
+@pytest.mark.parametrize("steps", LONG_TIMES)
+@pytest.mark.parametrize("known", [False, True], ids=["unknown", "known"])
+def test_a_long_level_grows_as_a_fit(
+    monkeypatch: pytest.MonkeyPatch, joint: float | None, steps: str, known: bool
+) -> None:
+    """Blocks of 64 are crossed, with the factor known before each slice or not."""
+    monkeypatch.setattr(choice, "LONG", 70)
+    t, x = LONG_TIMES[steps], np.arange(5.0)
+    levels = [replace(v, ridge=v.ridge if joint is None else 0.0) for v in LEVELS]
+    how = {"mean": 0.2, "joint_ridge": joint}
+    growing = Growing(fit_cascade(LONG_FIELD[:, :100], [x, t[:100]], levels, **how), 1)
+    for stop in (120, 128, 129, 193, 200):
+        if known:
+            growing.cascade.factor(1)
+        start = growing.coordinates.size
+        growing = growing.append(t[start:stop], LONG_FIELD[:, start:stop])
+    queries = [np.array([0.4, 2.0]), np.array([-1.0, t[63] + 0.3, t[199] + 0.7])]
+    for drop in (0, 66):
+        part = growing.drop_first(drop) if drop else growing
+        whole = fit_cascade(LONG_FIELD[:, drop:], [x, t[drop:]], levels, **how)
+        assert part.cascade.is_long(1)
+        np.testing.assert_allclose(
+            part.cascade.predict(queries), whole.predict(queries), rtol=1e-9, atol=1e-9
+        )
+
+
+def test_the_factor_of_a_long_level_is_handed_on_unless_slices_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(choice, "LONG", 10)
+    growing = grown(NOISE[:, :14])
+    factor = growing.cascade.factor(1)
+    assert growing.append(T[14:], NOISE[:, 14:]).cascade.factors[1] is factor
+    assert growing.append(T[14:], NOISE[:, 14:], drop=1).cascade.factors[1] is None
+
+
+# ---- coordinates
+
+
+def test_coordinates_are_stored_beside_the_slices() -> None:
+    one = grown(NOISE[:, :9]).append(T[9:11], NOISE[:, 9:11])
+    two = one.append(T[[11]], NOISE[:, [11]], drop=3)
+    other = one.append(T[[13]], NOISE[:, [13]])
+    assert one.coordinates.tolist() == T[:11].tolist()
+    assert two.coordinates.tolist() == T[3:12].tolist()
+    assert other.coordinates.tolist() == [*T[:11], T[13]]
+    assert np.shares_memory(one.coordinates, two.coordinates)
+    assert not two.coordinates.flags.writeable
+
+
+def test_it_is_known_whether_coordinates_rise() -> None:
+    growing = grown(NOISE[:, :9])
+    assert growing.rises
+    assert growing.append(T[9:11], NOISE[:, 9:11]).rises
+    assert growing.append(T[9:11], NOISE[:, 9:11]).append(T[[12]], NOISE[:, [12]], drop=2).rises
+    for wrong in ([8.0], [10.0, 9.5], [10.0, 10.0]):
+        assert not growing.append(np.array(wrong), NOISE[:, : len(wrong)]).rises
+    assert not growing.take(np.array([2, 1, 4])).rises
+    assert growing.take(np.array([1, 2, 4])).append(T[[9]], NOISE[:, [9]]).rises
+    assert not growing.take(np.array([4, 2, 1])).drop_first(1).append(T[[9]], NOISE[:, [9]]).rises
+
+
+def test_samples_are_slices_in_the_frames_of_other_axes() -> None:
+    for values in (SMOOTH, NOISE):
+        for growing in (grown(values), grown(values.T, axis=0)):
+            frame, places = growing.cascade.frames[1 - growing.axis], np.array([5, 2])
+            expected = values[:, places] if frame is None else frame.T @ values[:, places]
+            found = np.moveaxis(growing.samples(places), growing.axis, 1)
+            np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
 def test_eigenvectors_are_computed_again_when_a_level_grew() -> None:
     longer = grown(NOISE[:, :9]).append(T[9:], NOISE[:, 9:])
     assert longer.cascade.factors[1] is None
@@ -237,18 +311,24 @@ def test_eigenvectors_are_computed_again_when_a_level_grew() -> None:
 
 
 def test_frames_widen_and_give_way() -> None:
-    waves = [np.outer(np.cos(k * X), np.sin(k * T / 3 + 0.1)) for k in range(1, 16)]
-    values = np.array([sum(waves[: 1 + step])[:, step] for step in range(15)]).T
-    values = np.column_stack([values, NOISE[:, 0]])
-    model, widths = grown(values[:, :3]), []
-    for step in range(3, 16):
-        model = model.append(T[[step]], values[:, [step]])
+    steps = np.arange(36.0)
+    waves = [np.outer(np.cos(k * X), np.sin(k * steps / 3 + 0.1)) for k in range(1, 15)]
+    values = np.array([sum(waves[: max(2, step - 20)])[:, step] for step in range(36)]).T
+    values[:, -1] = NOISE[:, 0]
+
+    def fitted(count: int) -> Growing:
+        axes = [X, steps[:count]]
+        return Growing(fit_cascade(values[:, :count], axes, LEVELS, mean=0.2), 1)
+
+    model, widths = fitted(22), []
+    for step in range(22, 36):
+        model = model.append(steps[[step]], values[:, [step]])
         frame = model.cascade.frames[0]
         widths.append(40 if frame is None else frame.shape[1])
     assert widths[0] < 10
     assert widths == sorted(widths)
     assert widths[-1] == 40
-    assert_same(model, grown(values))
+    assert_same(model, fitted(36))
 
 
 FRAME = np.eye(40)[:, :3]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
+from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram, pairs
 from dkrls_cli.circle import nearest, wrap
 from dkrls_cli.errors import DkrlsError, SettingError
 
@@ -161,3 +161,12 @@ def test_decimals_mean_the_nodes_they_round_to(nodes: np.ndarray) -> None:
     assert nearest(typed, nodes, kernel.period)[1].all()
     assert (nearest(typed, nodes, kernel.period)[0] == np.arange(nodes.size)).all()
     assert not nearest(nodes[:-1] + 1e-6, nodes, kernel.period)[1].any()
+
+
+@pytest.mark.parametrize("period", [None, 11.0])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_pairs_are_entries_of_the_gram_matrix(family: str, period: float | None) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(-30, 30, (2, 40))
+    kernel = Kernel(family, 3.0, period, constant=0.5, cycle=7.0, swing=0.3)
+    np.testing.assert_allclose(pairs(kernel, a, b), gram(kernel, a, b).diagonal(), atol=1e-13)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.solvers import JointSolver, LevelSolver
-from dkrls_cli.cascade.spectrum import Spectrum
+from dkrls_cli.cascade.spectrum import Spectrum, decompose
 from dkrls_cli.errors import SettingError
 
 RNG = np.random.default_rng(4)
@@ -154,3 +155,34 @@ def test_spectra_of_other_levels_stay_valid_unless_the_ridge_is_joint() -> None:
     assert model.solver.factors_after(1, new) == (model.factors[0], new, model.factors[2])
     assert model.solver.factors_after(0, None) == (None, *model.factors[1:])
     assert fitted(JOINT).solver.factors_after(1, new) == (None, None, None)
+
+
+def test_directions_of_short_levels_without_an_eigenvalue_are_solved_beside_a_long_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A Gaussian on near coordinates has eigenvalues of exactly 0: nothing is divided by them."""
+    monkeypatch.setattr(choice, "LONG", 60)
+    t, x = np.arange(90.0), np.linspace(0, 0.1, 9)
+    kernels = [Kernel("matern32", 4.0), Kernel("gaussian", 2.0)]
+    values = RNG.standard_normal((90, 9))
+    levels = [Level(name, kernel) for name, kernel in zip("tx", kernels, strict=True)]
+    known = decompose(gram(kernels[1], x, x))
+    floored = Spectrum(known.vectors, np.where(known.values < 1e-14, 0.0, known.values))
+    model = fit_cascade(values, [t, x], levels, joint_ridge=0.05, spectra=[None, floored])
+    whole = np.kron(gram(kernels[0], t, t), gram(kernels[1], x, x)) + 0.05 * np.eye(810)
+    expected = np.linalg.solve(whole, values.ravel())
+    found = model.solver.weights([0, 1]).ravel()
+    np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+
+
+def test_blocks_of_a_grid_beside_a_long_axis_are_those_of_the_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(choice, "LONG", 60)
+    t, x = np.arange(90.0), np.arange(6.0)
+    levels = [Level("t", Kernel("matern32", 4.0), 0.1), Level("x", Kernel("matern32", 2.0), 0.1)]
+    model = fit_cascade(RNG.standard_normal((90, 6)), [t, x], levels)
+    queries = [t[:20] + 0.5, x[:2] + 0.5]  # fewer places: columns are answered block by block
+    whole = model.predict(queries)
+    for part, block in model.predict_blocks(queries, 5):
+        np.testing.assert_allclose(block, whole[part], atol=1e-12)

@@ -1,24 +1,13 @@
 """Spectra against known ones and dense algebra, and the rule for what is round-off."""
 
-from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
 
 import numpy as np
 import pytest
 
 from dkrls_cli.cascade import spectrum as module
-from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
-from dkrls_cli.cascade.level import Level
-from dkrls_cli.cascade.spectrum import (
-    ROUND_OFF,
-    Spectrum,
-    decompose,
-    extend,
-    factor,
-    spectra_of,
-)
+from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
 
 X = np.linspace(0, 10, 60)
 EPS = np.finfo(float).eps
@@ -88,28 +77,16 @@ MATERN = Kernel("matern32", 2.0, constant=0.5)
 RIDGE = 1e-2
 SYSTEM = gram(MATERN, X, X) + RIDGE * np.eye(X.size)
 
-each_form = pytest.mark.parametrize(
-    "whole",
-    [decompose(SYSTEM - RIDGE * np.eye(60)), factor(SYSTEM - RIDGE * np.eye(60), RIDGE)],
-    ids=["eigenvectors", "triangle"],
-)
+WHOLE = decompose(gram(MATERN, X, X))
 
 
-@each_form
-def test_a_solve_an_inverse_and_its_diagonal_are_those_of_the_dense_matrix(whole: Spectrum) -> None:
+def test_a_solve_an_inverse_and_its_diagonal_are_those_of_the_dense_matrix() -> None:
     dense = np.linalg.inv(SYSTEM)
     right = np.random.default_rng(0).standard_normal((60, 4))
-    np.testing.assert_allclose(whole.vectors @ whole.solve(RIDGE, right), dense @ right, atol=1e-9)
-    np.testing.assert_allclose(whole.inverse(RIDGE), dense, atol=1e-9)
-    np.testing.assert_allclose(whole.inverse(RIDGE, np.array([7, 3])), dense[[7, 3]], atol=1e-9)
-    np.testing.assert_allclose(whole.inverse_diagonal(RIDGE), dense.diagonal(), rtol=1e-10)
-
-
-@each_form
-def test_explained_variance_is_that_of_the_dense_matrix(whole: Spectrum) -> None:
-    across = gram(MATERN, np.array([-1.0, 0.05, 4.4]), X)
-    expected = np.einsum("ij,jk,ik->i", across, np.linalg.inv(SYSTEM), across)
-    np.testing.assert_allclose(whole.explained(RIDGE, across @ whole.vectors), expected, rtol=1e-10)
+    np.testing.assert_allclose(WHOLE.vectors @ WHOLE.solve(RIDGE, right), dense @ right, atol=1e-9)
+    np.testing.assert_allclose(WHOLE.inverse(RIDGE), dense, atol=1e-9)
+    np.testing.assert_allclose(WHOLE.inverse(RIDGE, np.array([7, 3])), dense[[7, 3]], atol=1e-9)
+    np.testing.assert_allclose(WHOLE.inverse_diagonal(RIDGE), dense.diagonal(), rtol=1e-10)
 
 
 @pytest.mark.parametrize(("size", "held"), [(9, True), (10, True), (11, False)])
@@ -157,122 +134,3 @@ def test_directions_are_dropped_from_the_end_and_none_costs_nothing() -> None:
 def test_values_below_zero_are_zero() -> None:
     matrix = np.diag([1.0, -1e-17, 0.5])
     assert decompose(matrix).values.tolist() == [1.0, 0.5, 0.0]
-
-
-def test_a_level_drops_what_its_share_of_a_joint_ridge_cannot_solve() -> None:
-    """Beside values up to 8 of the other level, a ridge r counts r / 8."""
-    known = [diagonal(2.0, 0.0), diagonal(8.0, 1.0)]
-    axes, levels = [np.arange(2.0)] * 2, [Level("a"), Level("b")]
-    limit = 8 * 2 * ROUND_OFF
-    for ridge, rank in ((0.99 * limit, 1), (1.01 * limit, 2)):
-        assert [s.rank for s in spectra_of(axes, levels, ridge, known)] == [rank, 2]
-
-
-# ---- long levels: triangles
-
-
-@pytest.mark.parametrize(("first", "size"), [(1, 2), (1, 60), (59, 60), (30, 60), (290, 300)])
-def test_triangles_are_inverses_of_any_size(first: int, size: int) -> None:
-    x = np.arange(float(size))
-    gramian = gram(Kernel("matern32", 7.0), x, x)
-    known = factor(gramian[:first, :first], 1e-3)
-    whole = extend(known, gramian[:first, first:], gramian[first:, first:], 1e-3)
-    unit = np.eye(size)
-    np.testing.assert_allclose(whole.inverse(1e-3) @ (gramian + 1e-3 * unit), unit, atol=1e-9)
-    assert whole.triangular
-    assert np.array_equal(np.triu(whole.vectors), whole.vectors)
-    assert np.array_equal(whole.vectors[:first, :first], known.vectors)
-    np.testing.assert_allclose(whole.values + 1e-3, 1.0, rtol=1e-14)
-
-
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the costly functions that were called, in their order."""
-    called: list[str] = []
-
-    def counted(name: str) -> Callable[..., Any]:
-        plain = getattr(module, name)
-
-        def call(*arguments: Any) -> Any:
-            called.append(name)
-            return plain(*arguments)
-
-        return call
-
-    for name in ("gram", "decompose", "factor", "extend"):
-        monkeypatch.setattr(module, name, counted(name))
-    return called
-
-
-def spectrum_of(size: int, ridge: float, known: Spectrum | None = None) -> Spectrum:
-    level = Level("t", Kernel("matern32", 3.0, constant=1.0), ridge)
-    return spectra_of([np.arange(float(size))], [level], None, [known])[0]
-
-
-@pytest.mark.parametrize(("size", "triangular"), [(10, False), (11, True)])
-def test_a_level_is_long_above_a_limit(
-    size: int, triangular: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert module._LONG == 2000
-    monkeypatch.setattr(module, "_LONG", 10)
-    assert spectrum_of(size, 1e-3).triangular == triangular
-
-
-@pytest.mark.parametrize(("share", "triangular"), [(0.5, False), (1.0, False), (1.01, True)])
-def test_cholesky_needs_a_ridge_above_1e_7_of_the_variance(
-    share: float, triangular: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_LONG", 10)
-    assert spectrum_of(20, share * 1e-7 * 2.0).triangular == triangular
-
-
-def test_a_known_triangle_is_kept_or_extended(
-    calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_LONG", 10)
-    first, whole = spectrum_of(20, 1e-3), spectrum_of(25, 1e-3)
-    calls.clear()
-    assert spectrum_of(20, 1e-3, first) is first
-    assert calls == []
-    longer = spectrum_of(25, 1e-3, first)
-    assert calls == ["gram", "gram", "extend"]
-    np.testing.assert_allclose(longer.vectors, whole.vectors, atol=1e-10)
-    np.testing.assert_array_equal(longer.values, whole.values)
-
-
-def test_a_known_spectrum_is_not_computed_again(calls: list[str]) -> None:
-    kernel = Kernel("gaussian", 4.0)
-    whole = decompose(gram(kernel, X, X))
-    calls.clear()
-    levels = [Level("a", kernel, 1e-20), Level("b", kernel, 1e-3)]
-    found = spectra_of([X, X], levels, None, [whole, whole])
-    assert calls == []
-    assert [s.rank for s in found] == [whole.expressible().rank, X.size]
-    spectra_of([X, X], [Level("a", kernel), Level("b", kernel)], 1e-3, [whole, whole])
-    assert calls == []
-    spectra_of([X, X], [Level("a", kernel), Level("b", kernel)], 1e-3, [None, whole])
-    assert calls == ["gram", "decompose"]
-
-
-def test_a_known_spectrum_of_other_coordinates_is_computed_again(calls: list[str]) -> None:
-    known = spectrum_of(20, 1e-3)
-    calls.clear()
-    longer = spectrum_of(25, 1e-3, known)
-    assert calls == ["gram", "decompose"]
-    np.testing.assert_array_equal(longer.values, spectrum_of(25, 1e-3).values)
-
-
-def test_long_levels_answer_as_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    t, x = np.arange(24.0), np.linspace(0, 1, 9)
-    values = np.random.default_rng(0).standard_normal((9, 24))
-    levels = [Level("x", Kernel("matern52", 0.4), 1e-4), Level("t", MATERN, 1e-2)]
-    plain = fit_cascade(values, [x, t], levels, mean=1.5)
-    monkeypatch.setattr(module, "_LONG", 10)
-    long = fit_cascade(values, [x, t], levels, mean=1.5)
-    assert [s.triangular for s in long.spectra] == [False, True]
-    queries = [np.array([0.03, x[2], 0.9]), np.array([-0.5, 3.3, t[5], 25.0])]
-    np.testing.assert_allclose(long.predict(queries), plain.predict(queries), atol=1e-9)
-    np.testing.assert_allclose(long.predict(smooth=True), plain.predict(smooth=True), atol=1e-9)
-    points = [axis.ravel() for axis in np.meshgrid(*queries, indexing="ij")]
-    np.testing.assert_allclose(long.predict_points(points), long.predict(queries).ravel())
-    np.testing.assert_allclose(long.weights([0, 1]), plain.weights([0, 1]), rtol=1e-6, atol=1e-6)

@@ -314,3 +314,49 @@ def test_a_span_of_single_precision_is_in_double_precision() -> None:
     basis = span(tensor, 0)
     assert basis is not None
     assert basis.dtype == np.float64
+
+
+def test_products_of_single_precision_are_made_in_double() -> None:
+    rng = np.random.default_rng(7)
+    tensor = rng.random((3, 40, 9)).astype(np.float32)
+    matrix = rng.random((5, 40)).astype(np.float32)
+    wide, tall = tensor.astype(np.float64), matrix.astype(np.float64)
+    exact = np.einsum("pm,amb->apb", tall, wide)
+    np.testing.assert_allclose(along(tensor, 1, matrix), exact, rtol=1e-13)
+    np.testing.assert_allclose(apply(tensor, [None, matrix, None]), exact, rtol=1e-13)
+    rows = [rng.random((6, size)).astype(np.float32) for size in tensor.shape]
+    points = np.einsum("amb,pa,pm,pb->p", wide, *[row.astype(np.float64) for row in rows])
+    found = contract(tensor, 6, lambda axis, part: rows[axis][part], {}, 40)
+    np.testing.assert_allclose(found, points, rtol=1e-13)
+    places = np.array([0, 2, 1, 1, 0, 2])
+    looked_up = np.einsum("pmb,pm,pb->p", wide[places], *[r.astype(np.float64) for r in rows[1:]])
+    found = contract(tensor, 6, lambda axis, part: rows[axis][part], {0: places}, 40)
+    np.testing.assert_allclose(found, looked_up, rtol=1e-13)
+
+
+def test_no_fibre_is_looked_at_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long axis has few fibres beside it."""
+    seen = []
+    plain = np.linalg.svd
+
+    def counted(matrix: np.ndarray, **how: bool) -> object:
+        seen.append(matrix.shape)
+        return plain(matrix, **how)
+
+    monkeypatch.setattr(np.linalg, "svd", counted)
+    basis = span(RNG.standard_normal((500, 3)), 0)
+    assert basis is not None
+    assert seen[0] == (3, 500)
+
+
+@pytest.mark.parametrize("rank", [3, 49])
+def test_a_long_axis_is_spanned_by_all_of_its_samples(rank: int) -> None:
+    """Samples that are looked at first may hide a direction, which the sums then show."""
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((5000, rank)) @ rng.standard_normal((rank, 50))
+    values[1] += 10.0 * rng.standard_normal(50)  # at a place that is not among the first
+    basis = span(values, 0, 50)
+    assert (basis is None) == (rank == 49)
+    if basis is not None:
+        assert basis.shape == (5000, rank + 1)
+        np.testing.assert_allclose(basis @ (basis.T @ values), values, atol=1e-9)

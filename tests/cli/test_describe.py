@@ -15,6 +15,7 @@ from dkrls_cli.cli.describe import (
     missing_words,
     model_rows,
     shape_text,
+    tolerance_words,
 )
 from dkrls_cli.grid.axes import axis_of
 from dkrls_cli.grid.grid import to_data_array
@@ -139,3 +140,21 @@ def test_the_tables_of_a_model_fit_into_80_columns(monkeypatch: pytest.MonkeyPat
     assert max(map(len, told.splitlines())) <= 80
     for units in ("degrees_north", "degrees_east", "days"):
         assert told.count(units) == 1
+
+
+def test_a_tolerance_is_told_with_what_was_measured(field: Model) -> None:
+    assert tolerance_words(field) == {}
+    known = {"given": "0.001 of the standard deviation", "limit": 0.0123456, "rms": 1.5e-3}
+    known |= {"max": 0.01, "bytes": 1200, "full_bytes": 56_000}
+    model = replace(field, origin={"tolerance": known}, attrs={"units": "K"})
+    assert tolerance_words(model) == {
+        "tolerance": "0.01235 K (0.001 of the standard deviation)",
+        "differences": "at most 0.01, root mean square 0.0015",
+        "stored": "1.2 kB of 56 kB",
+    }
+    given = known | {"given": "0.01235 K"}
+    plain = replace(field, origin={"tolerance": given}, attrs={"units": "K"})
+    assert tolerance_words(plain)["tolerance"] == "0.01235 K"
+    full = replace(field, origin={"tolerance": known | {"bytes": 56_000}})
+    assert tolerance_words(full)["tolerance"].startswith("0.01235 (0.001 of")
+    assert tolerance_words(full)["stored"].startswith("the full model: no smaller one")

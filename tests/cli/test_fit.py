@@ -5,9 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import xarray as xr
 from shell import HERE, ROOT, csv_rows, dkrls, refusal
 
 from dkrls_cli import load_model
@@ -73,15 +77,128 @@ def test_dry_run_writes_nothing(globe: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_memory_is_refused_before_it_is_used(globe: Path, tmp_path: Path) -> None:
-    for words in (
-        ["fit", globe, "-o", tmp_path / "m.npz"],
-        ["validate", globe, "--holdout", "0.2"],
-    ):
+def memory_commands(source: Path, folder: Path) -> list[list[object]]:
+    """Return all commands that have a limit on their memory."""
+    return [
+        ["fit", source, "-o", folder / "m.npz"],
+        ["fit", source, "--dry-run"],
+        ["fill", source, "-o", folder / "f.nc"],
+        ["regrid", source, "-o", folder / "r.nc", "--at", "lat=0,1.5"],
+        ["validate", source, "--holdout", "0.2"],
+    ]
+
+
+def test_memory_is_refused_before_the_data_is_read(
+    globe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dkrls_cli.files.source.Source.grid", None)
+    for words in memory_commands(globe, tmp_path):
         line = refusal(*words, "--max-memory", "2kB")
-        assert re.search(r"needs about \d+(\.\d+)? kB of memory, more than --max-memory 2 kB", line)
+        assert re.search(
+            r"needs about [\d.e+]+ [MG]B of memory, more than the 2 kB of --max-memory\. "
+            r"Try a part of the grid, or a larger --max-memory\.$",
+            line,
+        )
         assert "'lots' is not a size" in refusal(*words, "--max-memory", "lots", code=2)
-    dkrls("fit", globe, "-o", tmp_path / "m.npz", "--max-memory", "1.5GiB")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_limit_given_the_free_memory_is_one(
+    globe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dkrls_cli.memory.available_bytes", lambda: 1e6)
+    for words in memory_commands(globe, tmp_path):
+        assert "more than the 800 kB of --max-memory" in refusal(*words)
+    for words in memory_commands(globe, tmp_path):
+        dkrls(*words, "--max-memory", "none")
+
+
+def test_a_joint_ridge_that_needs_too_much_gets_the_advice_to_do_without(globe: Path) -> None:
+    line = refusal("fit", globe, "--dry-run", "--noise", "joint", "--max-memory", "2kB")
+    assert "Try a part of the grid, --noise level (which needs less), or a larger" in line
+
+
+@pytest.fixture
+def half_missing(tmp_path: Path) -> Path:
+    """A table with missing cells, and a dimension long enough for their search to take 66 MB."""
+    rows = (f"{x},{y},{x * y if (x * y) % 2 else 'NA'}" for x in range(12) for y in range(400))
+    (path := tmp_path / "gaps.csv").write_text("\n".join(["x,y,v", *rows]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("command", ["fit", "regrid", "validate"])
+def test_missing_cells_are_counted_once_they_are_known(
+    half_missing: Path, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit between the needs of a complete grid and those of one with missing cells."""
+    monkeypatch.setattr("dkrls_cli.memory.held_bytes", lambda: 1e8)
+    monkeypatch.setattr("dkrls_cli.memory.peak_bytes", lambda: 1e8)
+    plan = json.loads(dkrls("fit", half_missing, "--dry-run", "--json").stdout)
+    assert plan["memory_bytes"] < 140e6 < plan["memory_bytes_with_gaps"]
+    words = {
+        "fit": ["-o", tmp_path / "m.npz"],
+        "regrid": ["-o", tmp_path / "r.nc", "--at", "x=1.5"],
+        "validate": ["--holdout", "x=0.1"],
+    }[command]
+    line = refusal(command, half_missing, *words, "--max-memory", "140MB")
+    assert "through its missing cells needs about" in line
+    other = refusal(command, half_missing, *words, "--max-memory", "140MB", "--missing", "error")
+    assert "memory" not in other
+
+
+def test_the_plan_tells_the_parts_of_the_memory(globe: Path) -> None:
+    found = dkrls("fit", globe, "--dry-run", "--json")
+    plan = json.loads(found.stdout)
+    assert plan["memory_bytes"] == sum(plan["memory_parts"].values())
+    assert plan["memory_parts"]["process"] > 1e7
+    told = dkrls("fit", globe, "--dry-run", "-v")
+    assert re.search(r"memory +about [\d.]+ [MG]B, [\d.]+ [MG]B if cells are missing", told.stdout)
+    assert re.search(r"t: memory\n(.*\n)*process +[\d.]+ [MG]B", told.stderr)
+    assert "t: memory if cells are missing\n" in told.stderr
+    strict = dkrls("fit", globe, "--dry-run", "--missing", "error", "--json").stdout
+    assert json.loads(strict)["memory_bytes_with_gaps"] is None
+    assert "if cells" not in dkrls("fit", globe, "--dry-run", "--missing", "error").stdout
+
+
+# Runs the command line, and prints the most bytes that its process has held.
+PEAK = (
+    "import sys; from dkrls_cli.cli import app; from dkrls_cli.memory import peak_bytes\n"
+    "app(sys.argv[1:], standalone_mode=False); print('peak', int(peak_bytes()), file=sys.stderr)"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "dtype", "missing", "words"),
+    [
+        ((200, 200, 60), "float32", 0.0, ["fit", "--noise", "joint", "--ridge", "0.1"]),
+        ((100, 100, 60), "float32", 0.3, ["fill", "--ridge", "0.1"]),
+        ((120, 120, 120), "float64", 0.0, ["regrid", "--std", "--at", "d0=0:119:0.5"]),
+    ],
+    ids=lambda given: given[0] if isinstance(given, list) else None,
+)
+def test_the_estimate_is_near_the_peak_of_the_process(
+    shape: tuple[int, ...], dtype: str, missing: float, words: list[str], tmp_path: Path
+) -> None:
+    if not Path("/proc/self/status").exists():
+        pytest.skip("the peak of a process is not known here")
+    rng = np.random.default_rng(0)
+    values = 0.1 * rng.standard_normal(shape) + np.sin(np.arange(shape[-1]) / 9)
+    values[rng.random(shape) < missing] = np.nan
+    axes = {f"d{place}": np.arange(float(size)) for place, size in enumerate(shape)}
+    grid = xr.DataArray(values.astype(dtype), axes, list(axes), "v")
+    grid.to_netcdf(source := tmp_path / "v.nc")
+    given = ["--sigma", "4", "--kernel", "gaussian"]
+    command, *others = words
+    target = tmp_path / ("m.npz" if command == "fit" else "out.nc")
+    run = [sys.executable, "-c", PEAK, command, source, "-o", target, *given, *others]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    peak = int(done.stderr.split("peak ")[-1])
+    run += ["--overwrite", "--max-memory", "1kB"]
+    line = subprocess.run(run, capture_output=True, text=True, check=False).stderr
+    told = re.search(r"needs about ([\d.e+]+) MB", line)
+    assert told, line
+    assert peak / 1.5 < 1e6 * float(told[1]) < 1.5 * peak
 
 
 @pytest.mark.parametrize(
@@ -96,6 +213,11 @@ def test_memory_is_refused_before_it_is_used(globe: Path, tmp_path: Path) -> Non
         (["--period", "lon=long"], "Invalid period 'long'"),
         (["--noise", "none"], "Choose from: level, joint, auto."),
         (["--levels", "lat,lon"], "are not the dimensions of the data"),
+        (["--tolerance", "0"], "Invalid tolerance 0. It must be above 0"),
+        (["--tolerance", "-1e-3"], "Invalid tolerance -0.001. It must be above 0"),
+        (["--tolerance", "nan"], "Invalid tolerance 'nan'. Give a share"),
+        (["--tolerance", "0.1 kg"], "has the units"),
+        (["--tolerance", "0.1 kg", "--dry-run"], "has the units"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(
@@ -110,7 +232,14 @@ def test_fit_needs_an_output(globe: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [["--compact"], ["--float32"], ["--noise", "joint"], ["--threads", "1"]]
+    "options",
+    [
+        ["--compact"],
+        ["--float32"],
+        ["--tolerance", "1e-3"],
+        ["--noise", "joint"],
+        ["--threads", "1"],
+    ],
 )
 def test_every_kind_of_model_answers(globe: Path, tmp_path: Path, options: list[str]) -> None:
     dkrls("fit", globe, *options, "-o", tmp_path / "m.npz")
@@ -236,3 +365,30 @@ def test_the_history_of_a_model_begins_with_its_fit(
     first, *others = load_model(tmp_path / "m.npz").style.global_attrs["history"].split("\n")
     assert first.startswith(f"1970-01-01T00:00:00Z: dkrls fit {source.name} -o m.npz (dkrls ")
     assert others == (["2001-01-01: made"] if kind == "nc" else [])
+
+
+def test_a_tolerance_is_reported_by_fit_and_info(globe: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "m.npz"
+    said = dkrls("fit", globe, "--tolerance", "0.01", "--compact", "-o", saved).stdout
+    told = load_model(saved).origin["tolerance"]
+    assert 0 < told["rms"] <= told["max"] <= told["limit"]
+    for words in (said, dkrls("info", saved).stdout):
+        assert re.search(
+            r"^tolerance +\S.*\(0.01 of the standard deviation\)$", words, re.MULTILINE
+        )
+        found = f"at most {told['max']:.4g}, root mean square {told['rms']:.4g}"
+        assert re.search(f"^differences +{re.escape(found)}$", words, re.MULTILINE)
+        assert len(re.findall("^tolerance ", words, re.MULTILINE)) == 1
+    assert json.loads(dkrls("info", saved, "--json").stdout)["origin"]["tolerance"] == told
+    again = ("fit", globe, "--tolerance", "0.01", "-o", saved, "--overwrite", "--json")
+    assert json.loads(dkrls(*again).stdout)["tolerance"] == told
+
+
+@pytest.mark.parametrize(("line", "given"), [("1e-2", 0.01), ("'0.01'", 0.01)])
+def test_a_tolerance_may_stand_in_a_configuration(
+    globe: Path, tmp_path: Path, line: str, given: float
+) -> None:
+    (config := tmp_path / "c.toml").write_text(f"tolerance = {line}\n")
+    dkrls("fit", globe, "--config", config, "-o", tmp_path / "m.npz")
+    told = load_model(tmp_path / "m.npz").origin["tolerance"]
+    assert told["given"] == f"{given:g} of the standard deviation"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -265,9 +266,13 @@ def test_what_is_no_size_is_refused(text: str) -> None:
         opt.byte_count(text)
 
 
-def test_memory_is_unlimited_unless_a_limit_is_given() -> None:
-    assert opt.RunOptions().memory_limit is None
+def test_most_of_the_free_memory_is_the_limit_unless_another_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dkrls_cli.memory.available_bytes", lambda: 5e9)
+    assert opt.RunOptions().memory_limit == 4e9
     assert opt.RunOptions(max_memory="2kB").memory_limit == 2000
+    assert opt.RunOptions(max_memory="none").memory_limit == math.inf
 
 
 def test_a_locked_model_is_waited_for_a_minute() -> None:

@@ -168,9 +168,22 @@ def test_a_header_that_is_too_large_is_not_read(
 
 
 def test_another_version_is_refused_with_the_program_that_wrote_it(path: Path) -> None:
-    words = r"of version 3; this program reads versions 1 and 2. Use .* \(dkrls 0\)"
+    words = r"of version 4; this program reads versions 1 to 3. Use .* \(dkrls 0\)"
     with pytest.raises(ModelFileError, match=words):
-        npz.read(rewrite(path, header=header_of(path, version=3)))
+        npz.read(rewrite(path, header=header_of(path, version=4)))
+
+
+@pytest.mark.parametrize("version", [0, "3", None, 3.5])
+def test_versions_that_never_were_are_refused(path: Path, version: Any) -> None:
+    with pytest.raises(ModelFileError, match=f"of version {version}; this program reads"):
+        npz.read(rewrite(path, header=header_of(path, version=version)))
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_older_versions_are_read(path: Path, version: int) -> None:
+    header, arrays = npz.read(rewrite(path, header=header_of(path, version=version)))
+    assert header["version"] == version
+    assert list(arrays) == list(ARRAYS)
 
 
 def test_files_that_are_none_are_refused(tmp_path: Path) -> None:

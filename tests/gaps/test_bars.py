@@ -1,6 +1,7 @@
 """Error bars of grids with missing cells, against dense conditioning and brute force."""
 
 import math
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -43,6 +44,16 @@ def test_neighbours_are_the_nearest_observed_cells(observed: np.ndarray, circle:
         assert after[place] == nearest_observed(seen, place[0], 1, circle)
 
 
+def looking_up(similarity):
+    """The similarity of pairs of places, 0 of those beyond the last."""
+    padded = np.pad(similarity, ((0, 1), (0, 1)))
+    return lambda one, other: padded[one, other]
+
+
+def rows_of(places):
+    return np.broadcast_to(np.arange(len(places))[:, None], places.shape)
+
+
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 0.5])
 @pytest.mark.parametrize("sigma", [0.5, 2.0, 9.0])
 def test_precision_is_that_of_conditioning_on_two_neighbours(sigma: float, ridge: float) -> None:
@@ -52,7 +63,7 @@ def test_precision_is_that_of_conditioning_on_two_neighbours(sigma: float, ridge
     none = z.size
     sides = [(0, 3), (3, 0), (1, 4), (none, 3), (0, none), (none, none), (3, 3)]
     before, after = (np.tile([side[i] for side in sides], (z.size, 1)) for i in (0, 1))
-    found = module._precision(similarity, before, after, ridge)
+    found = module._precision(looking_up(similarity), rows_of(before), before, after, ridge)
     for place in (2,):  # a cell that is none of the neighbours
         for column, side in enumerate(sides):
             near = sorted({n for n in side if n != none})
@@ -67,7 +78,9 @@ def test_precision_stays_finite_where_neighbours_are_the_same() -> None:
     similarity = np.ones((3, 3))
     places = np.zeros((3, 1), int)
     for ridge in (0.0, 1e-12):
-        found = module._precision(similarity, places, places + 2, ridge)
+        found = module._precision(
+            looking_up(similarity), rows_of(places), places, places + 2, ridge
+        )
         assert np.isfinite(found).all()
         assert (found >= 0).all()
 
@@ -247,8 +260,7 @@ def barred(power: float = 0.7) -> tuple:
     values = np.random.default_rng(2).standard_normal((4, 3, 2))
     levels = [Level(n, k) for n, k in zip("abc", KERNELS, strict=True)]
     model = fit_cascade(values, AXES, levels, joint_ridge=0.05)
-    away = distance(AXES, KERNELS, OBSERVED, 0.05)
-    return model, GapBars(away, scale=2.0, power=power, error=0.3)
+    return model, GapBars(~OBSERVED, scale=2.0, power=power, error=0.3)
 
 
 def interpolated(values: np.ndarray, queries: list[np.ndarray]) -> np.ndarray:
@@ -274,7 +286,7 @@ def left_by_a_complete_grid(queries: list[np.ndarray]) -> np.ndarray:
 @pytest.mark.parametrize("power", [0.7, 1.0])
 def test_variance_is_the_larger_of_that_between_nodes_and_of_the_distance(power: float) -> None:
     model, bars = barred(power)
-    away = interpolated(bars.distance, NEW) + 0.05
+    away = interpolated(distance(AXES, KERNELS, OBSERVED, 0.05), NEW) + 0.05
     between = left_by_a_complete_grid(NEW)
     expected = 2.0 * np.maximum(between, away) ** power
     smooth = variance_on_grid(bars, model, NEW, smooth=True)
@@ -325,18 +337,33 @@ def test_hats_are_linear_interpolation(nodes: list[float], period: float | None)
     rows = module._hats(model, 0, query)
     order = np.argsort(axis)
     expected = np.interp(query, axis[order], values[order], period=period)
-    np.testing.assert_allclose(rows @ values, expected, atol=1e-12)
-    np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-14)
-    assert (rows >= 0).all()
+    np.testing.assert_allclose((rows @ values[:, None])[:, 0], expected, atol=1e-12)
+    np.testing.assert_allclose(rows.dense(axis.size) @ values, expected, atol=1e-12)
+    np.testing.assert_allclose(rows.dense(axis.size).sum(axis=1), 1.0, atol=1e-14)
+    assert (rows.dense(axis.size) >= 0).all()
 
 
-def test_bars_with_other_distances_are_as_wide_as_before() -> None:
+def test_distances_are_those_of_the_settings_and_are_computed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, bars = barred()
+    other = replace(model, joint_ridge=0.3)
+    for cascade, ridge in ((model, 0.05), (other, 0.3)):
+        expected = distance(AXES, KERNELS, OBSERVED, ridge)
+        np.testing.assert_array_equal(bars.distance_in(cascade), expected)
+    monkeypatch.setattr(module, "distance", None)
+    assert bars.distance_in(model) is bars.distance_in(model)
+    with pytest.raises(TypeError):
+        replace(bars, unobserved=OBSERVED).distance_in(model)  # of other cells nothing is known
+
+
+def test_bars_with_other_missing_cells_are_as_wide_as_before() -> None:
     _, bars = barred()
-    away = np.zeros((2, 2))
-    again = rescale(bars, away)
-    assert again.distance is away
+    missing = np.zeros((2, 2), bool)
+    again = rescale(bars, missing)
+    assert again.unobserved is missing
     assert (again.scale, again.power, again.error) == (2.0, 0.7, 0.3)
-    complete = rescale(JointBars(error=0.4, scale=3.0), away)
+    complete = rescale(JointBars(error=0.4, scale=3.0), missing)
     assert (complete.scale, complete.power, complete.error) == (3.0, 1.0, 0.4)
     assert bars.with_unobserved(OBSERVED, 0) is bars
     assert bars.errors.tolist() == [0.3]

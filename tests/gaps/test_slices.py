@@ -6,11 +6,13 @@ from functools import reduce
 import numpy as np
 import pytest
 
+from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.growing import Growing
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum
+from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps import slices as module
 from dkrls_cli.gaps.slices import fill_slices
 from dkrls_cli.gaps.solve import complete_with_spectra
@@ -117,7 +119,7 @@ def test_levels_that_do_not_grow_are_not_decomposed_again(monkeypatch):
     assert sizes == [GAPPY.size]
 
 
-@pytest.mark.parametrize("known", ["none", "cut", "triangular"])
+@pytest.mark.parametrize("known", ["none", "cut", "long"])
 def test_a_spectrum_that_lacks_directions_is_made_anew(known):
     growing = grown()
     expected = fill_slices(growing, T[GAPPY], holed()).values
@@ -126,7 +128,7 @@ def test_a_spectrum_that_lacks_directions_is_made_anew(known):
     factors[0] = {
         "none": None,
         "cut": Spectrum(whole.vectors[:, :-1], whole.values[:-1]),
-        "triangular": Spectrum(np.eye(X.size), whole.values, triangular=True),
+        "long": LongFactor.build(Kernel("matern32", 2.0), X, 0.1),
     }[known]
     poorer = Growing(replace(growing.cascade, factors=tuple(factors)), 2)
     spectrum = module._covariance(poorer.cascade, 0)
@@ -150,3 +152,14 @@ def test_complete_slices_come_back_as_they_are():
     done = fill_slices(grown(), T[GAPPY], field()[..., GAPPY])
     np.testing.assert_array_equal(done.values, field()[..., GAPPY])
     assert done.iterations == 0
+
+
+@pytest.mark.parametrize(("largest", "name"), [(6, "x"), (2, "x"), (7, None)])
+def test_slices_too_long_for_a_dense_matrix_are_refused(largest, name, monkeypatch):
+    monkeypatch.setattr(module, "LARGEST", largest)
+    if name is None:
+        assert fill_slices(grown(), T[GAPPY], holed()).converged
+        return
+    with pytest.raises(SettingError, match=f"7 x 7 along '{name}'") as caught:
+        fill_slices(grown(), T[GAPPY], holed())
+    assert caught.value.setting == "noise"

@@ -352,3 +352,11 @@ def test_units_of_distances(axis, units):
 def test_a_label_that_is_nearly_right_gets_a_suggestion():
     with pytest.raises(SettingError, match=r"has no 'nort'.* Did you mean 'north'"):
         text_axis("site", ["north", "south"]).at(["nort"])
+
+
+@pytest.mark.parametrize(("off", "snaps"), [(4e-5, True), (5e-5, False)])
+def test_the_ends_are_believed_as_far_as_the_middle(off, snaps):
+    axis = axis_of("x", np.array([0.0, 50.0, 100.0], np.float32))
+    assert axis.encode([100.0 + off])[0] == (100.0 if snaps else 100.0 + off)
+    assert axis.encode([-off])[0] == (0.0 if snaps else -off)
+    assert axis.encode([-off, 200.0])[0] == (0.0 if snaps else -off)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.grid.axes import axis_of, index_axis, text_axis
@@ -135,3 +136,24 @@ def test_sigmas_move_beside_a_joint_ridge_that_is_given():
     ).setting.kernels
     assert moved != tuple(kernels)
     assert tuple(level.kernel for level in found.levels) == moved
+
+
+@pytest.mark.parametrize("noise", ["level", "joint"])
+def test_a_long_level_is_chosen_and_fitted_without_its_spectrum(noise):
+    steps = index_axis("step", 1500)
+    values = np.random.default_rng(5).standard_normal((1500, 9)).cumsum(axis=0)
+    axes = steps, AXES[1]
+    found = choose_levels(plan_fit(axes, Settings(noise=noise)), axes, values, 0.0)
+    assert found.spectra[0] is None
+    assert found.levels[0].kernel.family.startswith("matern")
+    assert (found.joint_ridge is None) == (noise == "level")
+    trained = fit_cascade(
+        values,
+        [axis.numbers for axis in axes],
+        found.levels,
+        joint_ridge=found.joint_ridge,
+        spectra=found.spectra,
+    )
+    middles = np.arange(1499) + 0.5
+    missed = trained.predict([middles, X]) - (values[1:] + values[:-1]) / 2
+    assert np.sqrt(np.mean(missed**2)) < 0.5

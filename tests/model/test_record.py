@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dkrls_cli.cascade import spectrum
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, FilledBars, JointBars, LevelBars, calibrate
 from dkrls_cli.cascade.fit import fit_cascade
@@ -17,6 +17,7 @@ from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.grid.axes import Axis, axis_of, index_axis, text_axis
 from dkrls_cli.grid.style import Companion, Packing, Style
 from dkrls_cli.model.answering.bounds import Bounds
+from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.record import (
     axis_from,
     axis_record,
@@ -26,11 +27,15 @@ from dkrls_cli.model.record import (
     bounds_record,
     cascade_from,
     cascade_record,
+    coverage_from,
+    coverage_record,
     filled_from,
     from_json,
+    narrow_record,
     style_from,
     style_record,
     to_json,
+    widen_arrays,
 )
 
 X, T = np.linspace(0, 1, 30), np.arange(20.0)
@@ -71,7 +76,7 @@ def test_a_cascade_comes_back(how: dict[str, Any]) -> None:
     again = cascade_from(through_a_file(header), arrays)
     assert again.levels == model.levels
     assert (again.joint_ridge, again.mean) == (model.joint_ridge, model.mean)
-    assert again.dropped == model.dropped
+    assert (again.dropped, again.compact) == (model.dropped, model.compact)
     assert again.core.dtype == model.core.dtype
     for smooth in (False, True):
         np.testing.assert_array_equal(
@@ -79,15 +84,37 @@ def test_a_cascade_comes_back(how: dict[str, Any]) -> None:
         )
 
 
-def test_a_triangle_comes_back_and_files_without_one_are_read(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_record_holds_no_factors_and_computes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = replace(fitted(), factors=(None, None))
+    monkeypatch.setattr(Cascade, "spectra", None)
+    header, arrays = cascade_record(model)
+    assert sorted(arrays) == ["coordinates_0", "coordinates_1", "core"]
+    assert cascade_from(header, arrays).factors == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("smallest", "triangular", "compact"),
+    [
+        ((0.1, 0.1), None, True),
+        ((0.1, 1e-16), None, False),
+        ((0.0, 0.1), [False, False], False),
+        ((0.1, 0.1), [True, False], False),
+        ((0.1, 0.1), [False, False], True),
+    ],
+)
+def test_older_records_are_compact_if_no_direction_is_round_off(
+    smallest: tuple[float, float], triangular: list[bool] | None, compact: bool
 ) -> None:
-    monkeypatch.setattr(spectrum, "_LONG", 25)
     header, arrays = cascade_record(fitted())
-    assert header["triangular"] == [True, False]
-    assert [s.triangular for s in cascade_from(header, arrays).spectra] == [True, False]
-    del header["triangular"]
-    assert [s.triangular for s in cascade_from(header, arrays).spectra] == [False, False]
+    del header["compact"]
+    if triangular is not None:
+        header["triangular"] = triangular
+    for i, least in enumerate(smallest):
+        arrays[f"spectrum_{i}"] = np.array([2.0, 1.0, least])
+    assert cascade_from(header, arrays).compact == compact
+    del arrays["spectrum_1"]
+    with pytest.raises(KeyError):
+        cascade_from(header, arrays)
 
 
 def cut(name: str, axis: int = 0) -> Callable[[dict[str, Any], dict[str, Any]], None]:
@@ -99,9 +126,6 @@ def cut(name: str, axis: int = 0) -> Callable[[dict[str, Any], dict[str, Any]], 
 
 WRONG = {
     "coordinates": (cut("coordinates_0"), "level 'x'"),
-    "spectrum": (cut("spectrum_1"), "level 't'"),
-    "rows of vectors": (cut("vectors_1", 0), "level 't'"),
-    "columns of vectors": (cut("vectors_0", 1), "level 'x'"),
     "rows of a frame": (cut("frame_0", 0), "level 'x'"),
     "columns of a frame": (cut("frame_0", 1), "level 'x'"),
     "core along a frame": (cut("core", 0), "level 'x'"),
@@ -156,14 +180,17 @@ def test_bars_of_a_joint_ridge_come_back() -> None:
 
 
 def test_bars_of_gaps_come_back() -> None:
-    distance = np.where(RNG.random((30, 20)) < 0.5, 0.0, RNG.random((30, 20)))
-    distance[0, 0] = 1e-12
-    again = returned(GapBars(distance, scale=2.0, power=0.7, error=0.3), joint=True)
-    assert isinstance(again, GapBars)
-    assert (again.scale, again.power, again.error) == (2.0, 0.7, 0.3)
-    assert again.distance.dtype == np.float64
-    np.testing.assert_allclose(again.distance, distance, rtol=1e-7)
-    assert np.array_equal(again.unobserved, distance > 0)
+    missing = RNG.random((30, 20)) < 0.5
+    bars = GapBars(missing, scale=2.0, power=0.7, error=0.3)
+    header, _ = bars_record(bars)
+    distance = np.where(missing, 1e-12, 0.0).astype(np.float32)  # as files had it before
+    for again in (
+        returned(bars, joint=True),
+        bars_from(header, {"distance": distance}, (30, 20), True),
+    ):
+        assert isinstance(again, GapBars)
+        assert (again.scale, again.power, again.error) == (2.0, 0.7, 0.3)
+        assert np.array_equal(again.unobserved, missing)
 
 
 def test_bars_of_filled_cells_have_no_record_of_their_own() -> None:
@@ -173,9 +200,12 @@ def test_bars_of_filled_cells_have_no_record_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("shape", [(20, 30), (30, 19), (600,)])
-def test_distances_have_the_shape_of_the_grid(shape: tuple[int, ...]) -> None:
+def test_missing_cells_have_the_shape_of_the_grid(shape: tuple[int, ...]) -> None:
+    header, arrays = bars_record(GapBars(RNG.random((30, 21)) < 0.5, 1.0, 1.0, 1.0))
+    with pytest.raises(ValueError, match="missing cells do not fit the grid"):
+        bars_from(header, arrays, (30, 20), True)
     with pytest.raises(ValueError, match="distances do not fit the grid"):
-        returned(GapBars(np.zeros(shape), 1.0, 1.0, 1.0), joint=True)
+        bars_from(header, {"distance": np.zeros(shape)}, (30, 20), True)
 
 
 @pytest.mark.parametrize(
@@ -209,6 +239,7 @@ def test_filled_cells_have_the_size_of_the_grid(size: int, count: int) -> None:
 # ---- axes and attributes
 
 LONGITUDES = np.array([350.0, 0.0, 10.0], np.float32)
+MANY_LONGITUDES = np.roll(np.arange(0.0, 360.0, 10.0), 5)
 DATES = np.array(["2001-01-01", "2001-01-05"], "datetime64[ns]")
 
 
@@ -217,6 +248,7 @@ DATES = np.array(["2001-01-01", "2001-01-05"], "datetime64[ns]")
     [
         axis_of("x", np.array([1, 2, 5], np.int16), {"units": "m", "step": np.float32(0.5)}),
         axis_of("lon", LONGITUDES, {"units": "degrees_east"}),
+        axis_of("long", MANY_LONGITUDES, {"units": "degrees_east"}),
         axis_of("time", DATES),
         text_axis("station", ["a", "b"]),
         index_axis("n", 4),
@@ -224,13 +256,84 @@ DATES = np.array(["2001-01-01", "2001-01-05"], "datetime64[ns]")
     ids=lambda axis: axis.name,
 )
 def test_an_axis_comes_back(axis: Axis) -> None:
-    again = axis_from(through_a_file(axis_record(axis)), axis.name, axis.numbers)
+    record, arrays = axis_record(axis, "written_0")
+    assert list(arrays) == (["written_0"] if axis.name == "long" else [])
+    again = axis_from(through_a_file(record), axis.name, axis.numbers, arrays)
     assert again.texts == axis.texts
     assert (again.dtype, again.time, again.labels) == (axis.dtype, axis.time, axis.labels)
     assert again.attrs == axis.attrs
     assert (again.has_coordinate, again.turn) == (axis.has_coordinate, axis.turn)
     assert (again.written is None) == (axis.written is None)
     np.testing.assert_array_equal(again.plain, axis.plain)
+
+
+def test_written_coordinates_are_as_many_as_the_numbers() -> None:
+    axis = axis_of("long", MANY_LONGITUDES, {"units": "degrees_east"})
+    record, arrays = axis_record(axis, "written_0")
+    with pytest.raises(ValueError, match="the coordinates of 'long' are of two sizes"):
+        axis_from(record, "long", axis.numbers[:-1], arrays)
+    short = axis_of("lon", LONGITUDES, {"units": "degrees_east"})
+    with pytest.raises(ValueError, match="two sizes"):
+        axis_from(axis_record(short, "")[0], "lon", short.numbers[:-1], {})
+
+
+# ---- coverage
+
+
+def test_a_coverage_comes_back_and_axes_of_the_model_are_not_stored_twice() -> None:
+    lat = axis_of("lat", np.arange(5.0), {"units": "degrees_north"})
+    lon = axis_of("lon", MANY_LONGITUDES, {"units": "degrees_east"})
+    absent = np.zeros((5, 36), bool)
+    absent[2, 3:9] = True
+    coverage = Coverage((lat, lon), absent)
+    header, arrays = coverage_record(coverage, (lat.take([0, 1, 3, 4]), lon))
+    assert header["coverage"]["axes"][1] is None
+    assert sorted(arrays) == ["absent", "whole_0"]
+    again = coverage_from(through_a_file(header), arrays, (lat.take([0, 1, 3, 4]), lon))
+    assert again is not None
+    assert np.array_equal(again.absent, absent)
+    assert again.axes[0].texts == lat.texts
+    assert again.axes[1] is lon
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"numbers": np.arange(1.0, 4.0)},
+        {"written": np.arange(1.0, 4.0)},
+        {"attrs": {"units": "m"}},
+        {"dtype": "float32"},
+        {"labels": ("a", "b", "c")},
+    ],
+)
+def test_an_axis_that_differs_in_anything_is_stored(other: dict[str, Any]) -> None:
+    own = axis_of("x", np.arange(3.0))
+    whole = replace(own, **other)
+    header, arrays = coverage_record(Coverage((whole,), np.zeros(1, bool)), (own,))
+    assert header["coverage"]["axes"][0] is not None
+    assert "whole_0" in arrays
+
+
+# ---- arrays in fewer bytes
+
+
+def test_a_record_is_narrowed_and_widened() -> None:
+    arrays = {
+        "core": np.array([0.5, 0.25]),
+        "coordinates_0": np.arange(50.0),
+        "frame_0": np.arange(50.0).reshape(25, 2),
+        "absent": np.zeros(3, np.uint8),
+    }
+    header, narrowed = narrow_record({"name": "t"}, arrays)
+    assert header["name"] == "t"
+    assert sorted(header["narrowed"]) == ["coordinates_0", "core", "frame_0"]
+    assert sorted(narrowed) == ["absent", "core", "frame_0"]  # equal steps are in the header
+    again = widen_arrays(through_a_file(header), narrowed)
+    assert sorted(again) == sorted(arrays)
+    for name, array in arrays.items():
+        assert again[name].dtype == array.dtype
+        np.testing.assert_array_equal(again[name], array)
+    assert widen_arrays({}, arrays) == arrays
 
 
 @pytest.mark.parametrize(
@@ -306,7 +409,7 @@ STYLE = Style(
 
 
 def style_again(style: Style, axes: Any = ()) -> Style:
-    header, arrays = style_record(style)
+    header, arrays = style_record(style, axes)
     assert not any(array.dtype.hasobject for array in arrays.values())
     finite = [a for a in arrays.values() if a.dtype.kind == "f"]
     assert all(np.isfinite(array).all() for array in finite)  # a model file refuses others
@@ -330,7 +433,7 @@ def test_a_style_comes_back() -> None:
 
 
 def test_long_arrays_are_not_in_the_header() -> None:
-    header, arrays = style_record(STYLE)
+    header, arrays = style_record(STYLE, ())
     assert len(json.dumps(header)) < 3000
     assert sum(array.size for array in arrays.values()) > 200
 
@@ -357,9 +460,22 @@ def test_a_style_without_coordinates_has_those_of_the_model() -> None:
     assert list(known.coordinates) == ["y"]
 
 
+def test_coordinates_of_the_axes_are_not_stored_again() -> None:
+    axes = [axis_of("t", LONG), text_axis("site", ["a", "b"]), axis_of("x", [0.5, 1.0])]
+    header, arrays = style_record(STYLE, axes)
+    assert [header["coordinates"][dim] is None for dim in ("t", "x", "site")] == [True, False, True]
+    assert not any(name.startswith("source_coordinates") for name in arrays)
+    again = style_again(STYLE, axes)
+    for dim, values in STYLE.coordinates.items():
+        assert again.coordinates[dim].dtype == values.dtype
+        np.testing.assert_array_equal(again.coordinates[dim], values)
+    with pytest.raises(KeyError):
+        style_from(header, arrays, axes[1:])
+
+
 @pytest.mark.parametrize("damage", ["size", "type", "gone", "key"])
 def test_a_damaged_style_is_refused(damage: str) -> None:
-    header, arrays = style_record(STYLE)
+    header, arrays = style_record(STYLE, ())
     name = header["companions"]["long"]["values"]["array"]
     if damage == "size":
         arrays[name] = arrays[name][:3]

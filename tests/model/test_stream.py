@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dkrls_cli import Kernel, Level, Model, fit
+from dkrls_cli.cascade.factors import choice
 from dkrls_cli.model.stream import Plan, Stream, _StreamBars, _Tally
 from dkrls_cli.tuning.forecasts import Forecaster, settings_around
 
@@ -70,6 +71,41 @@ def test_a_forecast_is_the_answer_of_the_model_there(
         float(whole.predict(**at, extrapolate=True)[0, 0]), rel=1e-9
     )
     assert stream.slices == 28
+
+
+@pytest.mark.parametrize("how", [{}, JOINT], ids=["level", "joint"])
+@pytest.mark.parametrize("uneven", [False, True])
+@pytest.mark.parametrize("window", [None, 20])
+def test_a_forecast_on_a_long_level_is_the_answer_of_the_model_there(
+    monkeypatch: pytest.MonkeyPatch, how: dict[str, Any], uneven: bool, window: int | None
+) -> None:
+    """Slices come in order but for a late one, one comes again, and two have a missing cell."""
+    monkeypatch.setattr(choice, "LONG", 15)
+    t = times(uneven)
+    values = field(t)
+    values[3, [22, 31]] = np.nan
+    stream = Stream(fitted(values[:, :12], t[:12], **how), Plan(window, replace=True))
+    for place in [*range(12, 26), 27, 26, *range(28, 33), 32, *range(33, 40)]:
+        before = stream.model.predict(t=t[place : place + 1], extrapolate=True).values
+        new, known = stream.model.axes[1].at(t[place]), t[place] in stream.model.axes[1].numbers
+        expected = stream.step(new, values[:, place : place + 1])
+        if not known:  # else the answer is the data
+            assert expected.values == pytest.approx(before, rel=1e-8)
+
+
+@pytest.mark.parametrize("uneven", [False, True])
+def test_settings_averaged_on_a_long_level_do_as_well_as_on_a_short_one(
+    monkeypatch: pytest.MonkeyPatch, uneven: bool
+) -> None:
+    t = times(uneven, 150)
+    values, rmse = field(t, seed=2), []
+    for long in (1000, 40):
+        monkeypatch.setattr(choice, "LONG", long)
+        stream = Stream(fitted(values[:, :60], t[:60]), Plan(60, retune=True))
+        for place in range(60, 150):
+            stream.step(stream.model.axes[1].at(t[place]), values[:, [place]])
+        rmse.append(stream.rmse)
+    assert rmse[1] == pytest.approx(rmse[0], rel=0.02)
 
 
 def stream_of(
@@ -196,6 +232,13 @@ def test_slices_within_the_window_are_wanted_unless_known(
 def test_a_known_slice_is_wanted_if_it_is_to_be_replaced(coordinate: float, wanted: bool) -> None:
     stream = short(window=5 if coordinate > 3 else None, replace=True)
     assert stream.wants(stream.model.axes[1].at(coordinate)) == wanted
+
+
+def test_a_known_slice_is_not_wanted_where_slices_fall() -> None:
+    t = np.arange(10.0)[::-1]
+    stream = Stream(fitted(field(t), t), Plan())
+    new = stream.model.axes[1]
+    assert [stream.wants(new.at(z)) for z in (3.0, 9.0, 9.5, 10.0)] == [False, False, True, True]
 
 
 def test_a_place_on_a_circle_is_known_on_every_turn() -> None:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dkrls_cli import fit, load_model
+from dkrls_cli import fill, fit, load_model
+from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import InputError, SettingError
@@ -79,6 +80,24 @@ def test_what_is_missing_is_remembered(model):
     assert known["iterations"] > 0
     assert known["settings_tried"] == 1  # all was given
     assert "here and there" in known["pattern"]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-30, 1e30])
+def test_filled_cells_are_float32_where_all_data_is(scale):
+    single = (scale * VALUES).astype(np.float32)
+    exact = np.where(GAPS, np.nan, single.astype(np.float64))
+    almost = exact.copy()
+    almost[~GAPS] *= 1 + 1e-12  # no longer float32, and so is what is filled
+    rounded, free = (
+        fit(values, {"x": X, "d": D}, **GIVEN).predict().values for values in (exact, almost)
+    )
+    np.testing.assert_array_equal(rounded[~GAPS], exact[~GAPS])
+    np.testing.assert_array_equal(rounded.astype(np.float32), rounded)
+    assert (free.astype(np.float32) != free)[GAPS].all()
+    np.testing.assert_allclose(rounded[GAPS], free[GAPS], rtol=1e-7)
+    assert np.array_equal(fit(single, {"x": X, "d": D}, **GIVEN).predict(), rounded)
+    answers = fill(xr.DataArray(single, {"x": X, "d": D}, ("x", "d")), **GIVEN).values
+    np.testing.assert_allclose(answers[GAPS], free[GAPS], rtol=1e-7)
 
 
 def test_the_share_that_is_missing_counts_what_was_dropped_before():
@@ -268,3 +287,37 @@ def test_a_solve_that_does_not_end_is_noted_in_the_model(monkeypatch):
     monkeypatch.setattr(training, "complete", hasty)
     model = fit(VALUES, {"x": X, "d": D}, **GIVEN)
     assert "in 2 steps" in model.origin["notes"][0]
+
+
+def long_series():
+    """A grid of 160 steps at 4 places with scattered gaps and a sensor dead for a while."""
+    rng = np.random.default_rng(7)
+    t, x = np.arange(160.0), np.arange(4.0)
+    values = np.sin(np.add.outer(t / 7, x / 3)) + 0.1 * rng.standard_normal((160, 4))
+    values[rng.random(values.shape) < 0.1] = np.nan
+    values[40:90, 2] = np.nan
+    return xr.DataArray(values, dims=("t", "x"), coords={"t": t, "x": x})
+
+
+LONG_LEVELS = [Level("x", Kernel("matern52", 2.0)), Level("t", Kernel("matern32", 9.0))]
+
+
+def test_a_grid_with_a_long_level_has_the_model_of_a_short_one(monkeypatch):
+    def ask(array):
+        model = fit(array, levels=LONG_LEVELS, noise="joint", ridge=1e-3)
+        at = {"t": np.linspace(0, 159, 301), "x": [0.0, 0.4, 2.0, 2.6]}
+        points = {"t": np.array([0.0, 41.3, 60.0, 158.2]), "x": np.array([1.0, 2.0, 2.0, 0.1])}
+        later = array.isel(t=slice(100, None))
+        grown = fit(array.isel(t=slice(0, 100)), levels=LONG_LEVELS, noise="joint", ridge=1e-3)
+        return [
+            model.predict(**at).values,
+            model.std(**at).values,
+            model.predict_points(**points),
+            model.std_points(**points),
+            grown.update(later).predict(**at).values,
+        ]
+
+    short = ask(long_series())
+    monkeypatch.setattr(choice, "LONG", 90)
+    for found, expected in zip(ask(long_series()), short, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)

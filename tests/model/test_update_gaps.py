@@ -188,3 +188,23 @@ def test_a_window_of_one_slice_does_not_forget_which_cells_had_data():
     for step in (2, 3):
         model = model.update(data[step : step + 1], window=step - 1)
         assert np.flatnonzero(model.coverage.absent).tolist() == [7]
+
+
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("exact", ["both", "slices", "model"])
+def test_cells_are_filled_as_float32_where_all_data_is(joint, exact):
+    rng = np.random.default_rng(4)
+    before, after = rng.standard_normal((8, 6)), rng.standard_normal((8, 3))
+    if exact != "slices":
+        before = before.astype(np.float32).astype(np.float64)
+    if exact != "model":
+        after = after.astype(np.float32).astype(np.float64)
+    missing = np.zeros((8, 9), bool)
+    missing[2:5, 6] = missing[7, 8] = True
+    missing[1, 1] = joint  # then the fit has gaps as well
+    values = np.where(missing, np.nan, np.hstack([before, after]))
+    how = {"kernel": "matern32", "sigma": 2.0, "ridge": 0.1}
+    model = fit(values[:, :6], {"x": np.arange(8.0), "t": np.arange(6.0)}, **how)
+    updated = model.update(values[:, 6:], np.arange(6.0, 9.0)).predict().values
+    np.testing.assert_array_equal(updated[~missing], values[~missing])
+    assert (updated.astype(np.float32) == updated)[missing].all() == (exact == "both")

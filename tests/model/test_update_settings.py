@@ -18,8 +18,10 @@ from growing_grids import (
 )
 
 from dkrls_cli import Kernel, Level, fit
-from dkrls_cli.cascade import spectrum
+from dkrls_cli.cascade.factors import choice
+from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.model import update
 from dkrls_cli.model.fit import retune
 from dkrls_cli.model.update import Surprise, change_settings, measure_surprise, thin, update_model
 
@@ -75,7 +77,7 @@ def dense_choice(numbers, level, most):
     ridge = level.ridge
     while len(left) > most:
         z = np.array([numbers[i] for i in left], float)
-        system = spectrum.gram(level.kernel, z, z) + ridge * np.eye(z.size)
+        system = gram(level.kernel, z, z) + ridge * np.eye(z.size)
         variance = 1 / np.linalg.inv(system).diagonal()
         del left[int(np.argmax(variance <= variance.min() * (1 + 2e-6)))]
     return left
@@ -205,11 +207,12 @@ def test_bars_of_gaps_get_the_width_of_the_new_settings():
     model = small(range(6), joint=True).update(*slices(range(6, 12), gaps=True))
     known = model.known_bars
     assert isinstance(known, GapBars)
-    wider = GapBars(np.zeros(1), scale=7.0, power=0.4, error=0.9)
+    wider = GapBars(np.zeros(1, bool), scale=7.0, power=0.4, error=0.9)
     other = change_settings(model, model.cascade.levels, 0.5, wider, [])
     assert (other.bars.scale, other.bars.power, other.bars.error) == (7.0, 0.4, 0.9)
-    assert other.bars.distance.shape == known.distance.shape
-    assert not np.allclose(other.bars.distance, known.distance)  # another ridge
+    assert np.array_equal(other.bars.unobserved, known.unobserved)
+    before, after = known.distance_in(model.cascade), other.bars.distance_in(other.cascade)
+    assert not np.allclose(after, before)  # another ridge
 
 
 def test_gaps_are_described_until_they_are_gone():
@@ -221,3 +224,60 @@ def test_gaps_are_described_until_they_are_gone():
     later = model.update(*slices(range(12, 16)), window=4)
     assert later.unobserved is None
     assert "missing" not in later.origin
+
+
+@pytest.fixture
+def short_is_long(monkeypatch):
+    """Levels of more than 60 coordinates are long."""
+    monkeypatch.setattr(choice, "LONG", 60)
+
+
+TIME = Level("t", Kernel("matern32", 5.0), 1e-2)
+
+
+def long_model(numbers):
+    """A model of slices of noise, its last level as :data:`TIME`."""
+    values = np.random.default_rng(0).standard_normal((3, len(numbers)))
+    axes = {"x": np.arange(3.0), "t": np.asarray(numbers, float)}
+    return fit(values, axes, [Level("x", Kernel("matern32", 1.0), 1e-2), TIME])
+
+
+@pytest.mark.parametrize("gone", [1, 2, 4])
+def test_a_few_slices_of_a_long_level_go_one_by_one(gone, short_is_long):
+    numbers = np.sort(np.random.default_rng(3).uniform(0, 200, 90)).tolist()
+    model = long_model(numbers)
+    kept = [numbers[i] for i in dense_choice(numbers, TIME, 90 - gone)]
+    assert thin(model, 90 - gone).axes[1].numbers.tolist() == kept
+
+
+def test_among_equals_of_a_long_level_the_oldest_goes_first(monkeypatch):
+    dense = thin(long_model(range(0, 400, 4)), 97)
+    monkeypatch.setattr(choice, "LONG", 60)
+    long = thin(long_model(range(0, 400, 4)), 97)
+    assert long.axes[1].numbers.tolist() == dense.axes[1].numbers.tolist()
+
+
+@pytest.mark.parametrize("most", [70, 40])
+def test_many_slices_of_a_long_level_go_nearly_as_well_as_one_by_one(most, short_is_long):
+    """Measured by the variance that the slices left leave of those that went."""
+    numbers = np.sort(np.random.default_rng(5).uniform(0, 150, 100))
+
+    def left(kept):
+        gone = np.setdiff1d(np.arange(100), kept)
+        z, q = numbers[kept], numbers[gone]
+        system = gram(TIME.kernel, z, z) + TIME.ridge * np.eye(z.size)
+        cross = gram(TIME.kernel, q, z)
+        explained = np.einsum("qz,zq->q", cross, np.linalg.solve(system, cross.T))
+        return float((1.0 - explained).sum())
+
+    kept = update._least_dependent_of_many(TIME, numbers, most)
+    assert kept.size == most
+    assert left(kept) < 1.1 * left(dense_choice(numbers, TIME, most))
+
+
+def test_slices_that_go_at_once_are_no_neighbours():
+    precision = np.array([5.0, 9.0, 9.0, 8.0, 1.0, 7.0])
+    assert update._pick_apart(precision, np.arange(6.0), 6) == [1, 3, 5]
+    assert update._pick_apart(precision, np.arange(6.0), 2) == [1, 3]
+    mixed = np.array([0.0, 2.0, 1.0, 5.0, 4.0, 3.0])
+    assert update._pick_apart(precision, mixed, 6) == [1, 3, 0]

@@ -5,16 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.growing import Growing
-from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
+from dkrls_cli.cascade.kernels import FAMILIES, Kernel
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.threads import one_blas_thread
 from dkrls_cli.tuning import forecasts
-from dkrls_cli.tuning.forecasts import Factor, Forecaster, has_weights, settings_around
+from dkrls_cli.tuning.forecasts import Forecaster, has_weights, settings_around
 
 X = np.linspace(0, 1, 7)
 LEVELS = [
@@ -42,101 +40,7 @@ def growing_of(t, values=None, level=LEVELS[1], axis=1):
     return Growing(fit_cascade(values, axes, levels, mean=MEAN), axis)
 
 
-def solved_weights(level, nodes, query):
-    covariance = gram(level.kernel, nodes, nodes) + level.ridge * np.eye(nodes.size)
-    with one_blas_thread():
-        return np.linalg.solve(covariance, gram(level.kernel, nodes, np.array([query]))[:, 0])
-
-
-# --- the factor ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ridge", [1e-2, 1e-6])
-@pytest.mark.parametrize("family", ["matern12", "matern52", "gaussian"])
-@given(steps=st.lists(st.floats(0.2, 3.0), min_size=6, max_size=40), window=st.integers(3, 50))
-def test_weights_are_those_of_a_solve(steps, window, family, ridge):
-    level = Level("t", Kernel(family, 2.0, constant=0.5), ridge)
-    factor, coordinates = Factor(level), np.cumsum(steps)
-    for place in range(2, coordinates.size):
-        nodes = coordinates[max(0, place - window) : place]
-        found = factor.weights(nodes, coordinates[place])
-        solved = solved_weights(level, nodes, coordinates[place])
-        assert np.linalg.norm(found - solved) <= 1e-13 / ridge * np.linalg.norm(solved)
-
-
-@pytest.mark.parametrize("size", [255, 256])
-def test_weights_of_a_large_factor_are_those_of_a_solve(size):
-    level = Level("t", Kernel("matern32", 9.0, constant=1.0), 1e-4)
-    nodes = np.cumsum(np.random.default_rng(0).uniform(0.5, 1.5, size + 1))
-    factor = Factor(level)
-    for count in (size, size + 1):  # a new factor, and a row more
-        found = factor.weights(nodes[:count], nodes[-1] + 0.7)
-        solved = solved_weights(level, nodes[:count], nodes[-1] + 0.7)
-        np.testing.assert_allclose(found, solved, atol=1e-10)
-
-
-def test_the_inverse_of_a_triangle_is_lower_too():
-    for size in (5, 300):
-        lower = np.tril(np.random.default_rng(1).uniform(0.1, 1.0, (size, size)) / size)
-        lower += np.eye(size)
-        found = forecasts._invert_lower(lower)
-        np.testing.assert_allclose(found @ lower, np.eye(size), atol=1e-12)
-        assert not np.triu(found, 1).any()
-
-
-def counted_grams(monkeypatch):
-    sizes = []
-
-    def counted(kernel, a, b):
-        sizes.append((a.size, b.size))
-        return gram(kernel, a, b)
-
-    monkeypatch.setattr(forecasts, "gram", counted)
-    return sizes
-
-
-def test_a_slice_that_was_forecast_is_learnt_without_another_solve(monkeypatch):
-    factor, t = Factor(LEVELS[1]), times(60, uneven=True)
-    factor.weights(t[:50], t[50])
-    sizes = counted_grams(monkeypatch)
-    factor.weights(t[:51], t[51])
-    assert sizes == [(51, 1)]  # the new query only
-    factor.weights(t[:52], t[55])
-    assert sizes[1:] == [(52, 1)]
-    factor.weights(t[:53], t[56])  # not the coordinate that was asked for
-    assert sizes[2:] == [(52, 1), (53, 1)]
-    factor.weights(t[:53], t[57])  # no new slice, so no row and no new factor
-    assert sizes[4:] == [(53, 1)]
-
-
-def test_many_new_slices_make_a_new_factor(monkeypatch):
-    """One and an eighth of all are rows; more are a new factor."""
-    t = times(90, uneven=True)
-    for count, anew in ((45, False), (46, False), (47, True), (39, True)):
-        factor = Factor(LEVELS[1])
-        factor.weights(t[:40], t[40])
-        with pytest.MonkeyPatch.context() as patch:
-            sizes = counted_grams(patch)
-            factor.weights(t[:count], t[89])
-        assert ((count, count) in sizes) == anew, count
-
-
-def test_other_nodes_make_a_new_factor():
-    factor, t = Factor(LEVELS[1]), times(40, uneven=True)
-    factor.weights(t[:30], t[30])
-    for nodes in (t[1:31], np.append(t[:29], t[30]), np.append(t[1:30], t[[31, 32]])):
-        np.testing.assert_allclose(
-            factor.weights(nodes, t[39]), solved_weights(LEVELS[1], nodes, t[39]), atol=1e-9
-        )
-
-
-def test_the_rows_have_room_that_doubles():
-    factor, t = Factor(LEVELS[1]), times(60)
-    sizes = set()
-    for count in range(2, 60):
-        factor.weights(t[:count], t[count])
-        sizes.add(len(factor._rows))
-    assert sorted(sizes) == [2, 18, 36, 72]
+# --- settings -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("ridge", "has"), [(2.001e-9, True), (1.999e-9, False), (0.0, False)])
@@ -302,3 +206,32 @@ def test_scipy_is_not_needed_for_one_setting(monkeypatch):
     assert np.isfinite(Forecaster(growing, settings[:1]).forecast(growing, t[40]).values).all()
     with pytest.raises(ImportError):
         Forecaster(growing, settings)
+
+
+# --- long levels --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("uneven", [False, True])
+def test_a_forecast_of_a_long_level_is_the_answer_of_the_model_there(monkeypatch, uneven, axis):
+    """Also while it becomes long, and with several settings."""
+    monkeypatch.setattr(choice, "LONG", 20)
+    t, forecaster = times(40, uneven), None
+    settings = [LEVELS[1], replace(LEVELS[1], ridge=1.0), Level("t", Kernel("gaussian", 5.0), 0.1)]
+    for place in range(12, 40):
+        growing = growing_of(t[:place], field(t)[:, :place], axis=axis)
+        forecaster = forecaster or Forecaster(growing, settings)
+        found = forecaster.forecast(growing, t[place])
+        for level, each in zip(settings, found.each, strict=True):
+            model = growing_of(t[:place], field(t)[:, :place], level, axis).cascade
+            expected = model.predict([None, t[[place]]] if axis else [t[[place]], None])
+            np.testing.assert_allclose(each, expected.ravel(), rtol=1e-9)
+
+
+def test_another_forecast_leaves_no_setting_that_is_exact(monkeypatch):
+    growing, settings, _ = several()
+    made = []
+    monkeypatch.setattr(forecasts, "LongForecaster", lambda s, exact: made.append((s, exact)))
+    Forecaster(growing, settings)
+    Forecaster(growing, settings, with_another=True)
+    assert made == [(settings, 1), (settings, 0)]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from gap_grids import field, spectra_of
 
+from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.gaps.bars import calibrated, distance
 from dkrls_cli.gaps.solve import complete, complete_with_spectra
@@ -71,8 +72,7 @@ def test_tiny_and_constant_grids_get_finite_settings(shape, constant):
     filled = complete(values, axes, found.setting.kernels, found.setting.ridge).values
     assert np.isfinite(found.error)
     assert np.isfinite(filled).all()
-    bars = gap_bars(axes, found.setting.kernels, np.isfinite(values), found)
-    assert np.isfinite(bars.distance).all()
+    bars = gap_bars(np.isfinite(values), found)
     assert np.isfinite([bars.scale, bars.power]).all()
 
 
@@ -190,14 +190,12 @@ def test_error_bars_are_calibrated_on_hidden_cells(chosen):
     _, holed, axes = field()
     observed = np.isfinite(holed)
     setting, window = chosen.setting, chosen.windows[0]
-    bars = gap_bars(axes, setting.kernels, observed, chosen)
+    bars = gap_bars(observed, chosen)
     away = distance(axes, setting.kernels, np.isfinite(window.seen), setting.ridge)
     expected = calibrated(away[window.hidden] + setting.ridge, window.residuals)
     assert (bars.scale, bars.power) == expected
     assert bars.error == chosen.error
-    np.testing.assert_array_equal(
-        bars.distance, distance(axes, setting.kernels, observed, setting.ridge)
-    )
+    np.testing.assert_array_equal(bars.unobserved, ~observed)
 
 
 # --- trying one setting -------------------------------------------------------------------------
@@ -498,3 +496,44 @@ def test_calming_ends_at_the_largest_ridge():
 def test_a_setting_that_does_not_converge_is_not_taken_to_calm():
     ridge, _ = calm(lambda e: math.inf if e > -5.5 else 1.0, lambda _: 200)
     assert ridge == pytest.approx(-6)
+
+
+def long_grid():
+    rng = np.random.default_rng(0)
+    t, x = np.arange(1200.0), np.arange(3.0)
+    values = np.sin(t / 9)[:, None] * (1 + 0.1 * x) + 0.05 * rng.standard_normal((1200, 3))
+    values[rng.random(values.shape) < 0.1] = np.nan
+    return values, [t, x]
+
+
+@pytest.mark.slow
+def test_a_long_level_has_no_spectrum(monkeypatch):
+    """Nothing as large as a matrix of the long axis is made."""
+    sizes, make = [], SpectrumCache.of
+    monkeypatch.setattr(
+        SpectrumCache, "of", lambda self, k, c: sizes.append(c.size) or make(self, k, c)
+    )
+    chosen = choose_with_gaps(*long_grid(), [LevelConstraint("matern32"), LevelConstraint()])
+    assert max(sizes) == 512
+    assert chosen.spectra[0] is None
+    assert chosen.spectra[1].rank == 3
+    assert chosen.error < 0.1
+
+
+@pytest.mark.parametrize("given", [None, "gaussian"])
+def test_kernels_without_a_form_are_tried_on_a_long_level_only_if_given(given, monkeypatch):
+    cost, solve, tried = choice.estimate, gaps._Search.solve, set()
+    monkeypatch.setattr(
+        choice, "estimate", lambda k, c: None if k.family == "gaussian" else cost(k, c)
+    )
+
+    def noting(self, setting, *more):
+        tried.add(setting.kernels[0].family)
+        return solve(self, setting, *more)
+
+    monkeypatch.setattr(gaps._Search, "solve", noting)
+    limits = [LevelConstraint(given), LevelConstraint("matern32", 2.0)]
+    chosen = choose_with_gaps(*long_grid(), limits)
+    assert ("gaussian" in tried) == (given == "gaussian")
+    assert chosen.error < 0.1
+    assert (chosen.spectra[0] is None) == (given is None)

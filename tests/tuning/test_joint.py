@@ -71,7 +71,7 @@ def scores(widths):
         decompose(gram(Kernel("gaussian", s), c, c)) for s, c in zip(widths, (X, Y), strict=True)
     ]
     data = spectra[0].vectors.T @ SMOOTH @ spectra[1].vectors
-    return joint._least_score(data, spectra, joint._RIDGES)[0]
+    return joint._least_score([data], [spectra], joint._RIDGES)[0]
 
 
 def test_sigmas_that_are_given_stay():
@@ -122,5 +122,82 @@ def test_bins_give_the_ridge_of_the_exact_score(noise):
     spectra = found and choose_joint(values, [x, y], kernels, open_sigmas=[False] * 2).spectra
     data = spectra[0].vectors.T @ values @ spectra[1].vectors
     for ridge in (1e-3, 0.1, 10.0):
-        score, _ = joint._least_score(data, spectra, np.array([ridge]))
+        score, _ = joint._least_score([data], [spectra], np.array([ridge]))
         assert score * values.size == pytest.approx(joint_score(values, system, ridge), rel=0.2)
+
+
+# --- long levels --------------------------------------------------------------------------------
+
+
+def noisy_grid(size, columns=5, noise=0.3, seed=4):
+    rng = np.random.default_rng(seed)
+    waves = np.sin(np.multiply.outer(np.arange(size) / 20, np.linspace(1, 1.5, columns)))
+    return waves + noise * rng.standard_normal((size, columns))
+
+
+@pytest.mark.parametrize(("size", "count"), [(30, 1), (31, 3)])
+def test_a_long_level_is_seen_through_three_windows(size, count, monkeypatch):
+    monkeypatch.setattr(joint, "LONG", 30)
+    monkeypatch.setattr(joint, "_WINDOW", 10)
+    x, values = np.arange(float(size))[::-1].copy(), noisy_grid(size)
+    windows = joint._windows(values, [x, np.arange(5.0)])
+    assert len(windows) == count
+    if count == 3:
+        for window, start in zip(windows, (0, 10, 21), strict=True):
+            np.testing.assert_array_equal(window.values, values[::-1][start : start + 10])
+            np.testing.assert_array_equal(window.coordinates[0], np.arange(10.0))
+        uneven = joint._windows(values, [x**1.1, np.arange(5.0)])
+        for window, start in zip(uneven, (0, 10, 21), strict=True):
+            np.testing.assert_array_equal(
+                window.coordinates[0], np.arange(start, start + 10) ** 1.1
+            )
+
+
+def test_the_score_of_windows_is_that_of_all_their_cells(monkeypatch):
+    monkeypatch.setattr(joint, "LONG", 30)
+    monkeypatch.setattr(joint, "_WINDOW", 12)
+    x = np.sort(np.random.default_rng(1).uniform(0, 90, 60))
+    kernels = [Kernel("matern32", 6.0), Kernel("matern12", 3.0)]
+    values, y = noisy_grid(60), np.arange(5.0)
+    found = choose_joint(values, [x, y], kernels, open_sigmas=[False, False])
+    parts = [slice(start, start + 12) for start in (0, 24, 48)]
+    systems = [np.kron(gram(kernels[0], x[p], x[p]), gram(kernels[1], y, y)) for p in parts]
+
+    def score(ridge):
+        left = [ridge * np.linalg.inv(s + ridge * np.eye(len(s))) for s in systems]
+        missed = [inv @ values[p].ravel() for inv, p in zip(left, parts, strict=True)]
+        return np.sum(np.square(missed)) / sum(np.trace(inv) for inv in left) ** 2
+
+    assert score(found.setting.ridge) <= 1.02 * min(score(ridge) for ridge in joint._RIDGES)
+    assert found.spectra[0] is None
+    np.testing.assert_allclose(found.spectra[1].values, decompose(gram(kernels[1], y, y)).values)
+
+
+def test_the_joint_ridge_of_a_long_level_is_close_to_that_of_the_whole_grid(monkeypatch):
+    x, y = np.arange(1100.0), np.arange(5.0)
+    kernels, values = [Kernel("matern52", 30.0), Kernel("matern12", 3.0)], noisy_grid(1100)
+    found = choose_joint(values, [x, y], kernels, open_sigmas=[False, False]).setting
+    monkeypatch.setattr(joint, "LONG", 2000)
+    whole = choose_joint(values, [x, y], kernels, open_sigmas=[False, False]).setting
+    assert found.ridge == pytest.approx(whole.ridge, rel=0.6)
+
+
+def test_windows_of_even_steps_share_their_spectrum(monkeypatch):
+    made = []
+
+    def counted(matrix):
+        made.append(len(matrix))
+        return decompose(matrix)
+
+    monkeypatch.setattr(joint, "decompose", counted)
+    kernels = [Kernel("matern32", 20.0), Kernel("matern12", 3.0)]
+    x, y, values = np.arange(1100.0), np.arange(5.0), noisy_grid(1100)
+    choose_joint(values, [x, y], kernels, open_sigmas=[False, False])
+    assert made == [512, 5]
+    made.clear()
+    choose_joint(values, [x**1.01, y], kernels, open_sigmas=[False, False])
+    assert made == [512] * 3 + [5]
+    made.clear()
+    known = decompose(gram(kernels[1], y, y))
+    choose_joint(values, [x, y], kernels, open_sigmas=[True, False], spectra=[None, known])
+    assert set(made) == {512}

@@ -211,7 +211,7 @@ def test_a_grid_of_up_to_60000_cells_is_seen_whole(columns, count):
 
 def test_windows_lie_at_the_ends_and_in_the_middle():
     parts = masks._windows(np.ones((300, 400), bool))
-    sides = masks._sides((300, 400), 20_000)
+    sides = masks.window_sides((300, 400), 20_000)
     starts = [[s.start for s in part] for part in parts]
     ends = [300 - sides[0], 400 - sides[1]]
     assert starts == [[0, 0], [ends[0] // 2, ends[1] // 2], ends]
@@ -230,16 +230,42 @@ def test_windows_lie_at_the_ends_and_in_the_middle():
     ],
 )
 def test_sides_of_a_window_are_as_equal_as_the_grid_allows(shape, cells, sides):
-    assert masks._sides(shape, cells) == sides
+    assert masks.window_sides(shape, cells) == sides
 
 
 @pytest.mark.parametrize(("share", "good"), [(0.49, False), (0.51, True)])
 def test_windows_with_half_the_cells_of_the_fullest_are_good(share, good):
     observed = np.zeros((300, 400), bool)
-    sides = masks._sides((300, 400), 20_000)
+    sides = masks.window_sides((300, 400), 20_000)
     observed[: sides[0], : sides[1]] = True  # the first corner is full
     rows = round(share * sides[0])
     observed[-rows:, -sides[1] :] = True  # the last one is not
     starts = [tuple(s.start for s in part) for part in masks._windows(observed)]
     ends = (300 - sides[0], 400 - sides[1])
     assert starts == ([(0, 0), ends] if good else [(0, 0)])
+
+
+def test_windows_of_a_long_axis_are_short_and_many():
+    parts = masks._windows(np.ones((30_000,), bool))
+    starts = [part[0].start for part in parts]
+    assert [part[0].stop - part[0].start for part in parts] == [512] * 12
+    assert starts == np.linspace(0, 30_000 - 512, 12).astype(int).tolist()
+    parts = masks._windows(np.ones((16, 8760), bool))
+    assert {tuple(s.stop - s.start for s in part) for part in parts} == {(16, 512)}
+    assert len(parts) == 60_000 // (16 * 512)
+    assert (parts[0][1].start, parts[-1][1].stop) == (0, 8760)
+
+
+def test_a_long_axis_is_seen_through_windows_however_few_the_cells():
+    assert len(masks._windows(np.ones(1024, bool))) == 1
+    assert len(masks._windows(np.ones(1025, bool))) == 12
+
+
+def test_windows_of_equal_steps_along_a_long_axis_have_the_same_coordinates():
+    t, x = 1e6 + np.arange(3000.0), np.array([3.0, 4.0, 7.0])
+    values = np.where(np.random.default_rng(0).random((3000, 3)) < 0.1, np.nan, 1.0)
+    windows = masks.hide_cells(values, [t, x], np.random.default_rng(1))
+    assert len(windows) > 3
+    for window in windows:
+        np.testing.assert_array_equal(window.coordinates[0], np.arange(512.0))
+        np.testing.assert_array_equal(window.coordinates[1], x)

@@ -1,6 +1,8 @@
 """Settings of a level chosen by leaving slices out, against refits without the slice."""
 
 import math
+import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,15 +16,8 @@ from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
 from dkrls_cli.cascade.spectrum import decompose
 from dkrls_cli.model.validation.splits import random_split
 from dkrls_cli.tuning import slices as module
-from dkrls_cli.tuning.slices import (
-    CONSTANT,
-    RIDGES,
-    Candidate,
-    LevelChoice,
-    choose_level,
-    predict_midpoints,
-    sample_fibres,
-)
+from dkrls_cli.tuning.candidates import CONSTANT, RIDGES, Candidate
+from dkrls_cli.tuning.slices import choose_level, predict_midpoints, sample_fibres
 
 RNG = np.random.default_rng(11)
 X = np.sort(RNG.uniform(0, 10, 14))
@@ -165,10 +160,7 @@ def test_segments_with_equal_steps_are_seen_as_one():
     data += 0.1 * np.random.default_rng(2).standard_normal(data.shape)
     shaken = x + 1e-6 * np.sin(x)
     fixed = {"family": "matern32", "sigma": 9.0, "ridge": 1e-2}
-    together, apart = (
-        choose_level(x, data, **fixed).taken,
-        choose_level(shaken, data, **fixed).taken,
-    )
+    together, apart = (choose_on_segments(c, data, **fixed).taken for c in (x, shaken))
     assert together.error == pytest.approx(apart.error, rel=1e-4)
 
 
@@ -213,6 +205,9 @@ def test_a_sample_of_fibres_stands_for_a_large_grid():
     )
     many = RNG.standard_normal((100, 8, 90))
     some = sample_fibres(many, 1, 0.0)
+    long = sample_fibres(np.zeros((40, 2**18)), 1, 0.0)
+    assert 4 < long.shape[1] <= 8  # two million numbers
+    assert sample_fibres(np.zeros((2, 2**22)), 1, 0.0).shape[1] == 1
     assert some.shape[0] == 8
     assert 1500 < some.shape[1] <= 2048
     assert some.std() == pytest.approx(1.0, rel=0.05)
@@ -232,6 +227,17 @@ def test_midpoints_are_predicted_along_one_axis():
     )
     many = np.arange(100.0)
     assert predict_midpoints(np.outer(many, [1, 2]), 0, 0.0, many, kernel, 1e-2).shape == (24, 2)
+
+
+def test_midpoints_along_a_long_axis_are_those_of_a_dense_system():
+    x = np.sort(RNG.uniform(0, 500, 1100))
+    values, kernel = 3.0 + RNG.standard_normal((2, 1100)), Kernel("matern32", 4.0, None, 1.0)
+    places = np.linspace(0, 1098, 24).astype(int)
+    expected = answers(x, values.T - 3.0, kernel, 0.1, (x[places] + x[places + 1]) / 2)
+    found = predict_midpoints(values, 1, 3.0, x, kernel, 0.1)
+    np.testing.assert_allclose(found, expected.T, atol=1e-9)
+    turned = predict_midpoints(values[:, ::-1], 1, 3.0, x[::-1].copy(), kernel, 0.1)
+    np.testing.assert_allclose(turned, found, atol=1e-9)
 
 
 def test_the_second_level_is_chosen_on_what_the_first_answers_between():
@@ -278,6 +284,11 @@ def test_the_papers_grids_need_no_given_settings(dimensions, keep_edges):
 # --- segments of long levels --------------------------------------------------------------------
 
 
+def choose_on_segments(x, data, **given):
+    """Return the choice that is made where a level cannot be seen whole."""
+    return module._choose_on_segments(request_of(x, data, **given), module.SpectrumCache())
+
+
 def uneven_level(ranks=(1, 3, 40), seed=0):
     """Return three stretches of 70 samples with steps of 1, 2 and 3, of these ranks, 40 fibres."""
     rng = np.random.default_rng(seed)
@@ -290,7 +301,7 @@ def uneven_level(ranks=(1, 3, 40), seed=0):
 
 def test_segments_may_have_different_steps_and_rank():
     x, data = uneven_level()
-    taken = choose_level(x, data).taken
+    taken = choose_on_segments(x, data).taken
     runs = [np.arange(start, start + 64) for start in (0, 73, 146)]
     blocks = np.arange(64)[:, None]
     errors = [refitted_error(x[r], data[r], taken.kernel, taken.ridge, blocks, False) for r in runs]
@@ -306,7 +317,7 @@ def test_the_rank_of_a_segment_does_not_change_what_it_counts():
     full = data + 1e-12 * rng.standard_normal(data.shape)
     full[:70] = data[:70]
     fixed = {"family": "matern32"}
-    low, high = choose_level(x, data, **fixed).taken, choose_level(x, full, **fixed).taken
+    low, high = (choose_on_segments(x, d, **fixed).taken for d in (data, full))
     assert (low.kernel, low.ridge) == (high.kernel, high.ridge)
 
 
@@ -314,7 +325,7 @@ def test_segments_count_by_the_runs_they_stand_for():
     x = np.concatenate([np.arange(140.0), 140 + 2.5 * np.arange(70.0)])
     data = np.random.default_rng(3).standard_normal((210, 5)).cumsum(axis=0)
     fixed = {"family": "matern32", "sigma": 4.0, "ridge": 1e-2}
-    found = choose_level(x, data, **fixed).taken
+    found = choose_on_segments(x, data, **fixed).taken
     blocks = np.arange(64)[:, None]
     kernel = Kernel("matern32", 4.0, None, CONSTANT)
     runs = [np.arange(start, start + 64) for start in (0, 73, 146)]
@@ -330,7 +341,7 @@ def test_a_level_of_up_to_160_samples_is_seen_whole(size):
     found = choose_level(x, data, **fixed).taken
     kernel = Kernel("matern32", 9.0, float(size), CONSTANT)
     starts, count = ([0], 160) if size == 160 else ([0, 48, 97], 64)
-    blocks = np.array_split(np.arange(count), 8)
+    blocks = np.array_split(np.arange(count), 8 if size == 160 else 4)
     errors = [
         refitted_error(x[r], data[r], kernel, 1e-3, blocks, closed=size == 160)
         for r in (np.arange(start, start + count) for start in starts)
@@ -370,10 +381,175 @@ def test_compressed_slices_have_the_same_inner_products():
 def test_runs_make_one_segment_if_their_steps_differ_by_rounding_only(shake, count):
     x = np.arange(400.0)
     x += shake * np.sin(x)
-    found = list(module._segments(x, x[:, None]))
+    found = list(module._segments(x, x[:, None], 3))
     assert len(found) == count
     runs = [run for _, runs in found for run in runs]
     np.testing.assert_allclose([run[0, 0] for run in runs], [0, 168, 336], atol=1e-6)
+
+
+# --- long levels that are seen whole ------------------------------------------------------------
+
+
+def long_walk(size, columns=3, noise=0.5):
+    rng = np.random.default_rng(9)
+    steps = rng.standard_normal((size, columns))
+    return steps.cumsum(axis=0) + noise * rng.standard_normal((size, columns))
+
+
+@pytest.mark.parametrize("even", [True, False])
+def test_the_error_of_a_long_level_is_that_of_refits_without_each_slice(even):
+    x = np.arange(170.0) if even else np.sort(RNG.uniform(0, 99, 170))
+    data, kernel = long_walk(170), Kernel("matern32", 4.0, None, CONSTANT)
+    found = choose_level(x[::-1].copy(), data[::-1], family="matern32", sigma=4.0, ridge=1e-2).taken
+    expected = refitted_error(x, data, kernel, 1e-2, np.arange(170)[:, None], closed=False)
+    assert found.error == pytest.approx(expected, rel=1e-8)
+
+
+def test_a_long_level_comes_close_to_the_best_of_a_dense_search():
+    x, data = np.arange(300.0), long_walk(300, noise=1.0)
+    segment = module._Segment(x, [data], False, None, module.SpectrumCache())
+    dense = module._Search([segment], 300, None, None, ()).candidates(
+        ["matern52", "matern32", "matern12"], None, module._sigma_range(x, None)
+    )
+    least = min(candidate.error for candidate in dense)
+    choice = choose_level(x, data)
+    assert choice.taken.error <= 1.005 * least
+    assert choice.spectra == {}
+
+
+def test_blocks_of_a_long_level_are_those_that_were_asked_for():
+    """Ten blocks of 17 samples are left out whole, blocks of 8 out of segments."""
+    x, data = np.arange(170.0), long_walk(170)
+    kernel, fixed = Kernel("matern12", 9.0, None, CONSTANT), {"sigma": 9.0, "ridge": 1e-2}
+    found = choose_level(x, data, family="matern12", folds=4, **fixed).taken
+    blocks = np.array_split(np.arange(170), 4)
+    expected = refitted_error(x, data, kernel, 1e-2, blocks, closed=False)
+    assert found.error == pytest.approx(expected, rel=1e-8)
+    found = choose_level(x, data, family="matern12", folds=21, **fixed).taken
+    runs = [np.arange(start, start + 64) for start in (0, 53, 106)]
+    blocks = np.array_split(np.arange(64), 8)
+    errors = [refitted_error(x[r], data[r], kernel, 1e-2, blocks, False) for r in runs]
+    assert found.error == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-8)
+
+
+@pytest.mark.parametrize(("folds", "whole"), [(None, True), (10, True), (11, False)])
+def test_small_blocks_are_left_out_of_segments(folds, whole):
+    request = request_of(np.arange(161.0), long_walk(161), family="matern12", folds=folds)
+    assert (module._choose_whole(request) is not None) == whole
+
+
+def request_of(x, data, **given):
+    names = ("family", "sigma", "ridge", "period", "cycles", "folds", "joint")
+    return module._Request(x, data, **dict.fromkeys(names) | {"cycles": (), "joint": False} | given)
+
+
+def test_short_levels_and_those_without_a_factor_are_not_seen_whole(monkeypatch):
+    data = long_walk(161)
+    assert module._choose_whole(request_of(np.arange(160.0), data[:160])) is None
+    assert module._choose_whole(request_of(np.arange(161.0), data)) is not None
+    assert module._choose_whole(request_of(np.arange(161.0), data, family="gaussian")) is None
+    assert module._choose_whole(request_of(np.arange(161.0), data, period=161.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("size", "gain", "seen"), [(1024, 1, 0), (1025, 1, 3), (8192, 9, 0), (8193, 9, 3)]
+)
+def test_a_family_without_a_factor_is_kept_where_it_wins_and_has_a_dense_one(
+    size, gain, seen, monkeypatch
+):
+    """The Gaussian is best by little or by far, and only the others have a factor."""
+    monkeypatch.setattr(module, "is_affordable", lambda k, *_: k.family != "gaussian")
+    x, errors = np.arange(float(size)), {"gaussian": 1.0 / gain, "matern52": 1.05}
+    errors |= {"matern32": 1.06, "matern12": 1.07}
+    coarse = [Candidate(Kernel(f), 0.1, errors[f]) for f in FAMILIES]
+    found = module._affordable_starts(request_of(x, x[:, None]), coarse)
+    assert [c.kernel.family for c in found] == ["matern52", "matern32", "matern12"][:seen]
+
+
+def test_families_far_behind_on_segments_are_not_tried_whole():
+    x = np.arange(300.0)
+    errors = {"gaussian": 2.0, "matern52": 1.11, "matern32": 1.09, "matern12": 1.0}
+    coarse = [Candidate(Kernel(f), 0.1, errors[f]) for f in FAMILIES]
+    found = module._affordable_starts(request_of(x, x[:, None]), coarse)
+    assert [c.kernel.family for c in found] == ["matern12", "matern32"]
+
+
+def test_of_settings_that_segments_do_not_tell_apart_the_largest_ridge_is_the_start():
+    told = [(1e-6, 1.0), (1e-4, 1.004), (1e-2, 1.006), (1.0, 2.0)]
+    candidates = [Candidate(Kernel("matern32"), ridge, error) for ridge, error in told]
+    candidates.append(Candidate(Kernel("matern12"), 5.0, 0.9))
+    assert module._calmest(candidates, "matern32").ridge == 1e-4
+
+
+def test_long_sigmas_are_tried_where_segments_see_noise():
+    x = np.arange(0.0, 12000.0, 2.0)
+    request = request_of(x, x[:, None])
+    noisy = Candidate(Kernel("matern32", 20.0), 0.01, 1.0)
+    found = module._far_starts(request, noisy)
+    assert [c.kernel.sigma for c in found] == pytest.approx([2 * 64 * 8.0, 2 * 64 * 64.0])
+    assert {(c.kernel.family, c.ridge) for c in found} == {("matern32", 1.0)}
+    assert module._far_starts(request, replace(noisy, ridge=9e-3)) == []
+    white = Candidate(Kernel("matern12", 1.9), 1e-9, 1.0)
+    assert len(module._far_starts(request, white)) == 2
+    assert module._far_starts(replace(request, sigma=3.0), noisy) == []
+    assert {c.ridge for c in module._far_starts(replace(request, ridge=0.3), noisy)} == {0.3}
+    assert module._far_starts(request_of(x[:500], x[:500, None]), noisy) == []
+
+
+def test_a_slow_signal_is_found_under_noise():
+    x = np.arange(3000.0)
+    clean = np.sin(2 * np.pi * np.multiply.outer(x, [1, 1.2, 1.4]) / 1500)
+    noisy = clean + 3 * np.random.default_rng(0).standard_normal(clean.shape)
+    taken = choose_level(x, noisy).taken
+    assert taken.kernel.sigma > 64
+    smooth = answers(x, noisy, taken.kernel, taken.ridge, x)
+    assert np.std(smooth - clean) < 0.4
+
+
+def test_a_year_is_found_in_daily_data_of_a_decade():
+    x = np.arange(3653.0)
+    rng = np.random.default_rng(1)
+    season = np.maximum(0, np.sin(2 * np.pi * x / 365.25))[:, None] * np.array([3.0, 4.0])
+    data = season + rng.standard_normal((3653, 2))
+    assert choose_level(x, data, cycles=[365.25, 1900.0]).taken.kernel.cycle == 365.25
+    assert choose_level(x, data - season, cycles=[365.25]).taken.kernel.cycle is None
+
+
+def test_a_long_level_takes_no_dense_matrix():
+    """At 20,000 coordinates one would take 3.2 GB."""
+    x = np.arange(20_000.0)
+    data = long_walk(20_000)
+    tracemalloc.start()
+    taken = choose_level(x, data).taken
+    predict_midpoints(data, 0, 0.0, x, taken.kernel, taken.ridge)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100e6
+
+
+def test_under_a_joint_ridge_a_real_one_is_tried_as_well():
+    x = np.arange(300.0)
+    data = np.cumsum(long_walk(300, noise=0.0), axis=0)
+    for joint in (False, True):
+        choice = choose_level(x, data, joint=joint)
+        assert choice.taken.ridge < 1e-4
+        assert (choice.under_joint_ridge.ridge >= 1e-4) == joint
+
+
+def test_segments_of_even_steps_are_many_and_of_uneven_steps_three(monkeypatch):
+    counts = []
+
+    def counted(coordinates, data, count):
+        counts.append(count)
+        return plain(coordinates, data, count)
+
+    plain = module._segments
+    monkeypatch.setattr(module, "_segments", counted)
+    x, given = np.arange(300.0), {"family": "matern12", "sigma": 3.0, "ridge": 0.1}
+    for columns in (1, 600, 3000):
+        module._see_segments(request_of(x, np.ones((300, columns)), **given))
+    module._see_segments(request_of(np.sort(RNG.uniform(0, 9, 300)), np.ones((300, 1)), **given))
+    assert counts == [16, 10, 3, 3]
 
 
 # --- what is tried ------------------------------------------------------------------------------
@@ -429,9 +605,12 @@ def test_cycles_are_tried_where_they_fit_twice():
     tried = choose_level(x, ROUGH[np.arange(41) % 14], sigma=3.0, cycles=[20.0, 20.1]).tried
     cycles = {(c.kernel.cycle, c.kernel.swing) for c in tried}
     assert cycles == {(None, 1.0), (20.0, 1.0), (20.0, 10.0)}
-    x, data = uneven_level()  # the shortest segment is 63 long
-    tried = choose_level(x, data, sigma=3.0, ridge=0.1, cycles=[31.0, 32.0]).tried
+    x, data = uneven_level()  # 417 long, and its shortest segment 63
+    fixed = {"family": "matern32", "sigma": 3.0, "ridge": 0.1}
+    tried = choose_on_segments(x, data, cycles=[31.0, 32.0], **fixed).tried
     assert {c.kernel.cycle for c in tried} == {None, 31.0}
+    tried = choose_level(x, data, cycles=[208.0, 209.0], **fixed).tried
+    assert {c.kernel.cycle for c in tried} == {None, 208.0}
 
 
 # --- which one is taken -------------------------------------------------------------------------
@@ -501,39 +680,6 @@ def test_predictions_are_compared_in_the_directions_of_most_energy():
     middles = np.arange(49) + 0.5
     whole = answers(np.arange(50.0), segment.data, candidate.kernel, 1e-2, middles)
     np.testing.assert_allclose(found, whole[:, :32].ravel() / math.sqrt(50), atol=1e-10)
-
-
-def choice_of(*settings):
-    """Return a choice of the first of some candidates, given as sigma, ridge and error."""
-    tried = tuple(Candidate(Kernel("gaussian", s), r, e) for s, r, e in settings)
-    return LevelChoice(tried[0], tried)
-
-
-def test_a_level_under_a_joint_ridge_takes_the_least_error_with_a_real_ridge():
-    choice = choice_of((1.0, 1e-9, 0.1), (2.0, 9e-5, 0.2), (3.0, 1e-4, 0.4), (4.0, 0.1, 0.5))
-    assert choice.under_joint_ridge.kernel.sigma == 3.0
-    assert choice_of((1.0, 1e-9, 0.3), (2.0, 1e-8, 0.2)).under_joint_ridge.kernel.sigma == 2.0
-
-
-def test_warnings_name_what_is_at_the_end_of_its_range():
-    shortest = choice_of((1.0, 1e-3, 0.1), (2.0, 1e-3, 0.2)).warnings
-    assert shortest == ["sigma 1 is the shortest tried"]
-    assert choice_of((2.0, 1e-3, 0.1), (1.0, 1e-3, 0.2)).warnings == []
-    assert choice_of((1.0, 10.0, 0.1)).warnings == ["ridge 10 is the largest tried"]
-    assert choice_of((1.0, 1.0, 0.1), (1.0, 10.0, 0.2)).warnings == []
-
-
-def test_the_curve_has_the_best_ridge_of_each_kernel_in_order():
-    found = [
-        Candidate(Kernel("matern12", 1.0), 0.1, 3.0),
-        Candidate(Kernel("gaussian", 2.0), 0.1, 2.0),
-        Candidate(Kernel("gaussian", 1.0, cycle=5.0), 0.1, 4.0),
-        Candidate(Kernel("gaussian", 1.0), 0.1, 5.0),
-        Candidate(Kernel("gaussian", 2.0), 0.2, 1.0),
-        Candidate(Kernel("gaussian", 2.0), 0.3, 1.5),
-    ]
-    curve = LevelChoice(found[0], tuple(found)).curve
-    assert curve == [found[3], found[4], found[0], found[2]]
 
 
 # --- what is handed on --------------------------------------------------------------------------

@@ -35,15 +35,37 @@ def test_only_what_was_computed_is_known():
     assert spectra.known(Kernel(), X + 1.0) is None
 
 
-def test_gram_matrices_are_made_once(monkeypatch):
+def test_spectra_are_made_once(monkeypatch):
     from dkrls_cli.tuning import spectra as module
 
     made = []
     monkeypatch.setattr(module, "gram", lambda *given: made.append(1) or gram(*given))
     cache, x = SpectrumCache(), np.arange(6.0)
-    cache.of(Kernel(), x)
-    np.testing.assert_array_equal(cache.gram(Kernel(), x), gram(Kernel(), x, x))
-    assert len(made) == 1
-    cache.gram(Kernel(sigma=2.0), x)
-    cache.gram(Kernel(), x + 1)
-    assert len(made) == 3
+    for _ in range(2):
+        cache.of(Kernel(), x)
+        cache.of(Kernel(sigma=2.0), x)
+    assert len(made) == 2
+
+
+def test_what_was_used_longest_ago_is_dropped():
+    """Room for two of three, each of 6 x 6 numbers."""
+    spectra = SpectrumCache(limit=2 * 8 * X.size**2)
+    first, second, third = Kernel(sigma=1.0), Kernel(sigma=2.0), Kernel(sigma=3.0)
+    spectra.of(first, X)
+    spectra.of(second, X)
+    kept = spectra.of(first, X)
+    spectra.of(third, X)
+    assert spectra.known(second, X) is None
+    assert spectra.known(first, X) is kept
+    assert spectra.known(third, X) is not None
+    again = spectra.of(second, X)
+    np.testing.assert_array_equal(again.values, decompose(gram(second, X, X)).values)
+    assert spectra.known(first, X) is None or spectra.known(third, X) is None
+
+
+def test_one_spectrum_is_held_whatever_its_size():
+    spectra = SpectrumCache(limit=1)
+    found = spectra.of(Kernel(), X)
+    assert spectra.of(Kernel(), X) is found
+    spectra.of(Kernel(sigma=2.0), X)
+    assert spectra.known(Kernel(), X) is None

@@ -17,9 +17,9 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from dkrls_cli import memory
 from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.baselines import BASELINES, Baseline
-from dkrls_cli.bench import memory
 from dkrls_cli.bench.methods import DKRLS
 from dkrls_cli.bench.paper.dataset import Dataset, PredictionTask
 from dkrls_cli.bench.paper.entries import AUTO, RECURSIVE, RaceEntry
@@ -45,6 +45,9 @@ _LEAST_POWER, _MOST_POWER, _MEMORY_POWER = 2.0, 3.0, 2.0
 
 # Jobs shorter than _QUICK seconds are repeated, and the median of _REPEATS runs is taken.
 _QUICK, _REPEATS = 0.1, 5
+
+# Share of the machine's memory that a method may take: the rest is for the system and the parent.
+_SHARE = 0.5
 
 # Seconds between two reports of progress.
 _REPORT_EVERY = 0.5
@@ -135,7 +138,7 @@ def run_splits(
     for seed in seeds:
         before = perf_counter()
         memory.reset_peak()
-        limits = Limits(seconds, memory.allowed_bytes())
+        limits = Limits(seconds, _SHARE * memory.machine_bytes())
         for step in run_split(entry, dataset.make_task(seed), limits):
             yield step
         now = perf_counter()

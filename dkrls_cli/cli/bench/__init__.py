@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -254,11 +255,11 @@ for _race, _about in CLOCKS.items():
 
 def run_clock(race: str, report: Report) -> None:
     """Run a race against the clock and print its measurements."""
-    from dkrls_cli.bench import speed
+    from dkrls_cli.bench import long, speed
     from dkrls_cli.cli.bench.racing import print_machine
 
     runs: dict[str, Callable[[], Iterable[Measure]]] = {
-        "speed": speed.measure_speed,
+        "speed": lambda: chain(speed.measure_speed(), long.measure_long()),
         "tuning": speed.measure_tuning,
         "large": speed.measure_large,
         "startup": speed.measure_startup,

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from bench.paper.small_data import UNLIMITED, entry_of, last, small
 
+from dkrls_cli import memory
 from dkrls_cli.baselines import BASELINES
-from dkrls_cli.bench import memory
 from dkrls_cli.bench.paper import run as module
 from dkrls_cli.bench.paper.entries import PAPER, PAPER_METHODS, SEARCHED, RaceEntry, make_entries
 from dkrls_cli.bench.paper.run import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from shell import dkrls, refusal
 
-from dkrls_cli.bench import speed
+from dkrls_cli.bench import long, speed
 from dkrls_cli.bench.speed import Measure
 from dkrls_cli.cli.bench import CLOCKS, PAPER, experiments
 from dkrls_cli.cli.report import Report
@@ -68,6 +68,7 @@ def test_an_experiment_runs_a_minute_a_method(race: str, runs: list[Any]) -> Non
 def test_measures_are_printed_with_the_machine(race: str, monkeypatch: pytest.MonkeyPatch) -> None:
     measure = Measure(*([f"{race} one"] * len(Measure.__dataclass_fields__)))
     monkeypatch.setattr(speed, f"measure_{race}", lambda: iter([measure]))
+    monkeypatch.setattr(long, "measure_long", list)
     assert f"{race} one" in dkrls("bench", race).stdout
     told = json.loads(dkrls("bench", race, "--json").stdout)
     assert len(told["rows"]) == 1

@@ -1,0 +1,1 @@
+"""How the data of a cascade is stored: as few numbers as a tolerance allows."""

@@ -1,0 +1,94 @@
+"""The settings that are tried for one level, and the one that is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dkrls_cli.cascade.kernels import FAMILIES, Kernel
+from dkrls_cli.cascade.spectrum import Spectrum
+
+RIDGES = np.concatenate([[1e-14, 3e-14, 1e-13, 3e-13], 10.0 ** np.arange(-12, 2)])
+"""Ridges that are tried; closer at the small end, where clean data tells them apart."""
+
+CONSTANT = 1.0
+"""Variance of the constant in chosen kernels, in units of the variance of the family."""
+
+SWINGS = (1.0, 10.0)
+"""Variances of a cycle that are tried, in units of the variance of the family."""
+
+END_WEIGHT = 0.1
+"""Weight of the outermost slices or blocks beside 1: leaving them out tests extrapolation."""
+
+COUNTS, MAY_BE_TAKEN = 0.01, 0.3
+"""Weights, as shares of the largest, from which a candidate is averaged, and may be taken."""
+
+REAL_RIDGE = 1e-4
+"""Ridge from which a level is taken to have noise of its own."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A setting of one level, and the root of its mean square error on left-out slices."""
+
+    kernel: Kernel
+    ridge: float
+    error: float
+
+
+@dataclass(frozen=True)
+class LevelChoice:
+    """The setting chosen for one level.
+
+    Attributes
+    ----------
+    taken
+        The candidate that was chosen.
+    tried
+        All candidates.
+    spectra
+        Full spectra, on all coordinates of the level, of the kernels of `taken` and of
+        `under_joint_ridge`. Empty if the level was seen in segments only, or if its coordinates
+        do not rise.
+    """
+
+    taken: Candidate
+    tried: tuple[Candidate, ...]
+    spectra: Mapping[Kernel, Spectrum] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def under_joint_ridge(self) -> Candidate:
+        """The candidate for a level without a ridge of its own: least error with a real ridge.
+
+        A joint ridge must find the noise in the spectra of the kernels, and kernels chosen
+        together with a tiny ridge leave no room for it.
+        """
+        real = [candidate for candidate in self.tried if candidate.ridge >= REAL_RIDGE]
+        return min(real or self.tried, key=lambda candidate: candidate.error)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Sentences about settings at the end of their range, where better ones may lie beyond."""
+        sigmas = [candidate.kernel.sigma for candidate in self.tried]
+        found = []
+        if len(set(sigmas)) > 1 and self.taken.kernel.sigma == min(sigmas):
+            found.append(f"sigma {self.taken.kernel.sigma:.3g} is the shortest tried")
+        if self.taken.ridge == RIDGES[-1]:
+            found.append(f"ridge {self.taken.ridge:g} is the largest tried")
+        return found
+
+    @property
+    def curve(self) -> list[Candidate]:
+        """The best candidate of each kernel, ordered by cycle, family and sigma."""
+        best: dict[Kernel, Candidate] = {}
+        for candidate in self.tried:
+            known = best.get(candidate.kernel)
+            if known is None or candidate.error < known.error:
+                best[candidate.kernel] = candidate
+        order = list(FAMILIES)
+        return sorted(
+            best.values(),
+            key=lambda c: (c.kernel.cycle or 0.0, order.index(c.kernel.family), c.kernel.sigma),
+        )
