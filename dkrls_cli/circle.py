@@ -143,6 +143,18 @@ def is_behind(z: float, rising: Array) -> bool:
     return z - float(rising[-1]) > _LINE_EPSILONS * _EPS * size
 
 
+def is_even(rising: Array) -> bool:
+    """Return whether all steps between coordinates that rise are equal but for rounding.
+
+    Examples
+    --------
+    >>> is_even(np.arange(7) * 0.1), is_even(np.array([0.0, 1.0, 2.5]))
+    (True, False)
+    """
+    steps, size = np.diff(rising), float(np.abs(rising[[0, -1]]).max())
+    return bool(np.ptp(steps) <= _LINE_EPSILONS * _EPS * size) if steps.size else True
+
+
 def _circle_tolerance(one: Array, other: Array, period: float) -> Array:
     """Return how far apart, along the circle, the two numbers of each pair may be one place."""
     size = np.maximum(np.maximum(np.abs(one), np.abs(other)), period)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkrls_cli.circle import is_behind, nearest, outside, repeated, spacing, wrap
+from dkrls_cli.circle import is_behind, is_even, nearest, outside, repeated, spacing, wrap
 
 WHOLE = st.integers(-1000, 1000)
 PERIODS = st.none() | st.integers(1, 90)
@@ -275,3 +275,10 @@ def test_behind_is_farther_than_the_tolerance_of_nearest(first: float) -> None:
     assert not is_behind(3.0 + 0.9 * slack, nodes)
     assert not is_behind(2.5, nodes)
     assert not nearest(np.array([3.0 + 1.2 * slack]), nodes, None)[1][0]
+
+
+def test_steps_that_differ_by_rounding_are_even() -> None:
+    assert is_even(np.arange(1000) * 0.1)
+    assert is_even(1e6 + np.arange(1000) * 0.1)
+    assert is_even(np.array([3.0]))
+    assert not is_even(np.arange(1000) * 0.1 + 1e-9 * (np.arange(1000) == 500))

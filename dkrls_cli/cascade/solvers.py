@@ -105,10 +105,8 @@ class LevelSolver:
             None if axis == long else cascade.answer_rows(axis, query, smooth)
             for axis, query in enumerate(queries)
         ]
-        data, sizes = (
-            np.asarray(cascade.centred_core(), np.float64),
-            [query.size for query in queries],
-        )
+        data = np.asarray(cascade.centred_core(), np.float64)
+        sizes = [query.size for query in queries]
         grows = math.prod(sizes) * cascade.shape[long] > data.size * sizes[long]
         whole = LongAxis(factor, data, long) if grows else None
         known: dict[tuple[tuple[int, int], ...], LongAxis] = {}

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from dkrls_cli.cascade.factors import choice
-from dkrls_cli.cascade.factors.quasiseparable import AT_ONCE, BLOCK
+from dkrls_cli.cascade.factors.blocks import BLOCK
+from dkrls_cli.cascade.factors.quasiseparable import AT_ONCE
 from dkrls_cli.tuning import masks, slices, spectra
 
 PROCESS = 115_000_000

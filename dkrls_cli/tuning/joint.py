@@ -21,10 +21,10 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Tensor
 from dkrls_cli.cascade.factors.choice import LONG
-from dkrls_cli.cascade.factors.quasiseparable import is_even
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.spectrum import Spectrum, decompose
 from dkrls_cli.cascade.tensors import along, apply, blocks
+from dkrls_cli.circle import is_even
 
 _RIDGES = np.geomspace(1e-14, 1e3, 171)
 """Ridges that are tried, ten to each power of ten."""

@@ -37,11 +37,10 @@ import numpy as np
 from dkrls_cli.arrays import Array, Tensor
 from dkrls_cli.cascade.factors.choice import LARGEST, LONG, is_long
 from dkrls_cli.cascade.factors.long import LongFactor
-from dkrls_cli.cascade.factors.quasiseparable import is_even
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
 from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
 from dkrls_cli.cascade.tensors import along, along_map
-from dkrls_cli.circle import spacing
+from dkrls_cli.circle import is_even, spacing
 from dkrls_cli.threads import one_blas_thread
 from dkrls_cli.tuning.candidates import (
     CONSTANT,

@@ -76,6 +76,8 @@ def build_base(kernel: Kernel, coordinates: Array, ridge: float, *, rough: bool 
 
 def least_ridge(kernel: Kernel, coordinates: Array) -> float:
     """Return the ridge below which the factor of a long level may be that of a larger ridge."""
+    if is_markov(kernel):
+        return quasiseparable.LEAST_RIDGE
     found = _cheapest(kernel, np.sort(wrap(coordinates, kernel.period)))
     return 0.0 if found is None else found[2]
 

@@ -38,24 +38,32 @@ def make_factor(axis: Array, level: Level, known: AnyFactor | None = None) -> An
     A spectrum that is `known` is not computed again. A known factor of a long level may lack the
     last coordinates: it is extended by them.
     """
-    if isinstance(known, LongFactor):
-        size = known.coordinates.size
-        return known if size == axis.size else known.extend(axis[size:])
-    if known is not None and len(known.vectors) == axis.size:
+    if isinstance(known, Spectrum) and len(known.vectors) == axis.size:
         return known.solvable(level.ridge)
-    found = _long_factor(axis, level, level.ridge) if is_long(level.kernel, axis) else None
+    long = known if isinstance(known, LongFactor) else None
+    found = None
+    if long is not None or is_long(level.kernel, axis):
+        found = _long_factor(axis, level, level.ridge, long)
     return found or decompose(gram(level.kernel, axis, axis)).solvable(level.ridge)
 
 
-def _long_factor(axis: Array, level: Level, ridge: float) -> LongFactor | None:
+def _long_factor(
+    axis: Array, level: Level, ridge: float, known: LongFactor | None = None
+) -> LongFactor | None:
     """Return the factor of a long level; None if it needs a larger ridge, and a spectrum does not.
+
+    `known` is that of the first coordinates.
 
     Raises
     ------
     SettingError
         If the level is too long for a spectrum.
     """
-    factor = LongFactor.build(level.kernel, axis, ridge)
+    if known is None:
+        factor = LongFactor.build(level.kernel, axis, ridge)
+    else:
+        more = axis[known.coordinates.size :]
+        factor = known.extend(more) if more.size else known
     if factor.ridge <= max(ridge, LEAST_RIDGE):
         return factor
     if axis.size <= LARGEST:

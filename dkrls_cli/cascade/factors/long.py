@@ -180,11 +180,6 @@ class LongRows:
     query: Array
     ndim: ClassVar[int] = 2
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of queries, and of samples."""
-        return self.query.size, self.factor.coordinates.size
-
     def __len__(self) -> int:
         """Return the number of queries."""
         return self.query.size

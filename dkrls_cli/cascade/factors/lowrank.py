@@ -183,7 +183,7 @@ class LowRank:
 
     @property
     def _shares(self) -> Array:
-        """What the directions of V add to those beside them in C^-1 (r,)."""
+        """Eigenvalues of C^-1 in the directions of V, less those beside them (r,)."""
         w = self.roots**2
         return self._inverse if self._truncated else -w / (w + self.ridge) / self.ridge
 

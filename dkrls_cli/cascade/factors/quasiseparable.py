@@ -8,8 +8,8 @@ explain (0 at first), from the first block to the last
     L = chol(K + ridge - U P U'),  X = L^-1 (V - U P Phi'),  P <- Phi P Phi' + X'X,
 
 which is the Cholesky factor of C with everything below the blocks written as U Phi ... Phi X'. In
-covariance form nothing is inverted but L, so sigmas of a thousand steps and uneven steps lose no
-more digits than a dense factor would. Solves, answers and variances are products with the blocks,
+covariance form nothing is inverted but L, so sigmas of a thousand steps and uneven steps lose about
+as many digits as in a dense factor. Solves, answers and variances are products with the blocks,
 all at once, and two recursions over the states at the edges.
 
 Blocks of equal steps have the same matrices as soon as P has settled: one factor then serves all of
@@ -27,12 +27,11 @@ from typing import Self
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices
+from dkrls_cli.cascade.factors.blocks import BLOCK, Block, Shape, Stack, change_of, factor_block
 from dkrls_cli.cascade.factors.factor import Cost
-from dkrls_cli.cascade.factors.markov import STATES, before, behind, is_markov, transition
-from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
-
-BLOCK = 64
-"""Samples of a block: its products fill the arithmetic units, and cost little more than m."""
+from dkrls_cli.cascade.factors.markov import STATES, before, behind, is_markov
+from dkrls_cli.cascade.kernels import Kernel, pairs
+from dkrls_cli.circle import is_even
 
 LEAST_RIDGE = 1e-12
 """Ridge, as a share of the variance, below which a block can lose its positive eigenvalues.
@@ -47,8 +46,6 @@ AT_ONCE = 2**22
 # far less than the ridge, and no longer falls: then it is round-off, which every block has.
 _SETTLED, _ROUGHLY_SETTLED = 1e-13, 1e-8
 
-_EPS = float(np.finfo(np.float64).eps)
-
 
 def cost(kernel: Kernel, coordinates: Array) -> Cost | None:
     """Return what the factor costs, None if the kernel has no states."""
@@ -57,57 +54,6 @@ def cost(kernel: Kernel, coordinates: Array) -> Cost | None:
     distinct = BLOCK * BLOCK if is_even(coordinates) else coordinates.size * BLOCK
     numbers = distinct + coordinates.size * 3 * STATES[kernel.family]
     return Cost(8 * numbers, 4.0 * numbers * BLOCK)
-
-
-def is_even(coordinates: Array) -> bool:
-    """Return whether all steps between rising coordinates are equal but for rounding."""
-    steps = np.diff(coordinates)
-    size = max(abs(float(coordinates[0])), abs(float(coordinates[-1])))
-    return bool(np.ptp(steps) <= 8 * _EPS * size) if steps.size else True
-
-
-@dataclass(frozen=True, eq=False)
-class Stack:
-    """One matrix for every block: the first ones, one that all further share, and the last.
-
-    Attributes
-    ----------
-    matrices
-        (k + 1, rows, columns): those of the first k blocks, and that of the last block. Blocks
-        between them have the k-th.
-    count
-        Number of blocks.
-    """
-
-    matrices: Array
-    count: int
-
-    def __matmul__(self, blocks: Array) -> Array:
-        """Return the products with one matrix (columns, n) for every block."""
-        first = len(self.matrices) - 1
-        shared = slice(first, self.count - 1)
-        result = np.empty((self.count, self.matrices.shape[1], blocks.shape[2]))
-        np.matmul(self.matrices[:first], blocks[:first], out=result[:first])
-        if first < self.count - 1:
-            np.matmul(self.matrices[first - 1], blocks[shared], out=result[shared])
-        np.matmul(self.matrices[-1], blocks[-1], out=result[-1])
-        return result
-
-    def __getitem__(self, block: int) -> Array:
-        """Return the matrix of one block."""
-        if block == self.count - 1:
-            return np.asarray(self.matrices[-1])
-        return np.asarray(self.matrices[min(block, len(self.matrices) - 2)])
-
-    @property
-    def turned(self) -> Stack:
-        """The transposed matrices."""
-        return Stack(self.matrices.swapaxes(1, 2), self.count)
-
-    def take(self, blocks: Indices) -> Array:
-        """Return the matrices of some blocks (blocks, rows, columns)."""
-        places = np.minimum(blocks, max(0, len(self.matrices) - 2))
-        return np.asarray(self.matrices[np.where(blocks == self.count - 1, -1, places)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +109,7 @@ class Quasiseparable:
         kernel: Kernel,
         coordinates: Array,
         ridge: float,
-        known: list[_Block],
+        known: list[Block],
         explained: Array,
         *,
         shared: bool = False,
@@ -177,19 +123,19 @@ class Quasiseparable:
         count = -(-coordinates.size // BLOCK)
         even = is_even(coordinates)
         blocks, change = list(known), np.inf
-        shape: _Shape | None = None
+        shape: Shape | None = None
         for block in range(len(known), count - 1):
             if shared:
                 break
             if shape is None or not even:
                 part = coordinates[block * BLOCK : (block + 1) * BLOCK + 1]
-                shape = _Shape.of(kernel, part[:-1], float(part[-1]))
-            blocks.append(_factor(shape, ridge, explained))
+                shape = Shape.of(kernel, part[:-1], float(part[-1]))
+            blocks.append(factor_block(shape, ridge, explained))
             last, before_it, explained = change, explained, blocks[-1].passed
-            change = _change(shape.left, before_it, explained)
+            change = change_of(shape.left, before_it, explained)
             shared = even and min(settled, 1e-3 * ridge) >= change >= 0.1 * last
         part = coordinates[(count - 1) * BLOCK :]
-        blocks.append(_factor(_Shape.of(kernel, part, float(part[-1])), ridge, explained))
+        blocks.append(factor_block(Shape.of(kernel, part, float(part[-1])), ridge, explained))
         stacks = (
             Stack(np.stack(matrices), count)
             for matrices in zip(*(block.matrices for block in blocks), strict=True)
@@ -371,7 +317,7 @@ class Quasiseparable:
             return type(self).build(self.kernel, together, self.ridge)
         kept = len(self.inverse.matrices) - 1
         stacks = (self.inverse, self.right, self.left, self.ahead, self.phi, self.explained)
-        known = [_Block(*(stack.matrices[block] for stack in stacks)) for block in range(kept)]
+        known = [Block(*(stack.matrices[block] for stack in stacks)) for block in range(kept)]
         shared = kept < self.blocks - 1
         last = self.explained.matrices[-1]
         try:
@@ -403,7 +349,7 @@ class Quasiseparable:
         edges = np.append(self.coordinates[::BLOCK], self.coordinates[-1])
         here = np.clip(np.searchsorted(edges[:-1], asked[:, 0], "right") - 1, 0, None)
         nodes = self.coordinates[np.minimum(np.arange(BLOCK) + here[:, None] * BLOCK, self._end)]
-        kernel = _pairs(self.kernel, asked, nodes)
+        kernel = pairs(self.kernel, asked[:, :, None], nodes[:, None, :])
         kernel[here == self.blocks - 1, :, self._end % BLOCK + 1 :] = 0.0
         passed = np.maximum(asked - edges[here][:, None], 0.0)
         left = np.maximum(edges[here + 1][:, None] - asked, 0.0)
@@ -427,81 +373,6 @@ class _Group:
     kernel: Array
     behind: Array
     before: Array
-
-
-@dataclass(frozen=True, eq=False)
-class _Block:
-    """The matrices of one block."""
-
-    inverse: Array
-    right: Array
-    left: Array
-    ahead: Array
-    phi: Array
-    explained: Array
-
-    @property
-    def matrices(self) -> tuple[Array, ...]:
-        """All matrices, in the order of the attributes of the factor."""
-        return self.inverse, self.right, self.left, self.ahead, self.phi, self.explained
-
-    @property
-    def passed(self) -> Array:
-        """The P that the block passes on."""
-        gained = self.right.T @ self.right
-        return np.asarray(self.phi @ self.explained @ self.phi.T + gained)
-
-
-@dataclass(frozen=True, eq=False)
-class _Shape:
-    """What the coordinates of a block make of the kernel; blocks of the same steps share it.
-
-    Samples that a short block lacks are apart from the others.
-    """
-
-    gram: Array
-    left: Array
-    ahead: Array
-    phi: Array
-    size: int
-
-    @classmethod
-    def of(cls, kernel: Kernel, nodes: Array, edge: float) -> Self:
-        """Return the shape of a block, up to the edge of the next."""
-        own = np.eye(BLOCK)
-        own[: nodes.size, : nodes.size] = gram(kernel, nodes, nodes)
-        left, ahead = _fill(behind(kernel, nodes - nodes[0])), _fill(before(kernel, edge - nodes))
-        phi = transition(kernel, np.asarray(edge - nodes[0]))
-        return cls(own, left, ahead, phi, nodes.size)
-
-
-def _factor(shape: _Shape, ridge: float, explained: Array) -> _Block:
-    """Return one block."""
-    from scipy.linalg.lapack import dtrtri
-
-    left, ahead, phi = shape.left, shape.ahead, shape.phi
-    drawn = left @ explained  # U P
-    own = shape.gram - drawn @ left.T
-    own[np.arange(shape.size), np.arange(shape.size)] += ridge
-    lower = np.linalg.cholesky(own)
-    inverse = np.asarray(dtrtri(lower.T)[0].T, np.float64)
-    right = inverse @ (ahead - drawn @ phi.T)
-    return _Block(inverse, right, left, ahead, phi, explained)
-
-
-def _fill(states: Array) -> Array:
-    """Return the states of a block with zeros for the samples that it lacks."""
-    return np.pad(states, ((0, BLOCK - len(states)), (0, 0)))
-
-
-def _change(left: Array, one: Array, other: Array) -> float:
-    """Return the largest change of the covariance U P U' of a block, from one P to another."""
-    return float(np.abs(left @ (one - other) @ left.T).max())
-
-
-def _pairs(kernel: Kernel, query: Array, nodes: Array) -> Array:
-    """Return the kernel between queries and nodes of the same group (groups, queries, nodes)."""
-    return FAMILIES[kernel.family]((query[:, :, None] - nodes[:, None, :]) / kernel.sigma)
 
 
 def _columns(size: int, count: int) -> Iterator[slice]:

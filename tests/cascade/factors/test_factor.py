@@ -8,7 +8,7 @@ import pytest
 from dkrls_cli.cascade.factors import banded, circulant, lowrank
 from dkrls_cli.cascade.factors.banded import Banded
 from dkrls_cli.cascade.factors.circulant import Circulant
-from dkrls_cli.cascade.factors.factor import Cost, Factor
+from dkrls_cli.cascade.factors.factor import Factor
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.factors.lowrank import LowRank
 from dkrls_cli.cascade.factors.quasiseparable import Quasiseparable
@@ -37,12 +37,6 @@ def test_the_interface_is_whole() -> None:
         "inverse_blocks",
         "extend",
     }
-    assert Cost(8, 2.0).memory == 8
-
-
-def test_a_cost_does_not_change() -> None:
-    with pytest.raises(AttributeError):
-        Cost(1, 2.0).memory = 3  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("m", [10_000, 40_000])

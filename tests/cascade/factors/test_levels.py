@@ -115,6 +115,9 @@ def test_a_ridge_that_a_band_cannot_solve_with_is_never_raised_in_silence(
 
     assert isinstance(factor_with(1e-4), LongFactor)
     assert isinstance(factor_with(1e-9), Spectrum)
+    level = Level("t", GAUSSIAN, 1e-9)
+    raised = LongFactor.build(GAUSSIAN, axes[0][:1400], 1e-9)
+    assert isinstance(make_factor(axes[0], level, raised), Spectrum)  # known, and to be extended
     monkeypatch.setattr(module, "LARGEST", 1499)
     assert isinstance(factor_with(1e-4), LongFactor)
     with pytest.raises(SettingError, match="'t' cannot be solved with a ridge of 1e-09"):

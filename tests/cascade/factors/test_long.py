@@ -67,7 +67,7 @@ def test_an_extended_factor_is_that_of_all_samples(kernel: Kernel, order: str) -
 def test_rows_are_an_operator_that_can_be_cut() -> None:
     kernel, c = KERNELS["both"], nodes("any")
     rows = LongFactor.build(kernel, c, 1e-3).rows(Q)
-    assert (len(rows), rows.shape, rows.ndim) == (70, (70, 150), 2)
+    assert (len(rows), rows.ndim) == (70, 2)
     np.testing.assert_allclose(rows[10:20] @ Y, gram(kernel, Q[10:20], c) @ Y, rtol=1e-10)
 
 

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.factors import quasiseparable as module
+from dkrls_cli.cascade.factors.blocks import BLOCK
 from dkrls_cli.cascade.factors.markov import STATES
-from dkrls_cli.cascade.factors.quasiseparable import BLOCK, Quasiseparable, cost, is_even
+from dkrls_cli.cascade.factors.quasiseparable import Quasiseparable, cost
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.spectrum import decompose
 
@@ -131,13 +132,6 @@ def test_a_rough_factor_shares_blocks_where_an_exact_one_does_not() -> None:
     kernel, c = Kernel("matern52", 48.0), np.arange(1500.0)
     exact, rough = (Quasiseparable.build(kernel, c, 1e-7, rough=rough) for rough in (False, True))
     assert len(rough.inverse.matrices) < len(exact.inverse.matrices)
-
-
-def test_steps_that_differ_by_rounding_are_even() -> None:
-    assert is_even(np.arange(1000) * 0.1)
-    assert is_even(1e6 + np.arange(1000) * 0.1)
-    assert is_even(np.array([3.0]))
-    assert not is_even(np.arange(1000) * 0.1 + 1e-9 * (np.arange(1000) == 500))
 
 
 def test_blocks_stay_apart_until_the_states_have_settled() -> None:
