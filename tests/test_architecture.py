@@ -37,6 +37,7 @@ DOORS = {  # library: folders or modules that may import it
         "tuning/forecasts",
         "tuning/weights",
         "model/answering/bounds",
+        "model/validation/metrics",
     }
     | {"baselines", "bench"},
     "sklearn": {"bench/rivals/regressors"},

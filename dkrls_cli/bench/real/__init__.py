@@ -1,1 +1,1 @@
-"""Races on the user's own grids: predictions between coordinates, and in gaps."""
+"""Races on grids: between coordinates and in gaps of your own, and a published competition."""

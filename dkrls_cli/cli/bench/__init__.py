@@ -11,6 +11,7 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.bench.options import (
+    CompetitionOptions,
     ExperimentOptions,
     GapOptions,
     QuickOptions,
@@ -55,6 +56,8 @@ def races(context: typer.Context, *, options: QuickOptions, report: Report) -> N
       dkrls bench real sst.nc
 
       dkrls bench gaps cloudy.nc
+
+      dkrls bench heaton --data satellite.nc
 
       dkrls bench stream sensors.csv
 
@@ -182,6 +185,8 @@ def gaps(inputs: Files, *, options: GapOptions, report: Report) -> None:
 
     Hidden are a further 10 % of the observed cells: single ones, then blocks of 5 x 5 x 3.
 
+    Last comes one hole, a quarter of every dimension wide.
+
     The ratio is the error of dkrls over that of the best of all others.
 
     Examples:
@@ -196,6 +201,38 @@ def gaps(inputs: Files, *, options: GapOptions, report: Report) -> None:
         from dkrls_cli.cli.bench.racing import run_race
 
         run_race(GAP_RACE, inputs, options, report)
+
+
+@bench.command()
+@opt.expand
+def heaton(
+    *,
+    data: Annotated[
+        list[str],
+        typer.Option(metavar="FILE", help="NetCDF with the variables temp and truth. Repeatable."),
+    ],
+    options: CompetitionOptions,
+    report: Report,
+) -> None:
+    """Fill the fields of a published competition, beside the results of its methods.
+
+    The competition is that of Heaton et al. (2019), with a satellite and a simulated field.
+
+    Of FILE, `temp` has the training cells. Test cells are missing there and present in `truth`.
+
+    Cells are filled as by dkrls fill --mask none. The name of the file says which field it is.
+
+    Examples:
+      dkrls bench heaton --data satellite.nc
+
+      dkrls bench heaton --data satellite.nc --data simulated.nc --csv scores.csv
+
+      dkrls bench heaton --data field.nc --dataset simulated --json
+    """
+    with edge(report.debug):
+        from dkrls_cli.cli.bench.competition import run_heaton
+
+        run_heaton(data, options, report)
 
 
 @bench.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -104,6 +104,18 @@ class GapOptions(RealOptions):
         ),
     ] = None
     time_limit: CaseLimit = 300.0
+
+
+@dataclass(frozen=True)
+class CompetitionOptions:
+    """Which published results stand beside ours, and where the rows go."""
+
+    dataset: Annotated[
+        Literal["satellite", "simulated", "none"] | None,
+        typer.Option(help="Published results to show. Default: by the name of the file."),
+    ] = None
+    csv: Csv = None
+    overwrite: opt.Overwrite = False
 
 
 @dataclass(frozen=True)

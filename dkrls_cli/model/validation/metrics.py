@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.errorbars import Z90
 from dkrls_cli.errors import SettingError
 from dkrls_cli.spelling import suggest
@@ -80,11 +81,143 @@ def coverage90(truth: ArrayLike, answers: ArrayLike, variance: ArrayLike) -> flo
     >>> coverage90([0.0, 0.0], [1.0, 2.0], [1.0, 1.0])
     0.5
     """
+    return _share_within(Z90, truth, answers, variance)
+
+
+def coverage(truth: ArrayLike, answers: ArrayLike, variance: ArrayLike, level: float) -> float:
+    """Return the share of cells whose truth lies in the central interval of their answer.
+
+    Parameters
+    ----------
+    truth, answers, variance
+        As for :func:`coverage90`.
+    level
+        Probability of the interval of a normal distribution, between 0 and 1.
+
+    Returns
+    -------
+    float
+        From 0 to 1; NaN if no cell counts.
+
+    Raises
+    ------
+    SettingError
+        If the level is not between 0 and 1.
+
+    Examples
+    --------
+    >>> coverage([0.0, 0.0], [1.9, 2.0], [1.0, 1.0], 0.95)
+    0.5
+    """
+    return _share_within(_half_width(level), truth, answers, variance)
+
+
+def _share_within(width: float, truth: ArrayLike, answers: ArrayLike, variance: ArrayLike) -> float:
+    """Return the share of cells with an error of at most so many standard deviations."""
     t, a = np.asarray(truth, np.float64), np.asarray(answers, np.float64)
     v = np.asarray(variance, np.float64)
     known = np.isfinite(t) & (v > 0)
-    inside = np.abs(a[known] - t[known]) <= Z90 * np.sqrt(v[known])
+    inside = np.abs(a[known] - t[known]) <= width * np.sqrt(v[known])
     return float(inside.mean()) if inside.size else float("nan")
+
+
+def _half_width(level: float) -> float:
+    """Return the half width of the central interval of a normal distribution, in deviations."""
+    from scipy.special import ndtri
+
+    if not 0 < level < 1:
+        raise SettingError(f"Invalid level {level:g} of an interval. Give one between 0 and 1.")
+    return float(ndtri((1 + level) / 2))
+
+
+def interval_score(
+    truth: ArrayLike, answers: ArrayLike, variance: ArrayLike, level: float
+) -> float:
+    """Return the mean interval score of the central interval of the answers.
+
+    The score of a cell is the width of its interval plus, if the truth lies outside, the distance
+    to the interval times ``2 / (1 - level)``. It rewards intervals that are narrow and hold the
+    truth as often as they should (Gneiting and Raftery 2007).
+
+    Parameters
+    ----------
+    truth
+        True values, NaN where they are not known.
+    answers, variance
+        Answers for the same cells, and their variances.
+    level
+        Probability of the interval of a normal distribution, between 0 and 1.
+
+    Returns
+    -------
+    float
+        In the units of the data, less is better; NaN if no truth is known, or an answer or its
+        variance is missing.
+
+    Raises
+    ------
+    SettingError
+        If the level is not between 0 and 1.
+
+    Examples
+    --------
+    >>> round(interval_score([0.0, 3.0], [0.0, 0.0], [1.0, 1.0], 0.95), 2)
+    24.72
+    """
+    error, deviation = _errors_and_deviations(truth, answers, variance)
+    half = _half_width(level) * deviation
+    outside = np.maximum(np.abs(error) - half, 0.0)
+    return _mean(2 * half + 2 / (1 - level) * outside)
+
+
+def crps(truth: ArrayLike, answers: ArrayLike, variance: ArrayLike) -> float:
+    """Return the mean continuous ranked probability score of normal distributions.
+
+    The score of a cell is the integral over x of the squared difference between the distribution
+    function of the answer and the step from 0 to 1 at the truth, in closed form (Gneiting and
+    Raftery 2007). Where the variance is 0 it is the absolute error.
+
+    Parameters
+    ----------
+    truth
+        True values, NaN where they are not known.
+    answers, variance
+        Means of the distributions for the same cells, and their variances.
+
+    Returns
+    -------
+    float
+        In the units of the data, less is better; NaN if no truth is known, or an answer or its
+        variance is missing.
+
+    Examples
+    --------
+    >>> round(crps([0.0], [0.0], [1.0]), 4)
+    0.2337
+    >>> crps([1.0, 0.0], [3.0, 0.0], [0.0, 0.0])
+    1.0
+    """
+    from scipy.special import ndtr
+
+    error, s = _errors_and_deviations(truth, answers, variance)
+    z = np.divide(error, s, out=np.zeros_like(error), where=s != 0)
+    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    normal = error * (2 * ndtr(z) - 1) + s * (2 * density - 1 / np.sqrt(np.pi))
+    return _mean(np.where(s == 0, np.abs(error), normal))
+
+
+def _errors_and_deviations(
+    truth: ArrayLike, answers: ArrayLike, variance: ArrayLike
+) -> tuple[Array, Array]:
+    """Return the errors of the cells whose truth is known, and their standard deviations."""
+    t, a = np.asarray(truth, np.float64), np.asarray(answers, np.float64)
+    known = np.isfinite(t)
+    return a[known] - t[known], np.sqrt(np.asarray(variance, np.float64)[known])
+
+
+def _mean(values: Array) -> float:
+    """Return the mean, or NaN of no values."""
+    return float(values.mean()) if values.size else float("nan")
 
 
 def exceeded(metrics: Mapping[str, float], limits: Mapping[str, float]) -> list[str]:

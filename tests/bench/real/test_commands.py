@@ -16,7 +16,7 @@ from dkrls_cli.bench import long, speed
 from dkrls_cli.bench import worker as worker_module
 from dkrls_cli.bench.machine import describe_machine
 from dkrls_cli.bench.real.cases import ALTERNATE, RANDOM
-from dkrls_cli.bench.real.gaps import BLOCKS, CELLS, GAP_RACE
+from dkrls_cli.bench.real.gaps import BLOCKS, CELLS, GAP_RACE, HOLE
 from dkrls_cli.bench.real.interpolation import INTERPOLATION_RACE
 from dkrls_cli.bench.speed import Measure
 from dkrls_cli.bench.worker import JobTimeoutError
@@ -60,14 +60,14 @@ def gap_race(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.slow
 def test_gaps_json_has_a_row_per_case_and_method(gap_race: dict[str, Any]) -> None:
     rows = gap_race["rows"]
-    assert [row["method"] for row in rows] == list(GAP_RACE.methods) * 2
-    assert [row["hidden"] for row in rows] == [CELLS] * 5 + [BLOCKS] * 5
+    assert [row["method"] for row in rows] == list(GAP_RACE.methods) * 3
+    assert [row["hidden"] for row in rows] == [CELLS] * 5 + [BLOCKS] * 5 + [HOLE] * 5
     for row in rows:
         assert row["seed"] == 0
         assert row["max_error"] >= row["rmse"] > 0
         assert row["seconds"] > 0
         assert (row["coverage90"] is None) == (row["method"] != "dkrls")
-    for start in (0, 5):
+    for start in (0, 5, 10):
         best = min(row["rmse"] for row in rows[start + 1 : start + 5])
         assert rows[start]["ratio"] == pytest.approx(rows[start]["rmse"] / best)
 
@@ -75,9 +75,10 @@ def test_gaps_json_has_a_row_per_case_and_method(gap_race: dict[str, Any]) -> No
 @pytest.mark.slow
 def test_gaps_csv_and_table_say_the_same_as_json(gap_race: dict[str, Any]) -> None:
     assert_same_rows(gap_race["csv"], gap_race["rows"])
-    line = next(x for x in gap_race["table"].splitlines() if x.startswith(f"{BLOCKS}, seed 0"))
-    errors = [float(f"{row['rmse']:.3g}") for row in gap_race["rows"][5:]]
-    assert line.split()[3:8] == [f"{error:.4g}" for error in errors]
+    for start, kind in ((5, BLOCKS), (10, HOLE)):
+        line = next(x for x in gap_race["table"].splitlines() if x.startswith(f"{kind}, seed 0"))
+        errors = [float(f"{row['rmse']:.3g}") for row in gap_race["rows"][start : start + 5]]
+        assert line.split()[3:8] == [f"{error:.4g}" for error in errors]
     assert "share better than every rival" in gap_race["table"]
 
 
@@ -86,7 +87,7 @@ def test_a_grid_without_gaps_races_as_well(tmp_path: Path) -> None:
     path = grid(tmp_path / "g.nc", {"x": (np.arange(12.0), {})})
     run = dkrls("bench", "gaps", path, "--methods", "nearest,per-axis", "--seeds", 2, "--json")
     found = json.loads(run.stdout)["rows"]
-    assert [row["seed"] for row in found] == [0] * 4 + [1] * 4
+    assert [row["seed"] for row in found] == [0] * 6 + [1] * 6
     assert json.loads(run.stdout)["summary"]["beats_all"] is None
 
 

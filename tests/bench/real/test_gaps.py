@@ -14,9 +14,12 @@ from dkrls_cli.bench.real.gaps import (
     BLOCKS,
     CELLS,
     GAP_RACE,
+    HOLE,
     HiddenCase,
     block_sides,
     hide_blocks,
+    hide_hole,
+    hole_sides,
     make_filling_problem,
     make_hidden_cases,
     run_filling,
@@ -47,21 +50,36 @@ def test_a_tenth_of_the_observed_cells_is_hidden(cloudy: Grid, cases: list[Hidde
     assert [(case.kind, case.seed) for case in cases] == [
         (CELLS, 0),
         (BLOCKS, 0),
+        (HOLE, 0),
         (CELLS, 1),
         (BLOCKS, 1),
+        (HOLE, 1),
     ]
     observed = np.isfinite(cloudy.values)
     for case in cases:
         assert not (case.hidden & ~observed).any()
         np.testing.assert_array_equal(np.isfinite(case.seen.values), observed & ~case.hidden)
         share = case.hidden.sum() / observed.sum()
-        assert share == pytest.approx(0.1, abs=1e-4 if case.kind == CELLS else 0.003)
+        if case.kind != HOLE:
+            assert share == pytest.approx(0.1, abs=1e-4 if case.kind == CELLS else 0.003)
+
+
+def test_cells_and_blocks_are_hidden_as_ever(cloudy: Grid, cases: list[HiddenCase]) -> None:
+    """Which cells they are must not depend on the kinds of cases that stand beside them."""
+    observed = np.isfinite(cloudy.values)
+    for case in cases:
+        if case.kind != HOLE:
+            sides = [1, 1, 1] if case.kind == CELLS else [3, 5, 5]
+            expected = hide_blocks(observed, sides, case.seed)
+            np.testing.assert_array_equal(case.hidden, expected)
 
 
 def test_blocks_are_whole_and_cells_are_scattered(cloudy: Grid, cases: list[HiddenCase]) -> None:
     assert block_sides(cloudy.axes) == [3, 5, 5]
     missing = np.isnan(cloudy.values)
     for case in cases:
+        if case.kind == HOLE:
+            continue
         whole = binary_opening(case.hidden | missing, np.ones((3, 5, 5)))
         assert (case.kind == BLOCKS) == (not (case.hidden & ~whole).any())
 
@@ -70,8 +88,8 @@ def test_equal_seeds_hide_equal_cells(cloudy: Grid, cases: list[HiddenCase]) -> 
     again = list(make_hidden_cases(cloudy, [0, 1]))
     for one, other in zip(cases, again, strict=True):
         np.testing.assert_array_equal(one.hidden, other.hidden)
-    assert not np.array_equal(cases[0].hidden, cases[2].hidden)
-    assert not np.array_equal(cases[1].hidden, cases[3].hidden)
+    for one, other in zip(cases[:3], cases[3:], strict=True):
+        assert not np.array_equal(one.hidden, other.hidden)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +115,81 @@ def test_few_cells_make_few_cases() -> None:
     small = Grid(np.zeros((2, 5)), (axis_of("x", [0.0, 1.0]), axis_of("y", np.arange(5.0))))
     assert [case.kind for case in make_hidden_cases(small, [0])] == [CELLS]
     assert list(make_hidden_cases(small.take([np.arange(2), np.arange(4)]), [0])) == []
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sides"),
+    [
+        ({"time": 48, "lat": 25, "lon": 36}, [12, 6, 9]),
+        ({"x": 3, "y": 4}, [1, 1]),
+        ({"x": 8, "y": 7}, [2, 1]),
+        ({"x": 1}, [1]),
+    ],
+)
+def test_a_hole_is_a_quarter_of_every_dimension(sizes: dict[str, int], sides: list[int]) -> None:
+    assert hole_sides([axis_of(name, np.arange(float(m))) for name, m in sizes.items()]) == sides
+
+
+def test_a_hole_has_one_label() -> None:
+    sites = text_axis("site", [f"s{i}" for i in range(30)])
+    assert hole_sides([sites, axis_of("x", np.arange(30.0))]) == [1, 7]
+
+
+def test_a_hole_is_one_block_that_is_mostly_observed(cloudy: Grid, cases: list[HiddenCase]) -> None:
+    observed = np.isfinite(cloudy.values)
+    for case in (one for one in cases if one.kind == HOLE):
+        places = np.argwhere(case.hidden)
+        low, high = places.min(axis=0), places.max(axis=0) + 1
+        assert (high - low <= [12, 6, 9]).all()
+        box = tuple(map(slice, low, high))
+        np.testing.assert_array_equal(case.hidden[box], observed[box])
+        assert case.hidden.sum() >= 12 * 6 * 9 / 2
+
+
+def place_counts(observed: np.ndarray, sides: list[int]) -> np.ndarray:
+    """Observed cells of every place of a hole, by counting each."""
+    views = np.lib.stride_tricks.sliding_window_view(observed, sides)
+    return np.asarray(views.sum(axis=tuple(range(-observed.ndim, 0))))
+
+
+@pytest.mark.parametrize(("shape", "sides"), [((13, 9), [3, 2]), ((8, 6, 5), [2, 1, 3])])
+@pytest.mark.parametrize("share", [0.1, 0.45, 0.9])
+def test_a_hole_lies_where_half_is_observed_or_where_most_is(
+    shape: tuple[int, ...], sides: list[int], share: float
+) -> None:
+    observed = np.random.default_rng(3).random(shape) < share
+    counts = place_counts(observed, sides)
+    least = min(np.prod(sides) / 2, counts.max())
+    found = {hide_hole(observed, sides, seed).tobytes() for seed in range(400)}
+    allowed = set()
+    for corner in np.argwhere(counts >= least):
+        block = np.zeros(shape, bool)
+        block[tuple(map(slice, corner, corner + sides))] = True
+        allowed.add((block & observed).tobytes())
+    assert found <= allowed
+    assert len(found) > 0.8 * len(allowed)  # every place may be drawn
+
+
+def test_a_hole_reaches_the_edges_of_the_grid() -> None:
+    observed = np.ones((8, 8), bool)
+    holes = [hide_hole(observed, [2, 2], seed) for seed in range(200)]
+    assert all(hole.sum() == 4 for hole in holes)
+    assert np.all(np.any(holes, axis=0))
+
+
+def test_a_hole_leaves_something_to_learn_from() -> None:
+    field = waves((32, 32), missing=0.0)
+    field.values[:] = np.nan
+    field.values[5:8, 5:9] = 1.0  # the hole of 8 x 8 covers all of it, and so does a block
+    assert [case.kind for case in make_hidden_cases(field, [0])] == [CELLS]
+    field.values[31, 31] = 1.0
+    assert [case.kind for case in make_hidden_cases(field, [0])] == [CELLS, BLOCKS, HOLE]
+
+
+def test_a_hole_of_one_cell_is_none() -> None:
+    few = Grid(np.zeros((7, 7)), tuple(axis_of(name, np.arange(7.0)) for name in "xy"))
+    assert [case.kind for case in make_hidden_cases(few, [0])] == [CELLS, BLOCKS]
+    assert [case.kind for case in make_hidden_cases(waves((8, 7), 0.0), [0])] == [*GAP_RACE.kinds]
 
 
 # Methods ------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkrls_cli.cli.bench.options import (
+    CompetitionOptions,
     ExperimentOptions,
     GapOptions,
     QuickOptions,
@@ -31,3 +32,7 @@ def test_slow_races_have_fewer_draws_and_more_time() -> None:
     assert (RealOptions().seeds, RealOptions().time_limit) == (3, 60.0)
     assert (GapOptions().seeds, GapOptions().time_limit) == (1, 300.0)
     assert (StreamRaceOptions().window, StreamRaceOptions().time_limit) == (200, 300.0)
+
+
+def test_the_data_set_of_a_competition_is_found_by_default() -> None:
+    assert (CompetitionOptions().dataset, CompetitionOptions().csv) == (None, None)

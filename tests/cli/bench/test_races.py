@@ -13,7 +13,7 @@ from dkrls_cli.bench.speed import Measure
 from dkrls_cli.cli.bench import CLOCKS, PAPER, experiments
 from dkrls_cli.cli.report import Report
 
-RACES = (*PAPER, "intel-lab", "real", "gaps", "stream", *CLOCKS)
+RACES = (*PAPER, "intel-lab", "real", "gaps", "heaton", "stream", *CLOCKS)
 
 
 def test_every_race_is_listed_and_has_examples() -> None:

@@ -6,11 +6,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.integrate import quad
 from scipy.stats import norm
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 from dkrls_cli.errors import SettingError
-from dkrls_cli.model.validation.metrics import ERRORS, NAMES, coverage90, exceeded, scores
+from dkrls_cli.model.validation.metrics import (
+    ERRORS,
+    NAMES,
+    coverage,
+    coverage90,
+    crps,
+    exceeded,
+    interval_score,
+    scores,
+)
 
 
 def test_scores_are_those_of_scikit_learn() -> None:
@@ -84,6 +94,83 @@ def test_an_answer_on_the_edge_of_the_band_is_covered() -> None:
 def test_coverage_leaves_out_cells_without_band_or_truth() -> None:
     assert coverage90([0.0, 0.0, math.nan], [9.0, 0.0, 0.0], [0.0, 1.0, 1.0]) == 1.0
     assert math.isnan(coverage90([1.0], [1.0], [0.0]))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
+def test_coverage_at_a_level_is_the_share_in_the_interval_of_scipy(level: float) -> None:
+    truth, answers, variance = drawn_answers(500)
+    low, high = norm.interval(level, answers, np.sqrt(variance))
+    expected = np.mean((low <= truth) & (truth <= high))
+    assert coverage(truth, answers, variance, level) == expected
+    assert 0.2 < expected < 1
+    if level == 0.9:
+        assert coverage90(truth, answers, variance) == expected
+
+
+def test_coverage_at_a_level_leaves_out_the_same_cells() -> None:
+    assert coverage([0.0, 0.0, math.nan], [9.0, 0.0, 0.0], [0.0, 1.0, 1.0], 0.95) == 1.0
+    assert math.isnan(coverage([1.0], [1.0], [0.0], 0.95))
+    assert coverage([0.0], [norm.ppf(0.975)], [1.0], 0.95) == 1.0
+
+
+def drawn_answers(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """True values, answers that miss them, and variances of several sizes."""
+    rng = np.random.default_rng(7)
+    truth = rng.normal(3.0, 2.0, count)
+    variance = rng.uniform(0.05, 4.0, count)
+    return truth, truth + rng.standard_normal(count), variance
+
+
+def integrated_crps(truth: float, mean: float, variance: float) -> float:
+    """The score by its definition: an integral on both sides of the truth."""
+    normal = norm(mean, math.sqrt(variance))
+    below, _ = quad(lambda x: normal.cdf(x) ** 2, -40.0, truth, epsabs=1e-11, limit=200)
+    above, _ = quad(lambda x: normal.sf(x) ** 2, truth, 40.0, epsabs=1e-11, limit=200)
+    return below + above
+
+
+def test_crps_is_the_integral_of_its_definition() -> None:
+    cells = drawn_answers(25)
+    expected = [integrated_crps(*map(float, cell)) for cell in zip(*cells, strict=True)]
+    for cell, value in zip(zip(*cells, strict=True), expected, strict=True):
+        assert crps(*([number] for number in cell)) == pytest.approx(value, abs=1e-9)
+    assert crps(*cells) == pytest.approx(np.mean(expected), abs=1e-9)
+
+
+def test_crps_of_sharp_answers_is_the_absolute_error() -> None:
+    truth, answers = [1.0, 2.0, 5.0], [1.5, 0.0, 5.0]
+    assert crps(truth, answers, np.zeros(3)) == scores(truth, answers)["mae"]
+    assert crps(truth, answers, np.full(3, 1e-16)) == pytest.approx(2.5 / 3, abs=1e-7)
+
+
+def test_interval_scores_by_their_definition() -> None:
+    truth, answers, variance = drawn_answers(200)
+    for level in (0.5, 0.95):
+        total = 0.0
+        for t, a, v in zip(truth, answers, variance, strict=True):
+            low, high = norm.interval(level, a, math.sqrt(v))
+            total += high - low
+            total += 2 / (1 - level) * (low - t) if t < low else 0.0
+            total += 2 / (1 - level) * (t - high) if t > high else 0.0
+        assert interval_score(truth, answers, variance, level) == pytest.approx(total / 200)
+
+
+def test_scores_of_distributions_count_known_cells_and_need_every_answer() -> None:
+    def both(truth: list[float], answers: list[float], variance: list[float]) -> list[float]:
+        return [crps(truth, answers, variance), interval_score(truth, answers, variance, 0.95)]
+
+    nan = math.nan
+    assert both([1.0, nan], [2.0, 9.0], [1.0, nan]) == both([1.0], [2.0], [1.0])
+    assert all(map(math.isnan, both([nan], [1.0], [1.0])))
+    assert all(map(math.isnan, both([1.0, 2.0], [1.0, nan], [1.0, 1.0])))
+    assert all(map(math.isnan, both([1.0, 2.0], [1.0, 2.0], [1.0, nan])))
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95.0, -0.5, math.nan])
+def test_a_level_is_a_probability(level: float) -> None:
+    for metric in (coverage, interval_score):
+        with pytest.raises(SettingError, match=f"Invalid level {level:g}"):
+            metric([0.0], [0.0], [1.0], level)
 
 
 def test_a_metric_is_above_its_limit_only_beyond_it() -> None:
