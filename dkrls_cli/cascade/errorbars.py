@@ -18,15 +18,18 @@ Under a joint ridge the whole grid is one layer, and cells are left out one by o
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.drawing.fields import Field
+from dkrls_cli.cascade.ensembles import Draw, filled_draws, joint_draws, level_draws
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.panels import contract_points, sum_squares
 from dkrls_cli.cascade.solvers import JointSolver
@@ -68,6 +71,15 @@ class Bars(Protocol):
         Axes in `spread` are no part of the points: see :meth:`Cascade.predict_points`.
         """
 
+    def deviations(
+        self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False, seed: int = 0
+    ) -> Callable[[int], Array]:
+        """Return a function that draws the deviation of member i from the answers, on a grid.
+
+        On the product grid of the queries, its variance is that of :meth:`variance_blocks`. Member
+        i depends on the seed and on i only, not on how many members are drawn.
+        """
+
     @property
     def unobserved(self) -> Mask | None:
         """Which cells of the grid were missing; None if none was."""
@@ -76,6 +88,25 @@ class Bars(Protocol):
         """Return error bars that know which cells of the grid were missing and are filled.
 
         `axis` is the one along which slices with missing cells were added.
+        """
+
+
+@runtime_checkable
+class PointBars(Bars, Protocol):
+    """Error bars that also draw members at scattered points."""
+
+    def deviations_at_points(
+        self,
+        cascade: Cascade,
+        points: Sequence[Array],
+        *,
+        spread: Collection[int] = (),
+        smooth: bool = False,
+        seed: int = 0,
+    ) -> Callable[[int], Array]:
+        """Return a function that draws the deviation of member i from the answers, at points.
+
+        Its variance is that of :meth:`variance_at_points`.
         """
 
 
@@ -93,8 +124,40 @@ def variance_on_grid(
     return bars.variance_blocks(cascade, queries, smooth=smooth)(whole)
 
 
+class _Drawn(ABC):
+    """Draws of members on grids and at points, by what a kind of error bars draws at places."""
+
+    @abstractmethod
+    def draws(self, field: Field, seed: int) -> Draw:
+        """Return the draws of the members at the places of a field."""
+
+    def deviations(
+        self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False, seed: int = 0
+    ) -> Draw:
+        """Return a function that draws the deviation of member i from the answers, on a grid."""
+        return self._draw(Field.of(cascade, queries, smooth=smooth), seed)
+
+    def deviations_at_points(
+        self,
+        cascade: Cascade,
+        points: Sequence[Array],
+        *,
+        spread: Collection[int] = (),
+        smooth: bool = False,
+        seed: int = 0,
+    ) -> Draw:
+        """Return a function that draws the deviation of member i from the answers, at points."""
+        return self._draw(Field.of(cascade, points, spread, smooth=smooth), seed)
+
+    def _draw(self, field: Field, seed: int) -> Draw:
+        """Return the draws of the members; there may be no place to draw at."""
+        if 0 in field.shape:
+            return lambda member: field.repeat(np.zeros(field.shape))
+        return self.draws(field, seed)
+
+
 @dataclass(frozen=True, eq=False)
-class LevelBars:
+class LevelBars(_Drawn):
     """Error bars of a model with a ridge per level.
 
     Attributes
@@ -140,6 +203,12 @@ class LevelBars:
         parts = lay_out(self._level_variances(cascade, points, nodes), spread)
         return np.asarray(self.factors[tuple(between)] * reduce(np.add, parts))
 
+    def draws(self, field: Field, seed: int) -> Draw:
+        """Return the draws of the members at the places of a field."""
+        variances = self._level_variances(field.cascade, field.coordinates, field.nodes)
+        between = field.lay_out([(nodes < 0).astype(np.intp) for nodes in field.nodes])
+        return level_draws(field, self.scales, variances, self.factors[tuple(between)], seed)
+
     @property
     def unobserved(self) -> None:
         """None: these are error bars of complete grids."""
@@ -174,7 +243,7 @@ class LevelBars:
 
 
 @dataclass(frozen=True, eq=False)
-class FilledBars:
+class FilledBars(_Drawn):
     """Error bars of a model with a ridge per level, some cells of which are filled.
 
     Attributes
@@ -228,6 +297,13 @@ class FilledBars:
         result[known] += self._filled_variance(cascade)[tuple(n[known] for n in nodes)]
         return result
 
+    def draws(self, field: Field, seed: int) -> Draw:
+        """Return the draws of the members at the places of a field."""
+        observed = self.level_bars.draws(field, seed)
+        alone = self.level_bars.filled_variance(field.cascade, self.axis)
+        filled = filled_draws(field, self.axis, self.unobserved, alone, seed)
+        return lambda member: observed(member) + filled(member)
+
     def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
         """Return the error bars with other filled cells."""
         return FilledBars(self.level_bars, unobserved, axis)
@@ -240,7 +316,7 @@ class FilledBars:
 
 
 @dataclass(frozen=True, eq=False)
-class JointBars:
+class JointBars(_Drawn):
     """Error bars of a model of a complete grid with one joint ridge.
 
     Attributes
@@ -291,6 +367,10 @@ class JointBars:
         explained = _explained_at_points(cascade, points, spread)
         at_node = reduce(np.logical_and, lay_out([n >= 0 for n in nodes], spread))
         return np.where(at_node, 0.0, self._scaled(cascade, explained))
+
+    def draws(self, field: Field, seed: int) -> Draw:
+        """Return the draws of the members at the places of a field."""
+        return joint_draws(field, _joint_solver(field.cascade), self.scale, seed)
 
     @property
     def unobserved(self) -> None:

@@ -217,7 +217,7 @@ class JointSolver:
         if long is None:
             coefficients /= self.eigenvalues()
             return coefficients
-        return self._long_map(coefficients, lambda factor, column: factor.solve(column))
+        return self.solve_long(coefficients)
 
     @property
     def long(self) -> int | None:
@@ -225,14 +225,22 @@ class JointSolver:
         axes = range(self.cascade.ndim)
         return next((axis for axis in axes if self.cascade.is_long(axis)), None)
 
-    def _products(self) -> Array:
+    def solve_long(self, tensor: Array) -> Array:
+        """Return the solution along the long axis, in samples, in every direction of the others.
+
+        The tensor has the other axes in their eigenbases. With p the product of their eigenvalues,
+        the system is p K + ridge.
+        """
+        return self._long_map(tensor, lambda factor, column: factor.solve(column))
+
+    def products(self) -> Array:
         """Return the products of the eigenvalues of all levels that are not long."""
         values = [self.cascade.spectrum(axis).values for axis in self.short]
         return np.asarray(reduce(np.multiply.outer, values, np.array(1.0)))
 
     def eigenvalues(self) -> Array:
         """Return p + ridge over the products p of the levels' eigenvalues."""
-        return self._products() + self.ridge
+        return self.products() + self.ridge
 
     def _long_map(self, tensor: Array, function: Callable[[LongFactor, Array], Array]) -> Array:
         """Return a function of the long axis, for every direction of the other levels.
@@ -243,7 +251,7 @@ class JointSolver:
         """
         long = self.long
         assert long is not None
-        factor, products = self.cascade.factor(long), self._products().ravel()
+        factor, products = self.cascade.factor(long), self.products().ravel()
         products = np.maximum(products, ROUND_OFF * products.max())
         assert isinstance(factor, LongFactor)
         fibres = np.moveaxis(tensor, long, 0)

@@ -15,6 +15,11 @@ from dkrls_cli.cli.output.answers import (
     asked_coordinates,
     asked_grids,
 )
+from dkrls_cli.cli.output.ensembles import (
+    EnsembleOptions,
+    answer_ensembles,
+    answer_point_ensembles,
+)
 from dkrls_cli.cli.output.points import answer_points
 from dkrls_cli.cli.output.target import chosen_target
 from dkrls_cli.cli.report import Report, edge
@@ -48,6 +53,7 @@ def predict(
         typer.Option(metavar="NAME", help="Variable of the model.  [all]  Repeatable."),
     ] = None,
     answers: AnswerOptions,
+    members: EnsembleOptions,
     threads: opt.Threads = None,
     outputs: opt.GridOutputOptions,
     report: Report,
@@ -64,28 +70,39 @@ def predict(
       dkrls predict sst.npz --like other.nc -o regridded.nc
 
       dkrls predict sst.npz --points stations.csv --at time=all -o stations.nc
+
+      dkrls predict sst.npz --like other.nc --ensemble 50 -o members.nc
     """
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
         target = chosen_target(output, form, report.json, outputs.overwrite, outputs.compress)
         refuse_together(at=at, like=like, points=points)
+        members.refuse_impossible()
         target.refuse_unwritable()
         models = chosen_models(model, var)
         with blas_threads(threads):
             if points is not None:
-                cells = answer_points(models, points, at, target, answers, report)
+                cells = (
+                    answer_point_ensembles(models, points, at, target, answers, members, report)
+                    if members.ensemble
+                    else answer_points(models, points, at, target, answers, report)
+                )
             else:
                 asked = asked_coordinates([one.coverage.axes for one in models], at, like)
                 usual: Outside = "refuse" if like is None else "missing"
                 queries = asked_grids(models, asked, answers, usual)
-                cells = answer_grids(queries, target, answers, report)
+                cells = (
+                    answer_ensembles(queries, target, answers, members, report)
+                    if members.ensemble
+                    else answer_grids(queries, target, answers, report)
+                )
         if target.path is not None:
             report.detail(f"{cells} cells written to {output}")
             if report.json:
                 names = [one.name for one in models]
                 known = {"variables": names} if names[1:] else {"variable": names[0]}
-                report.result({"output": output, **known, "cells": cells})
+                report.result({"output": output, **known, "cells": cells, **members.facts})
 
 
 def chosen_models(path: Path, var: Sequence[str] | None) -> list[Model]:

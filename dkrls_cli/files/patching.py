@@ -1,15 +1,16 @@
-"""Copies of data files with some cells of a variable replaced, all else as it was.
+"""Changes to data files: some cells of a variable replaced in a copy, and members added.
 
 A file is copied byte by byte, then changed only in these cells: packed values are packed alike,
-and other variables, groups, attributes and encodings stay as they are. The only door to netCDF4,
-and to zarr.
+and other variables, groups, attributes and encodings stay as they are. The members of an ensemble
+are added to a file one by one, so that only one of them is in memory. The only door to netCDF4, and
+to zarr.
 """
 
 from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,11 @@ from dkrls_cli.errors import InputError
 from dkrls_cli.files.output import atomic_write
 from dkrls_cli.files.packing import pack, packed_range
 from dkrls_cli.files.source import kind_of
+from dkrls_cli.grid.grid import REALIZATION, REALIZATION_ATTRS
 from dkrls_cli.grid.style import Packing
+
+# Cells of a chunk: 1 MB of float64, few enough to read one, many enough to be quick.
+_CHUNK_CELLS = 2**17
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +128,17 @@ def _patch_zarr(path: str, patch: Patch) -> list[str]:
     group = zarr.open_group(path, mode="r+", use_consolidated=False)
     group.attrs["history"] = _history(patch, str(group.attrs.get("history", "")))
     if together:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of formats without it: the store had it before
-            zarr.consolidate_metadata(path)
+        _consolidate(path)
     return notes
+
+
+def _consolidate(path: str) -> None:
+    """Write the metadata of a store, which has changed, again in one place."""
+    import zarr
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of formats without it: the store had it before
+        zarr.consolidate_metadata(path)
 
 
 def _add_to_zarr(
@@ -197,3 +209,144 @@ def _ancillary(attrs: Mapping[str, Any], name: str) -> str:
 
 def _history(patch: Patch, before: str) -> str:
     return "\n".join(filter(None, [patch.history, before]))
+
+
+# Members ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """Members of an ensemble, to be written one at a time.
+
+    Attributes
+    ----------
+    beside
+        Name of the variable on whose dimensions each member is.
+    name, attrs
+        Name and attributes of the variable that holds the members.
+    dtype
+        Floating type in which they are stored.
+    count
+        Number of members.
+    arrays
+        The members, in the order of the dimensions of the variable; NaN where missing.
+    """
+
+    beside: str
+    name: str
+    attrs: Mapping[str, Any]
+    dtype: str
+    count: int
+    arrays: Iterator[Array]
+
+
+def append_members(
+    path: str, members: Members, filters: Callable[[int], Mapping[str, Any]], *, zarr: bool
+) -> None:
+    """Add the members of an ensemble to a NetCDF file, or to a Zarr store of format 2.
+
+    They are a variable with ``realization`` before the dimensions of the one that they are beside.
+
+    Parameters
+    ----------
+    path
+        The file.
+    members
+        The members.
+    filters
+        Returns how a variable of so many bytes is compressed.
+    zarr
+        Whether the file is a store.
+
+    Raises
+    ------
+    InputError
+        If the file has a variable of that name.
+    """
+    (_append_to_zarr if zarr else _append_to_netcdf)(path, members, filters)
+
+
+def _append_to_netcdf(
+    path: str, members: Members, filters: Callable[[int], Mapping[str, Any]]
+) -> None:
+    import netCDF4
+
+    with netCDF4.Dataset(path, "r+") as dataset:
+        _refuse_members(members.name, dataset.variables)
+        if REALIZATION not in dataset.dimensions:
+            dataset.createDimension(REALIZATION, members.count)
+            coordinate = dataset.createVariable(REALIZATION, "i4", (REALIZATION,))
+            coordinate.setncatts(REALIZATION_ATTRS)
+            coordinate[:] = np.arange(members.count)
+        variable = dataset.variables[members.beside]
+        attrs = {key: variable.getncattr(key) for key in variable.ncattrs()}
+        cells = int(np.prod(variable.shape))
+        added = dataset.createVariable(
+            members.name,
+            members.dtype,
+            (REALIZATION, *variable.dimensions),
+            fill_value=np.nan,
+            chunksizes=(1, *whole_chunks(variable.shape)) if cells else None,
+            **filters(members.count * cells * np.dtype(members.dtype).itemsize),
+        )
+        added.setncatts({**members.attrs, **_shared(attrs)})
+        added.set_auto_maskandscale(False)
+        for number, values in enumerate(members.arrays):
+            added[number] = values
+
+
+def _append_to_zarr(
+    path: str, members: Members, filters: Callable[[int], Mapping[str, Any]]
+) -> None:
+    import zarr
+
+    group = zarr.open_group(path, mode="r+", use_consolidated=False)
+    _refuse_members(members.name, dict(group.members()))
+    if REALIZATION not in group:
+        numbers = np.arange(members.count, dtype=np.int32)
+        about = {**REALIZATION_ATTRS, "_ARRAY_DIMENSIONS": [REALIZATION]}
+        coordinate = group.create_array(
+            REALIZATION,
+            shape=numbers.shape,
+            dtype=numbers.dtype,
+            fill_value=None,  # a number would mark a member as missing
+            attributes=about,
+        )
+        coordinate[...] = numbers
+    beside: Any = group[members.beside]
+    attrs, dtype = dict(beside.attrs), np.dtype(members.dtype)
+    dims = [REALIZATION, *attrs["_ARRAY_DIMENSIONS"]]
+    added = group.create_array(
+        members.name,
+        shape=(members.count, *beside.shape),
+        chunks=(1, *(max(1, size) for size in whole_chunks(beside.shape))),
+        dtype=dtype,
+        fill_value=np.nan,
+        attributes={**members.attrs, **_shared(attrs), "_ARRAY_DIMENSIONS": dims},
+        **filters(members.count * beside.size * dtype.itemsize),
+    )
+    for number, values in enumerate(members.arrays):
+        added[number] = values.astype(dtype)
+    _consolidate(path)
+
+
+def _refuse_members(name: str, taken: Mapping[str, Any]) -> None:
+    if name in taken:
+        raise InputError(
+            f"The file has a variable '{name}' already, as the members of the ensemble are to be "
+            "named. Rename it, or leave the ensemble out."
+        )
+
+
+def whole_chunks(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes of chunks: whole along the last axes, as many cells as may be.
+
+    >>> whole_chunks((10000, 300)), whole_chunks((12, 10, 10**6))
+    ((436, 300), (1, 1, 131072))
+    """
+    sizes: list[int] = []
+    room = _CHUNK_CELLS
+    for size in reversed(shape):
+        sizes.append(min(size, max(1, room)))
+        room //= max(1, sizes[-1])
+    return tuple(reversed(sizes))

@@ -8,14 +8,17 @@ chapter 9). The columns that are no coordinates become variables beside the answ
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.output import atomic_write
+from dkrls_cli.files.patching import Members, whole_chunks
 from dkrls_cli.files.text.csv import is_missing, parse_values
 from dkrls_cli.files.text.points import PointBlock, role_of_axis
 from dkrls_cli.files.writing import (
@@ -24,6 +27,8 @@ from dkrls_cli.files.writing import (
     _writable,
     compression,
     history_line,
+    reserved_names,
+    write_members,
 )
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import Role, is_time, role_of
@@ -50,8 +55,6 @@ _PLACES = (
     {"grid_longitude", "grid_latitude"},
     {"projection_x_coordinate", "projection_y_coordinate"},
 )
-# Cells of a chunk of the answers: 1 MB. The default of an UNLIMITED time is one time for each.
-_CHUNK_CELLS = 2**17
 # Attributes of which a variable should have one.
 _NAMED = frozenset(("long_name", "standard_name"))
 _HEIGHTS = ("alt", "altitude", "elevation", "elev", "height")
@@ -77,6 +80,7 @@ def write_stations(
     *,
     overwrite: bool,
     compress: int | None = None,
+    members: Sequence[Members] = (),
 ) -> None:
     """Write answers at stations to a NetCDF file, or to a Zarr store if named ``.zarr``.
 
@@ -99,6 +103,8 @@ def write_stations(
         Whether the target may exist.
     compress
         Level of compression, as for :func:`dkrls_cli.files.writing.write_grid`.
+    members
+        Ensembles of the answers, each member in their shape, drawn and written one by one.
 
     Raises
     ------
@@ -107,7 +113,7 @@ def write_stations(
     InputError
         If a column has the name of an answer, or the library for the format is not installed.
     """
-    dataset = _dataset(table, spread, variables, style, command)
+    dataset = _dataset(table, spread, variables, style, command, reserved_names(members))
     zarr = path.rstrip("/").endswith(".zarr")
     encoding = {name: _encoding(dataset[name], zarr) for name in map(str, dataset.variables)}
     for name in variables:
@@ -115,7 +121,8 @@ def write_stations(
         if style.fill is not None:
             encoding[name]["_FillValue"] = np.dtype(style.dtype).type(style.fill)
         if dataset[name].size and not zarr:
-            encoding[name]["chunksizes"] = _chunks(dataset[name].shape)
+            # the default of an UNLIMITED time is a chunk for each
+            encoding[name]["chunksizes"] = whole_chunks(dataset[name].shape)
     with atomic_write(path.rstrip("/"), overwrite=overwrite, folder=zarr) as temporary:
         try:
             if zarr:
@@ -129,6 +136,17 @@ def write_stations(
             raise InputError(
                 f"'{path}' needs {error.name} to be written: pip install 'dkrls-cli[zarr]'."
             ) from None
+        turned = [replace(each, arrays=_turned(each, dataset, spread)) for each in members]
+        write_members(temporary, turned, compress, zarr=zarr)
+
+
+def _turned(members: Members, dataset: xr.Dataset, spread: Sequence[Axis]) -> Iterator[Array]:
+    """Return members (stations, coordinates of the first axis in `spread`, ...) as in the file."""
+    dims = dataset[members.beside].dims
+    instance = next(dim for dim in dims if dim not in [axis.name for axis in spread])
+    given = [instance, *(axis.name for axis in spread)]
+    order = [given.index(dim) for dim in dims]
+    return (values.transpose(order) for values in members.arrays)
 
 
 def _dataset(
@@ -137,15 +155,17 @@ def _dataset(
     variables: Variables,
     style: Style,
     command: Sequence[str],
+    reserved: Collection[str] = (),
 ) -> xr.Dataset:
     """Return answers with the coordinates and columns of their stations, as CF has them.
 
-    Time comes first, as CDO and NCO need it, and then the stations.
+    Time comes first, as CDO and NCO need it, and then the stations. Ensembles of the answers have
+    `reserved` names.
     """
     import xarray as xr
 
-    _refuse_taken(table.header, variables)
-    taken = {*variables, *(axis.name for axis in spread)}
+    _refuse_taken(table.header, [*variables, *reserved])
+    taken = {*variables, *reserved, *(axis.name for axis in spread)}
     instance = _free_name(STATION if spread else _POINT, taken)
     taken.add(instance)
     coords = {a.name: (a.name, _stored(a), _axis_attrs(a)) for a in spread if a.has_coordinate}
@@ -162,7 +182,7 @@ def _dataset(
     attrs |= {"featureType": feature} if feature else {}
     data = {**_answers(variables, [instance, *(a.name for a in spread)], style), **columns}
     first = [axis.name for axis in spread if is_time(axis)]
-    coords |= _scalars(style, {*data, *coords, *places})
+    coords |= _scalars(style, {*data, *coords, *places, *reserved})
     return xr.Dataset(data, {**coords, **places}, attrs).transpose(*first, instance, ...)
 
 
@@ -337,20 +357,6 @@ def _mark_identifier(
 def _has_missing(values: NDArray[Any]) -> bool:
     kind = values.dtype.kind
     return bool(np.isnan(values).any() if kind == "f" else kind == "U" and (values == "").any())
-
-
-def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the sizes of chunks: whole along the last axes, as many cells as may be.
-
-    >>> _chunks((10000, 300)), _chunks((12, 10, 10**6))
-    ((436, 300), (1, 1, 131072))
-    """
-    sizes: list[int] = []
-    room = _CHUNK_CELLS
-    for size in reversed(shape):
-        sizes.append(min(size, max(1, room)))
-        room //= sizes[-1]
-    return tuple(reversed(sizes))
 
 
 def _encoding(variable: xr.DataArray, zarr: bool) -> dict[str, Any]:

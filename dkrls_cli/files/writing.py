@@ -9,9 +9,10 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,10 @@ from dkrls_cli import __version__
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.output import atomic_write
 from dkrls_cli.files.packing import Encoded, encode, true_ranges
+from dkrls_cli.files.patching import Members, append_members
 from dkrls_cli.files.styles import NO_LONGER_TRUE
 from dkrls_cli.grid.axes import Axis
+from dkrls_cli.grid.grid import REALIZATION
 from dkrls_cli.grid.inherit import (
     BOUNDS,
     bounds_on,
@@ -81,6 +84,7 @@ def write_grid(
     *,
     overwrite: bool,
     compress: int | None = None,
+    members: Sequence[Members] = (),
 ) -> list[str]:
     """Write variables to a NetCDF file, or to a Zarr store if named ``.zarr``.
 
@@ -100,6 +104,8 @@ def write_grid(
         Whether the target may exist.
     compress
         Level of compression, 0 (none) to 9. None: 1 for variables above 1 MB, and what Zarr does.
+    members
+        Ensembles of these variables, whose members are drawn and written one by one.
 
     Returns
     -------
@@ -114,7 +120,7 @@ def write_grid(
         If the library for the format is not installed, or two fields have different coordinates
         along the same dimension.
     """
-    dataset, notes = _dataset(fields, command)
+    dataset, notes = _dataset(fields, command, reserved_names(members))
     zarr = path.rstrip("/").endswith(".zarr")
     with atomic_write(path.rstrip("/"), overwrite=overwrite, folder=zarr) as temporary:
         try:
@@ -130,15 +136,37 @@ def write_grid(
             raise InputError(
                 f"'{path}' needs {error.name} to be written: pip install 'dkrls-cli[zarr]'."
             ) from None
+        write_members(temporary, members, compress, zarr=zarr)
     return notes
 
 
+def write_members(
+    path: Path, members: Sequence[Members], compress: int | None, *, zarr: bool
+) -> None:
+    """Add ensembles to a file that has the variables they belong to."""
+    filters = partial(compression, level=compress, zarr=zarr)
+    for each in members:
+        append_members(str(path), each, filters, zarr=zarr)
+
+
+def reserved_names(members: Sequence[Members]) -> set[str]:
+    """Return the names of variables that ensembles take."""
+    return {each.name for each in members} | ({REALIZATION} if members else set())
+
+
 def write_netcdf_to_stdout(
-    fields: Sequence[Field], command: Sequence[str], folder: Path, *, compress: int | None = None
+    fields: Sequence[Field],
+    command: Sequence[str],
+    folder: Path,
+    *,
+    compress: int | None = None,
+    members: Sequence[Members] = (),
 ) -> list[str]:
     """Write a NetCDF file to stdout, by way of a temporary file in a folder; return the notes."""
     path = folder / "answers.nc"
-    notes = write_grid(str(path), fields, command, overwrite=False, compress=compress)
+    notes = write_grid(
+        str(path), fields, command, overwrite=False, compress=compress, members=members
+    )
     with open(path, "rb") as file:
         shutil.copyfileobj(file, sys.stdout.buffer)
     sys.stdout.buffer.flush()
@@ -148,12 +176,17 @@ def write_netcdf_to_stdout(
 # What goes into the file --------------------------------------------------------------------------
 
 
-def _dataset(fields: Sequence[Field], command: Sequence[str]) -> tuple[xr.Dataset, list[str]]:
-    """Return fields as an xarray.Dataset of stored values and attributes, and notes on them."""
+def _dataset(
+    fields: Sequence[Field], command: Sequence[str], reserved: Collection[str] = ()
+) -> tuple[xr.Dataset, list[str]]:
+    """Return fields as an xarray.Dataset of stored values and attributes, and notes on them.
+
+    What stands beside them under a reserved name is left out.
+    """
     import xarray as xr
 
     coords, beside = _coordinates(fields)
-    taken = {field.name for field in fields} | coords.keys()
+    taken = {field.name for field in fields} | coords.keys() | set(reserved)
     data: dict[str, Any] = {}
     notes: list[str] = []
     for field in fields:

@@ -142,6 +142,12 @@ class GapBars:
         result[known] *= self.unobserved[tuple(n[known] for n in nodes)]
         return result
 
+    def deviations(
+        self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False, seed: int = 0
+    ) -> Callable[[int], Array]:
+        """Raise NotImplementedError: there are no draws for grids with missing cells."""
+        raise NotImplementedError
+
     def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
         """Return these error bars: they know every missing cell."""
         return self

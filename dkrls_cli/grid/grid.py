@@ -84,6 +84,15 @@ _AXIS_KINDS = "fiubMUSO"
 STATION = "station"
 """Name of the dimension along which stations are counted."""
 
+REALIZATION = "realization"
+"""Name of the dimension along which the members of an ensemble are counted."""
+
+REALIZATION_ATTRS: Attributes = {
+    "standard_name": "realization",
+    "long_name": "member of the ensemble",
+}
+"""Attributes of its coordinate, as CF has them."""
+
 GridLike: TypeAlias = "xr.DataArray | Grid | ArrayLike"
 """Data that functions of the Python interface take: a labelled array, a grid, or numbers."""
 
@@ -255,6 +264,25 @@ def std_variable(name: str, attrs: Attributes) -> tuple[str, dict[str, Any]]:
     return f"{name}_std", about
 
 
+def ensemble_variable(name: str, attrs: Attributes) -> tuple[str, dict[str, Any]]:
+    """Return name and attributes of the members of an ensemble of a variable.
+
+    Examples
+    --------
+    >>> ensemble_variable("sst", {"units": "K", "valid_min": 0})
+    ('sst_ensemble', {'long_name': 'sst, ensemble members', 'units': 'K'})
+    """
+    about = {"long_name": f"{attrs.get('long_name', name)}, ensemble members"}
+    return f"{name}_ensemble", about | {
+        key: attrs[key] for key in ("standard_name", "units") if key in attrs
+    }
+
+
+def realization_axis(count: int) -> Axis:
+    """Return the axis along which the members of an ensemble are counted, from 0."""
+    return number_axis(REALIZATION, np.arange(count, dtype=np.int32), REALIZATION_ATTRS)
+
+
 def to_data_array(
     values: NDArray[Any], axes: Sequence[Axis], name: str, attrs: Attributes
 ) -> xr.DataArray:
@@ -277,6 +305,7 @@ def station_array(
     at: Mapping[str, Any],
     name: str,
     attrs: Attributes,
+    members: int | None = None,
 ) -> xr.DataArray:
     """Return values of stations as an xarray.DataArray, first dimension ``station``.
 
@@ -290,6 +319,8 @@ def station_array(
         Coordinates as they were given, by dimension: a scalar drops its dimension.
     name, attrs
         Name and attributes of the variable.
+    members
+        Number of members of an ensemble, which are the first dimension of the values; or None.
     """
     import xarray as xr
 
@@ -300,5 +331,9 @@ def station_array(
         for place, axis in enumerate(axes)
         if axis.has_coordinate or place not in spread
     }
+    if members is not None:
+        dims = [REALIZATION, *dims]
+        numbers = realization_axis(members).values
+        coords[REALIZATION] = (REALIZATION, numbers, dict(REALIZATION_ATTRS))
     array = xr.DataArray(values, coords, dims, name, dict(attrs))
     return array.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})

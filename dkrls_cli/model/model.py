@@ -26,6 +26,7 @@ from dkrls_cli.grid.grid import (
     STATION,
     Grid,
     as_grid,
+    ensemble_variable,
     station_array,
     std_variable,
     to_data_array,
@@ -34,6 +35,7 @@ from dkrls_cli.grid.style import Style
 from dkrls_cli.model.answering.answers import Land, Outside, Rules, ask, ask_points
 from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.answering.coverage import Coverage, coverage_of
+from dkrls_cli.model.answering.ensembles import ensemble_array, iterate_arrays, stack_members
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -237,6 +239,79 @@ class Model:
         errors = to_data_array(query.std(), query.axes, name, attrs)
         return errors.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
 
+    def ensemble(
+        self,
+        members: int,
+        *,
+        seed: int = 0,
+        smooth: bool = False,
+        outside: Outside = "refuse",
+        extrapolate: bool = False,
+        mask: MaskLike = "model",
+        **at: Any,
+    ) -> xr.DataArray:
+        """Return an ensemble: answers with errors drawn at random, one member after the other.
+
+        Every member passes through the data. The spread of the members is the standard error, and
+        their errors go together in space and time as the model says, so that the spread of a mean
+        over a region is the standard error of that mean.
+
+        Parameters
+        ----------
+        members
+            Number of members. A member depends on the seed and its number only, not on how many
+            there are. It does depend on the coordinates: members of one grid do not fit together
+            with those of another.
+        seed
+            Seed of the random numbers, 0 or above.
+        smooth, outside, extrapolate, mask, **at
+            As for :meth:`predict`.
+
+        Returns
+        -------
+        xarray.DataArray
+            The members, first dimension ``realization``, within the bounds of the model.
+
+        Raises
+        ------
+        SettingError
+            As :meth:`predict`; or if there is no such number of members or seed, more coordinates
+            than can be drawn together, or the model is one of a grid with missing cells.
+
+        Examples
+        --------
+        >>> from dkrls_cli import fit
+        >>> x, t = np.linspace(0, 3, 20), np.arange(30.0)
+        >>> model = fit(np.outer(np.sin(x), np.cos(t / 4)), {"x": x, "t": t})
+        >>> members = model.ensemble(50, x=[0.5, 1.5], t=2.5)
+        >>> members.dims, members.mean("x").std("realization").item() > 0
+        (('realization', 'x'), True)
+        """
+        rules = self._rules(smooth, outside, extrapolate, mask)
+        at = by_dimension(at, self.axes, "model")
+        query = ask(self, self.axes_at(at), rules, list(at))
+        return ensemble_array(query, members, seed, at)
+
+    def iter_ensemble(
+        self,
+        members: int,
+        *,
+        seed: int = 0,
+        smooth: bool = False,
+        outside: Outside = "refuse",
+        extrapolate: bool = False,
+        mask: MaskLike = "model",
+        **at: Any,
+    ) -> Iterator[xr.DataArray]:
+        """Return an iterator over the members of :meth:`ensemble`, of which one is in memory.
+
+        Each has its number as a scalar coordinate ``realization``.
+        """
+        rules = self._rules(smooth, outside, extrapolate, mask)
+        at = by_dimension(at, self.axes, "model")
+        query = ask(self, self.axes_at(at), rules, list(at))
+        return iterate_arrays(query, members, seed, at)
+
     def std_variable(self) -> tuple[str, dict[str, Any]]:
         """Return name and attributes of the standard error, after the CF conventions."""
         return std_variable(self.name, self.attrs)
@@ -270,6 +345,21 @@ class Model:
         """Return the standard errors of :meth:`predict_points`."""
         rules = self._rules(smooth, outside, extrapolate, mask)
         return ask_points(self, self._points(at), rules).std()
+
+    def ensemble_points(
+        self,
+        members: int,
+        *,
+        seed: int = 0,
+        smooth: bool = False,
+        outside: Outside = "refuse",
+        extrapolate: bool = False,
+        mask: MaskLike = "model",
+        **at: Any,
+    ) -> Array:
+        """Return an ensemble (members, points) of :meth:`predict_points`, as :meth:`ensemble`."""
+        rules = self._rules(smooth, outside, extrapolate, mask)
+        return stack_members(ask_points(self, self._points(at), rules), members, seed)
 
     def predict_stations(
         self,
@@ -336,6 +426,27 @@ class Model:
         axes, spread = self._stations(stations, at)
         errors = ask_points(self, axes, rules, spread).std()
         return station_array(errors, axes, spread, at, *self.std_variable())
+
+    def ensemble_stations(
+        self,
+        members: int,
+        stations: Mapping[str, Any],
+        *,
+        seed: int = 0,
+        smooth: bool = False,
+        outside: Outside = "refuse",
+        extrapolate: bool = False,
+        mask: MaskLike = "model",
+        **at: Any,
+    ) -> xr.DataArray:
+        """Return an ensemble of :meth:`predict_stations`, first dimension ``realization``."""
+        rules = self._rules(smooth, outside, extrapolate, mask)
+        at = by_dimension(at, self.axes, "model")
+        axes, spread = self._stations(stations, at)
+        query = ask_points(self, axes, rules, spread)
+        values = stack_members(query, members, seed)
+        variable = ensemble_variable(self.name, self.attrs)
+        return station_array(values, axes, spread, at, *variable, members=members)
 
     def _rules(self, smooth: bool, outside: Outside, extrapolate: bool, mask: MaskLike) -> Rules:
         """Return the rules of answering that parameters give; a mask may be an array."""

@@ -16,6 +16,7 @@ import xarray as xr
 
 from dkrls_cli.errors import InputError, OutputError
 from dkrls_cli.files import stations as module
+from dkrls_cli.files.patching import whole_chunks
 from dkrls_cli.files.stations import write_stations
 from dkrls_cli.files.text.points import PointBlock, join_blocks, point_blocks
 from dkrls_cli.grid.axes import Axis, axis_of, index_axis, text_axis
@@ -407,7 +408,7 @@ def test_a_library_that_is_not_there_is_named(
     ],
 )
 def test_chunks_hold_a_megabyte(shape: tuple[int, ...], chunks: tuple[int, ...]) -> None:
-    assert module._chunks(shape) == chunks
+    assert whole_chunks(shape) == chunks
 
 
 @pytest.mark.parametrize("kind", ["series", "points", "numbered", "plain"])

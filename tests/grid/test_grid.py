@@ -10,9 +10,12 @@ from dkrls_cli.grid.grid import (
     Grid,
     as_grid,
     drop_repeats,
+    ensemble_variable,
     from_data_array,
     is_labelled,
+    realization_axis,
     scalar_axes,
+    station_array,
     std_variable,
     to_data_array,
 )
@@ -222,3 +225,41 @@ def test_values_are_not_copied():
     values = np.eye(3)
     assert as_grid(values).values is values
     assert isinstance(as_grid(values), Grid)
+
+
+# Ensembles ----------------------------------------------------------------------------------------
+
+
+def test_members_are_described_as_the_data_is():
+    attrs = {"units": "K", "standard_name": "air_temperature", "cell_methods": "time: mean"}
+    name, about = ensemble_variable("t", attrs)
+    assert name == "t_ensemble"
+    assert about == {
+        "long_name": "t, ensemble members",
+        "units": "K",
+        "standard_name": "air_temperature",
+    }
+    assert ensemble_variable("t", {"long_name": "heat"})[1] == {
+        "long_name": "heat, ensemble members"
+    }
+
+
+def test_members_are_counted_from_zero():
+    axis = realization_axis(3)
+    assert (axis.name, axis.values.dtype, axis.values.tolist()) == (
+        "realization",
+        np.int32,
+        [0, 1, 2],
+    )
+    assert axis.attrs["standard_name"] == "realization"
+
+
+def test_members_of_stations_come_first():
+    values = np.arange(12.0).reshape(2, 3, 2)
+    stations = station_array(values, AXES, [1], {}, "t_ensemble", {}, members=2)
+    assert stations.dims == ("realization", "station", "s")
+    assert stations.realization.values.tolist() == [0, 1]
+    assert stations.realization.attrs["standard_name"] == "realization"
+    assert stations.x.dims == ("station",)
+    alone = station_array(values[0], AXES, [1], {}, "t", {})
+    assert alone.dims == ("station", "s")

@@ -163,6 +163,21 @@ class Quasiseparable:
         whole = whitened.reshape(self.blocks * BLOCK, right.shape[1])
         return whole[: self.coordinates.size], states
 
+    def colour(self, white: Array) -> Array:
+        """Return L white (m, n), the inverse of :meth:`whiten`.
+
+        Of independent standard normal numbers it makes draws with the covariance C.
+        """
+        blocks = self._fold(white)
+        states = self._forward(self.right.turned @ blocks, self.phi)
+        drawn = self._lower @ blocks + self.left @ states
+        return drawn.reshape(-1, white.shape[1])[: self.coordinates.size]
+
+    @cached_property
+    def _lower(self) -> Stack:
+        """L of every block."""
+        return Stack(np.asarray(np.linalg.inv(self.inverse.matrices)), self.blocks)
+
     @property
     def explained_at_end(self) -> Array:
         """P at the last sample, with that sample."""

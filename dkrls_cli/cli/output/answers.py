@@ -24,6 +24,7 @@ from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
     from dkrls_cli.arrays import Array
+    from dkrls_cli.files.patching import Members
     from dkrls_cli.files.source import Source
     from dkrls_cli.files.text.rows import RowWriter
     from dkrls_cli.files.writing import Field
@@ -157,15 +158,7 @@ def answer_grids(
 ) -> int:
     """Write the answers of variables on product grids, and return the number of cells."""
     refuse_taken_names([query.model for query in queries], answers.std)
-    for query in queries:
-        cells = math.prod(query.shape)
-        report_missing(query.model, cells, query.outside_count, query.land_count, answers, report)
-        far = query.extrapolated_count if query.rules.outside == "refuse" else 0
-        if far:
-            report.note(
-                f"Note: {far} of {cells} cells of {query.model.name} are extrapolated, where the "
-                "file has coordinates beyond its data; --outside missing leaves them out."
-            )
+    report_cells(queries, answers, report)
     if target.form not in ROW_FORMATS:
         fields: list[Field] = []
         with report.working("predicting"):
@@ -186,6 +179,19 @@ def answer_grids(
                 cells += values.size
             writer.write_cells(queries[0].model.dims, here, found)
     return cells
+
+
+def report_cells(queries: Sequence[Query], answers: AnswerOptions, report: Report) -> None:
+    """Report how many cells stay missing, and how many are extrapolated."""
+    for query in queries:
+        cells = math.prod(query.shape)
+        report_missing(query.model, cells, query.outside_count, query.land_count, answers, report)
+        far = query.extrapolated_count if query.rules.outside == "refuse" else 0
+        if far:
+            report.note(
+                f"Note: {far} of {cells} cells of {query.model.name} are extrapolated, where the "
+                "file has coordinates beyond its data; --outside missing leaves them out."
+            )
 
 
 def refuse_taken_names(variables: Sequence[Model | Source], std: bool) -> None:
@@ -278,8 +284,13 @@ def rows_output(target: Target, names: Sequence[str]) -> Iterator[RowWriter]:
             yield RowWriter(stream, target.form)
 
 
-def write_fields(fields: Sequence[Field], target: Target) -> list[str]:
-    """Write grids of answers to a file, or to stdout through a temporary file; return notes."""
+def write_fields(
+    fields: Sequence[Field], target: Target, members: Sequence[Members] = ()
+) -> list[str]:
+    """Write grids of answers to a file, or to stdout through a temporary file; return notes.
+
+    The members of ensembles are written one by one.
+    """
     from tempfile import TemporaryDirectory
 
     from dkrls_cli.files.writing import write_grid, write_netcdf_to_stdout
@@ -287,7 +298,14 @@ def write_fields(fields: Sequence[Field], target: Target) -> list[str]:
     command, compress = command_line(), target.compress
     if target.path is not None:
         return write_grid(
-            target.path, fields, command, overwrite=target.overwrite, compress=compress
+            target.path,
+            fields,
+            command,
+            overwrite=target.overwrite,
+            compress=compress,
+            members=members,
         )
     with TemporaryDirectory() as folder:
-        return write_netcdf_to_stdout(fields, command, Path(folder), compress=compress)
+        return write_netcdf_to_stdout(
+            fields, command, Path(folder), compress=compress, members=members
+        )

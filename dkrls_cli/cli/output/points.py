@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dkrls_cli.arrays import Slices
+    from dkrls_cli.files.patching import Members
     from dkrls_cli.files.text.points import PointBlock
     from dkrls_cli.grid.axes import Axis
     from dkrls_cli.model.answering.answers import PointQuery
@@ -90,17 +91,9 @@ def answer_points(
 
     Rows of text are written as the points come; a file of another format when all are there.
     """
-    first = models[0]
-    for model in models[1:]:
-        if model.dims != first.dims or [a.texts for a in model.axes] != [
-            a.texts for a in first.axes
-        ]:
-            raise SettingError(
-                f"Variables '{first.name}' and '{model.name}' are on different grids. Choose those "
-                "on one grid by --var."
-            )
+    refuse_several_grids(models)
     refuse_taken_names(models, answers.std)
-    stations = asked_stations(first, points, at)
+    stations = asked_stations(models[0], points, at)
     tally = {model.name: Tally(model) for model in models}
     if target.form not in ROW_FORMATS:
         with report.working("predicting"):
@@ -110,6 +103,19 @@ def answer_points(
     for one in tally.values():
         report_missing(one.model, one.cells, one.outside, one.land, answers, report)
     return count
+
+
+def refuse_several_grids(models: Sequence[Model]) -> None:
+    """Raise SettingError if variables are on different grids: points are read for one."""
+    first = models[0]
+    for model in models[1:]:
+        if model.dims != first.dims or [a.texts for a in model.axes] != [
+            a.texts for a in first.axes
+        ]:
+            raise SettingError(
+                f"Variables '{first.name}' and '{model.name}' are on different grids. Choose those "
+                "on one grid by --var."
+            )
 
 
 @dataclass
@@ -192,34 +198,48 @@ def write_file(
     tally: Mapping[str, Tally], stations: Stations, target: Target, answers: AnswerOptions
 ) -> int:
     """Write the answers as one NetCDF file or Zarr store, and return their number."""
+    table, variables = gather(tally, stations, answers)
+    first = next(iter(tally.values())).model
+    write_table(table, stations, variables, first, target)
+    return sum(variables[name][0].size for name in tally)
+
+
+def write_table(
+    table: PointBlock,
+    stations: Stations,
+    variables: Mapping[str, tuple[NDArray[Any], Mapping[str, Any]]],
+    first: Model,
+    target: Target,
+    members: Sequence[Members] = (),
+) -> None:
+    """Write a table of points with answers, and ensembles of them, as a NetCDF file or Zarr store.
+
+    The style of the file is that of the first model.
+    """
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
     from dkrls_cli.files.stations import write_stations
 
-    table, variables = gather(tally, stations, answers)
-    shared = [stations.axes[place] for place in stations.spread]
-    first = next(iter(tally.values())).model
     write = partial(
         write_stations,
         table=table,
-        spread=shared,
+        spread=[stations.axes[place] for place in stations.spread],
         variables=variables,
         style=first.style,
         command=command_line(),
         compress=target.compress,
+        members=members,
     )
-    count = sum(variables[name][0].size for name in tally)
     if target.path is not None:
         write(target.path, overwrite=target.overwrite)
-        return count
+        return
     with TemporaryDirectory() as folder:
         path = Path(folder) / "answers.nc"
         write(str(path), overwrite=False)
         with open(path, "rb") as file:
             copyfileobj(file, sys.stdout.buffer)
         sys.stdout.buffer.flush()
-    return count
 
 
 def gather(
@@ -240,8 +260,15 @@ def gather(
             parts.append({name: np.empty(sizes, array.dtype) for name, array in found.items()})
         for name, array in found.items():
             parts[-1][name][part] = array
-    attrs: dict[str, Mapping[str, Any]] = {}
-    for one in tally.values():
-        attrs |= dict([(one.model.name, one.model.attrs), one.model.std_variable()])
     whole = {name: np.concatenate([some[name] for some in parts]) for name in parts[0]}
-    return join_blocks(blocks), {name: (array, attrs[name]) for name, array in whole.items()}
+    return join_blocks(blocks), with_attrs(whole, [one.model for one in tally.values()])
+
+
+def with_attrs(
+    found: Mapping[str, NDArray[Any]], models: Sequence[Model]
+) -> dict[str, tuple[NDArray[Any], Mapping[str, Any]]]:
+    """Return answers and standard errors with their attributes, by name."""
+    attrs: dict[str, Mapping[str, Any]] = {}
+    for model in models:
+        attrs |= dict([(model.name, model.attrs), model.std_variable()])
+    return {name: (array, attrs[name]) for name, array in found.items()}

@@ -127,11 +127,11 @@ class Query:
 
     def values(self) -> Array:
         """Return the answers, NaN where there is none."""
-        return self._blank(self.model.values_on(self.asked, smooth=self.rules.smooth))
+        return self.blank(self.model.values_on(self.asked, smooth=self.rules.smooth))
 
     def std(self) -> Array:
         """Return the standard errors of the answers, NaN where there is none."""
-        return self._blank(self.model.std_on(self.asked, smooth=self.rules.smooth))
+        return self.blank(self.model.std_on(self.asked, smooth=self.rules.smooth))
 
     def blocks(
         self, cells: int, *, std: bool = False
@@ -139,10 +139,10 @@ class Query:
         """Yield the answers in C order in blocks of about `cells` cells, with slices and errors."""
         smooth = self.rules.smooth
         for part, values, errors in self.model.blocks_on(self.asked, cells, std=std, smooth=smooth):
-            blank = None if errors is None else self._blank(errors, part)
-            yield part, self._blank(values, part), blank
+            blank = None if errors is None else self.blank(errors, part)
+            yield part, self.blank(values, part), blank
 
-    def _blank(self, values: Array, part: Slices | None = None) -> Array:
+    def blank(self, values: Array, part: Slices | None = None) -> Array:
         """Return values with NaN in the cells of a block that get no answer."""
         every = slice(None)
         whole = part or tuple(every for _ in self.axes)
@@ -238,12 +238,12 @@ class PointQuery:
     def values(self) -> Array:
         """Return the answers, NaN where there is none."""
         smooth = self.rules.smooth
-        return self._blank(self.model.values_at(self.asked, spread=self.spread, smooth=smooth))
+        return self.blank(self.model.values_at(self.asked, spread=self.spread, smooth=smooth))
 
     def std(self) -> Array:
         """Return the standard errors of the answers, NaN where there is none."""
         smooth = self.rules.smooth
-        return self._blank(self.model.std_at(self.asked, spread=self.spread, smooth=smooth))
+        return self.blank(self.model.std_at(self.asked, spread=self.spread, smooth=smooth))
 
     def blocks(
         self, cells: int, *, std: bool = False
@@ -253,10 +253,10 @@ class PointQuery:
             self.asked, cells, spread=self.spread, std=std, smooth=self.rules.smooth
         )
         for part, values, errors in parts:
-            blank = None if errors is None else self._blank(errors, part)
-            yield part, self._blank(values, part), blank
+            blank = None if errors is None else self.blank(errors, part)
+            yield part, self.blank(values, part), blank
 
-    def _blank(self, values: Array, part: Slices | None = None) -> Array:
+    def blank(self, values: Array, part: Slices | None = None) -> Array:
         """Return values with NaN in the cells of a block that get no answer."""
         missing = np.broadcast_to(self.beyond | self.absent, self.shape)
         here = missing if part is None else missing[part]

@@ -221,3 +221,20 @@ def test_cost_is_known_beforehand() -> None:
         assert used / 3 < known.memory < 3 * used
     assert cost(Kernel("gaussian", 5.0), even) is None
     assert cost(Kernel("matern52", 5.0, period=5000.0), even) is None
+
+
+@pytest.mark.parametrize("even", [True, False], ids=["even", "uneven"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("family", STATES)
+def test_colouring_undoes_whitening_and_has_the_covariance(
+    family: str, size: int, even: bool
+) -> None:
+    kernel, c = Kernel(family, 3.0), nodes(size, even)
+    factor = Quasiseparable.build(kernel, c, 0.01)
+    lower = factor.colour(np.eye(size))
+    np.testing.assert_allclose(lower, np.tril(lower), atol=1e-14)
+    np.testing.assert_allclose(
+        lower @ lower.T, gram(kernel, c, c) + 0.01 * np.eye(size), atol=1e-11
+    )
+    right = np.random.default_rng(2).standard_normal((size, 3))
+    np.testing.assert_allclose(factor.colour(factor.whiten(right)[0]), right, atol=1e-9)

@@ -1,0 +1,1 @@
+"""Draws of random fields: roots of covariances along one axis, and fields over all axes."""

@@ -1,0 +1,253 @@
+"""Ensembles of ``dkrls predict``: members beside the answers in files, and as rows of text.
+
+Members are drawn and written one by one, so that memory does not grow with their number. A file
+holds the answers as without an ensemble, and the members in a variable of their own. Rows of text
+are those of the members, with their number in a column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dkrls_cli.cli.output.answers import (
+    ROW_FORMATS,
+    AnswerOptions,
+    answer_fields,
+    columns,
+    refuse_different_grids,
+    refuse_taken_names,
+    report_cells,
+    report_missing,
+    rows_output,
+    write_fields,
+)
+from dkrls_cli.cli.output.points import (
+    Stations,
+    Tally,
+    asked_stations,
+    refuse_several_grids,
+    with_attrs,
+    write_table,
+)
+from dkrls_cli.cli.output.target import Target
+from dkrls_cli.cli.report import Report
+from dkrls_cli.errors import InputError, SettingError
+
+if TYPE_CHECKING:
+    from dkrls_cli.arrays import Array
+    from dkrls_cli.files.patching import Members
+    from dkrls_cli.files.text.points import PointBlock
+    from dkrls_cli.files.writing import Field
+    from dkrls_cli.model.answering.answers import PointQuery, Query
+    from dkrls_cli.model.model import Model
+
+_BLOCK_CELLS = 2**15  # cells written at a time: a few MB of text, whatever the size of the grid
+
+
+@dataclass(frozen=True)
+class EnsembleOptions:
+    """Whether to draw members of an ensemble, and how."""
+
+    ensemble: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Add N members: the answers with errors drawn at random, which go together in "
+            "space and time.",
+        ),
+    ] = None
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="S", help="Seed of the members.  [0]")
+    ] = None
+
+    def refuse_impossible(self) -> None:
+        """Raise SettingError if there is a seed and nothing to draw."""
+        if self.seed is not None and self.ensemble is None:
+            raise SettingError(f"--seed {self.seed} is for the members of --ensemble N. Give both.")
+
+    @property
+    def members(self) -> int:
+        """Number of members; 0 without an ensemble."""
+        return self.ensemble or 0
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """Number of members and seed, for JSON; empty without an ensemble."""
+        return {"members": self.members, "seed": self.seed or 0} if self.members else {}
+
+
+def answer_ensembles(
+    queries: Sequence[Query],
+    target: Target,
+    answers: AnswerOptions,
+    options: EnsembleOptions,
+    report: Report,
+) -> int:
+    """Write ensembles of variables on product grids, and return the number of cells."""
+    models = [query.model for query in queries]
+    refuse_names(models, answers.std)
+    if target.form in ROW_FORMATS:
+        refuse_different_grids(queries)
+    report_cells(queries, answers, report)
+    with report.working("drawing members") as done:
+        draws = open_draws(queries, options, done)
+        if target.form in ROW_FORMATS:
+            write_member_cells(queries, draws, target, answers.std)
+        else:
+            fields: list[Field] = []
+            for query in queries:
+                fields += answer_fields(query, answers.std)
+            members = [as_members(*each, options) for each in zip(models, draws, strict=True)]
+            for note in write_fields(fields, target, members):
+                report.note(f"Note: {note}.")
+    return sum(math.prod(query.shape) for query in queries)
+
+
+def answer_point_ensembles(
+    models: Sequence[Model],
+    points: str,
+    at: Sequence[str] | None,
+    target: Target,
+    answers: AnswerOptions,
+    options: EnsembleOptions,
+    report: Report,
+) -> int:
+    """Write ensembles at points, or at every point for all of --at; return the number of cells.
+
+    All points are read before the first is answered: their errors go together.
+    """
+    refuse_several_grids(models)
+    refuse_names(models, answers.std)
+    stations = asked_stations(models[0], points, at)
+    table, queries = read_points(models, stations, answers)
+    for query in queries:
+        tally = Tally(query.model)
+        tally.add(query)
+        report_missing(query.model, tally.cells, tally.outside, tally.land, answers, report)
+    with report.working("drawing members") as done:
+        draws = open_draws(queries, options, done)
+        if target.form in ROW_FORMATS:
+            write_member_points(table, stations, queries, draws, target, answers.std)
+        else:
+            found: dict[str, Any] = {}
+            for query in queries:
+                found |= columns(query.model, query.values(), query.std() if answers.std else None)
+            members = [as_members(*each, options) for each in zip(models, draws, strict=True)]
+            write_table(table, stations, with_attrs(found, models), models[0], target, members)
+    return sum(math.prod(query.shape) for query in queries)
+
+
+def refuse_names(models: Sequence[Model], std: bool) -> None:
+    """Raise SettingError if what is added to a variable has the name of another variable."""
+    from dkrls_cli.grid.grid import ensemble_variable
+
+    refuse_taken_names(models, std)
+    names = [model.name for model in models]
+    for model in models:
+        added = ensemble_variable(model.name, model.attrs)[0]
+        if added in names:
+            raise SettingError(
+                f"'{added}' is a variable of its own and the name of the ensemble of "
+                f"'{model.name}'. Choose variables by --var, or leave --ensemble out."
+            )
+
+
+def open_draws(
+    queries: Sequence[Query | PointQuery], options: EnsembleOptions, done: Callable[[float], None]
+) -> list[Iterator[Array]]:
+    """Return the members of every variable; `done` is told the fraction that has been drawn."""
+    from dkrls_cli.model.answering.ensembles import draw_members
+
+    total = options.members * len(queries)
+    drawn = 0
+
+    def count(members: Iterator[Array]) -> Iterator[Array]:
+        nonlocal drawn
+        for values in members:
+            yield values
+            drawn += 1
+            done(drawn / total)
+
+    return [count(draw_members(query, options.members, options.seed or 0)) for query in queries]
+
+
+def as_members(model: Model, drawn: Iterator[Array], options: EnsembleOptions) -> Members:
+    """Return the members of a variable, to be written to a file."""
+    from dkrls_cli.files.patching import Members
+    from dkrls_cli.grid.grid import ensemble_variable
+
+    name, attrs = ensemble_variable(model.name, model.attrs)
+    dtype = model.style.of_errors.dtype  # how far members reach is not known before they are drawn
+    return Members(model.name, name, attrs, dtype, options.members, drawn)
+
+
+def write_member_cells(
+    queries: Sequence[Query], draws: Sequence[Iterator[Array]], target: Target, std: bool
+) -> None:
+    """Write a row for every member and cell of a grid, one member after the other."""
+    from dkrls_cli.cascade.tensors import blocks
+    from dkrls_cli.grid.grid import REALIZATION
+
+    first = queries[0]
+    dims, texts = [REALIZATION, *first.model.dims], [axis.texts for axis in first.axes]
+    errors = [query.std() if std else None for query in queries]
+    with rows_output(target, [query.model.name for query in queries]) as writer:
+        for number, together in enumerate(zip(*draws, strict=True)):
+            for part in blocks(first.shape, _BLOCK_CELLS):
+                here = [words[p] for words, p in zip(texts, part, strict=True)]
+                found: dict[str, Any] = {}
+                for query, values, error in zip(queries, together, errors, strict=True):
+                    bars = None if error is None else error[part]
+                    found |= columns(query.model, values[part], bars)
+                writer.write_cells(dims, [[str(number)], *here], found)
+
+
+def read_points(
+    models: Sequence[Model], stations: Stations, answers: AnswerOptions
+) -> tuple[PointBlock, list[PointQuery]]:
+    """Return the whole table of points, and what is asked of every model."""
+    from dkrls_cli.files.text.points import join_blocks
+    from dkrls_cli.grid.grid import REALIZATION
+    from dkrls_cli.model.answering.answers import ask_points
+
+    table = join_blocks(list(stations.blocks(models[0])))
+    if REALIZATION in table.header:
+        raise InputError(
+            f"There is a column '{REALIZATION}' already, as the number of a member is named. "
+            "Rename it."
+        )
+    shared = [stations.axes[place] for place in stations.spread]
+    axes = stations.merge(table.axes, shared)
+    return table, [
+        ask_points(model, axes, answers.rules(model), stations.spread) for model in models
+    ]
+
+
+def write_member_points(
+    table: PointBlock,
+    stations: Stations,
+    queries: Sequence[PointQuery],
+    draws: Sequence[Iterator[Array]],
+    target: Target,
+    std: bool,
+) -> None:
+    """Write the rows of a table for every member, one member after the other."""
+    from dkrls_cli.grid.grid import REALIZATION
+
+    dims = [REALIZATION, *stations.dims]
+    texts = [stations.axes[place].texts for place in stations.spread]
+    errors = [query.std() if std else None for query in queries]
+    with rows_output(target, [query.model.name for query in queries]) as writer:
+        for number, together in enumerate(zip(*draws, strict=True)):
+            found: dict[str, Any] = {}
+            for query, values, error in zip(queries, together, errors, strict=True):
+                bars = None if error is None else error[:, None]
+                found |= columns(query.model, values[:, None], bars)
+            writer.write_points(table, found, dims, [[str(number)], *texts])
+            writer.stream.flush()
