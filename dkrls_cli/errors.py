@@ -3,6 +3,7 @@
 DkrlsError                  the root: catch this to catch all of them
 ├── InputError              the data cannot be used as it is (also a ValueError)
 ├── SettingError            a setting, an option or a query is wrong (also a ValueError)
+├── ConvergenceError        missing cells could not be solved for
 ├── ModelFileError          a file is not a model that this version can read
 └── OutputError             an output cannot be written to the place that was asked for
 
@@ -34,6 +35,10 @@ class InputError(DkrlsError, ValueError):
 
 class SettingError(DkrlsError, ValueError):
     """A setting of a level, an option of a command or a query is wrong."""
+
+
+class ConvergenceError(DkrlsError):
+    """Missing cells could not be solved for as exactly as they should be."""
 
 
 class ModelFileError(DkrlsError):

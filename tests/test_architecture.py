@@ -33,7 +33,9 @@ DOORS = {  # library: folders or modules that may import it
     "scipy": {
         "cascade/spectrum",
         "cascade/factors",
+        "gaps/coarse",
         "gaps/holes",
+        "gaps/pattern",
         "tuning/forecasts",
         "tuning/weights",
         "model/answering/bounds",

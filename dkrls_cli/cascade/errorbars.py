@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -80,21 +80,6 @@ class Bars(Protocol):
         i depends on the seed and on i only, not on how many members are drawn.
         """
 
-    @property
-    def unobserved(self) -> Mask | None:
-        """Which cells of the grid were missing; None if none was."""
-
-    def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
-        """Return error bars that know which cells of the grid were missing and are filled.
-
-        `axis` is the one along which slices with missing cells were added.
-        """
-
-
-@runtime_checkable
-class PointBars(Bars, Protocol):
-    """Error bars that also draw members at scattered points."""
-
     def deviations_at_points(
         self,
         cascade: Cascade,
@@ -107,6 +92,16 @@ class PointBars(Bars, Protocol):
         """Return a function that draws the deviation of member i from the answers, at points.
 
         Its variance is that of :meth:`variance_at_points`.
+        """
+
+    @property
+    def unobserved(self) -> Mask | None:
+        """Which cells of the grid were missing; None if none was."""
+
+    def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
+        """Return error bars that know which cells of the grid were missing and are filled.
+
+        `axis` is the one along which slices with missing cells were added.
         """
 
 

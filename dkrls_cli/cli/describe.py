@@ -122,7 +122,19 @@ def missing_words(model: Model) -> dict[str, str]:
         "typical gap": known["typical_gap"],
         "solved": f"to {known['residual']:.2g} in {known['iterations']} steps"
         + (f", after {tried} settings tried" if tried else ""),
+        **({"group": _group_text(known)} if known.get("group") else {}),
     }
+
+
+def _group_text(known: Mapping[str, Any]) -> str:
+    """Return which dimensions share one distance, and the second scale if there is one."""
+    text, second = f"{', '.join(known['group'])} share one distance", known.get("second_scale")
+    if not second:
+        return text
+    return (
+        f"{text}; a second scale of {second['factor']:.2g} of the first has "
+        f"{100 * second['share']:.3g} % of the variance"
+    )
 
 
 def tolerance_words(model: Model) -> dict[str, str]:

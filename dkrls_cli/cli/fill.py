@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,10 +21,18 @@ from dkrls_cli.cli.fit import (
     report_fit_notes,
 )
 from dkrls_cli.cli.output.answers import (
+    ROW_FORMATS,
     read_mask_file,
     refuse_taken_names,
     rows_output,
     write_fields,
+)
+from dkrls_cli.cli.output.ensembles import (
+    EnsembleOptions,
+    all_members,
+    count_draws,
+    refuse_names,
+    write_member_cells,
 )
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, command_line, edge
@@ -31,6 +40,8 @@ from dkrls_cli.cli.terminal.tables import pairs
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
+    from dkrls_cli.arrays import Array, Slices
+    from dkrls_cli.files.patching import Members
     from dkrls_cli.files.source import Source
     from dkrls_cli.files.text.copying import TableCopy
     from dkrls_cli.files.writing import Field
@@ -77,6 +88,13 @@ def fill(
             "the coordinates (of time: 5D), an ellipse of all given. Repeatable.",
         ),
     ] = None,
+    max_std: Annotated[
+        float | None,
+        typer.Option(
+            metavar="VALUE",
+            help="Leave cells missing whose standard error is above this, in units of the data.",
+        ),
+    ] = None,
     std: Annotated[
         bool, typer.Option("--std", help="Add the standard error of every filled cell.")
     ] = False,
@@ -86,6 +104,7 @@ def fill(
             "--allow-extrapolation", help="Fill lost slices beyond the observed ones as well."
         ),
     ] = False,
+    members: EnsembleOptions,
     options: opt.LevelOptions,
     machine: opt.RunOptions,
     config: opt.Config = None,
@@ -109,8 +128,13 @@ def fill(
       dkrls fill sst.nc -o coasts.nc --within 2
 
       dkrls fill ocean.nc -o filled.nc --var all
+
+      dkrls fill sst.nc -o filled.nc --max-std 0.5 --ensemble 20
     """
+    from dkrls_cli.threads import blas_threads
+
     with edge(report.debug):
+        members.refuse_impossible()
         target = file_target(output, outputs)
         refuse_compressed_copy(grid, target)
         how = FillSettings(
@@ -118,21 +142,22 @@ def fill(
             read_mask(mask),
             gap_limits(max_gap),
             opt.setting(within, "--within") if within else None,
+            max_std,
             std,
+            members,
             allow_extrapolation,
         )
         sources = open_whole(grid, options.var, how.settings.level_names, report)
-        for source in sources:
-            if std and source.table is not None and target.form == "csv":
-                source.table.refuse_std()
+        refuse_additions(grid, sources, how, target)
         refuse_too_large(sources, how.settings, machine.memory_limit, gaps=True)
-        refuse_taken_names(sources, std)
         done = [fill_source(source, how, machine.threads, report) for source in sources]
         filled = [one.filled for one in done]
-        for note in write_filled(grid, filled, target, [source.table for source in sources]):
-            report.note(f"Note: {note}.")
-        results = [fill_result(one, target if one is done[-1] else None) for one in done]
-        report.results(results, output=target.path)
+        tables = [source.table for source in sources]
+        with blas_threads(machine.threads):
+            for note in write_all(grid, filled, target, tables, members, report):
+                report.note(f"Note: {note}.")
+        results = [fill_result(one, members, target if one is done[-1] else None) for one in done]
+        report.results(results, output=target.path, **members.facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +168,9 @@ class FillSettings:
     mask: str | Grid | None
     max_gap: dict[str, str]
     within: Any
+    max_std: float | None
     std: bool
+    ensemble: EnsembleOptions
     extrapolate: bool
 
 
@@ -174,7 +201,10 @@ def fill_source(
             mask=how.mask,
             max_gap=how.max_gap,
             within=how.within,
+            max_std=how.max_std,
             std=how.std,
+            ensemble=how.ensemble.ensemble,
+            seed=how.ensemble.seed or 0,
             extrapolate=how.extrapolate,
             watch=choice_printer(report, whole.axes),
         )
@@ -215,6 +245,34 @@ def is_copy(path: str, target: Target) -> bool:
     return {"netcdf": "nc", "zarr": "zarr"}.get(kind_of(path)) == target.form
 
 
+def refuse_additions(
+    path: str, sources: Sequence[Source], how: FillSettings, target: Target
+) -> None:
+    """Raise an error, before any fit, if what is added to variables has no room or no free name."""
+    from dkrls_cli.files.patching import check_names
+    from dkrls_cli.grid.grid import ensemble_variable, std_variable
+    from dkrls_cli.model.answering.ensembles import check_ensemble
+
+    ensemble, is_table = how.ensemble, all(source.table is not None for source in sources)
+    if how.std and target.form == "csv":
+        for source in sources:
+            if source.table is not None:
+                source.table.refuse_std()
+    if ensemble.ensemble and target.form == "csv" and is_table:
+        raise SettingError(
+            f"'{target.path}' will be a copy of a table, which has no room for members. Write to a "
+            "file that ends in .nc, .zarr or .jsonl, or leave --ensemble out."
+        )
+    (refuse_names if ensemble.ensemble else refuse_taken_names)(sources, how.std)
+    drawn = sources if ensemble.ensemble else []
+    for source in drawn:
+        dims = [axis.name for axis in source.axes]
+        check_ensemble(source.name, dims, ensemble.members, ensemble.seed or 0)
+    if is_copy(path, target):
+        errors = [std_variable(s.name, s.attrs)[0] for s in sources] if how.std else []
+        check_names(path.rstrip("/"), errors, [ensemble_variable(s.name, {})[0] for s in drawn])
+
+
 def gap_limits(texts: list[str] | None) -> dict[str, str]:
     """Return the longest gaps to fill, by dimension, as they are written."""
     setting = opt.setting(texts, "--max-gap") if texts else {}
@@ -241,36 +299,81 @@ def open_whole(
     return open_inputs(paths, var, levels, report)
 
 
+def write_all(
+    path: str,
+    filled: Sequence[Filled],
+    target: Target,
+    tables: Sequence[TableCopy | None],
+    ensemble: EnsembleOptions,
+    report: Report,
+) -> list[str]:
+    """Write the filled variables and the members of their ensembles, if there are any."""
+    drawn = [one.members for one in filled if one.members is not None]
+    if not drawn:
+        return write_filled(path, filled, target, tables)
+    with report.working("drawing members") as done:
+        draws = count_draws(drawn, ensemble.members, done)
+        if target.form in ROW_FORMATS:
+            write_filled_members(filled, draws, target)
+            return []
+        members = all_members([one.grid for one in filled], draws, ensemble)
+        return write_filled(path, filled, target, tables, members)
+
+
 def write_filled(
     path: str,
     filled: Sequence[Filled],
     target: Target,
     tables: Sequence[TableCopy | None],
+    members: Sequence[Members] = (),
 ) -> list[str]:
     """Write a copy of the file with the cells filled, or in another format the variables alone.
 
-    Return notes for the user on what could not be written as in the file.
+    Members are drawn and written one by one. Return notes for the user on what could not be written
+    as in the file.
     """
     assert target.path is not None
     if is_copy(path, target):
-        return write_patched(path, filled, target)
+        return write_patched(path, filled, target, members)
     copies = [table for table in tables if table is not None]
     if len(copies) == len(filled) and target.form == "csv":
         write_table(copies, filled, target)
         return []
     fields = [field for one in filled for field in filled_fields(one)]
     if target.form in ("nc", "zarr"):
-        return write_fields(fields, target)
+        return write_fields(fields, target, members)
     first = filled[0].grid
-    if any(one.grid.dims != first.dims for one in filled):
-        raise SettingError(
-            "The variables are on different grids, and rows have one. Write to a file that ends "
-            "in .nc or .zarr, or choose by --var."
-        )
+    refuse_different_dims(filled)
     with rows_output(target, [one.grid.name for one in filled]) as writer:
         cells = {field.name: field.values.astype(field.style.dtype) for field in fields}
         writer.write_cells(first.dims, [axis.texts for axis in first.axes], cells)
     return []
+
+
+def write_filled_members(
+    filled: Sequence[Filled], draws: Sequence[Iterator[Array]], target: Target
+) -> None:
+    """Write a row for every member and cell, one member after the other."""
+    refuse_different_dims(filled)
+    names = [one.grid.name for one in filled]
+    parts = [partial(_columns_of_part, filled_fields(one)) for one in filled]
+    write_member_cells(filled[0].grid.axes, names, draws, parts, target)
+
+
+def _columns_of_part(fields: Sequence[Field], part: Slices, values: Array) -> dict[str, Any]:
+    """Return a member of a variable, and its standard errors if there are any, on a part."""
+    first, *others = fields
+    found = {first.name: values[part].astype(first.style.dtype)}
+    return found | {one.name: one.values[part].astype(one.style.dtype) for one in others}
+
+
+def refuse_different_dims(filled: Sequence[Filled]) -> None:
+    """Raise SettingError if variables are on different grids, which rows cannot hold together."""
+    if any(one.grid.dims != filled[0].grid.dims for one in filled):
+        raise SettingError(
+            "The variables are on different grids, and rows have one. Write to a file that ends "
+            "in .nc or .zarr, or choose by --var."
+        )
 
 
 def filled_fields(filled: Filled) -> list[Field]:
@@ -312,10 +415,12 @@ def write_table(tables: Sequence[TableCopy], filled: Sequence[Filled], target: T
         file.write(text)
 
 
-def write_patched(path: str, filled: Sequence[Filled], target: Target) -> list[str]:
+def write_patched(
+    path: str, filled: Sequence[Filled], target: Target, members: Sequence[Members] = ()
+) -> list[str]:
     """Write a copy of the file in which nothing but the filled cells is changed; return notes."""
     from dkrls_cli.files.patching import Patch, write_patched_copy
-    from dkrls_cli.files.writing import history_line
+    from dkrls_cli.files.writing import compression, history_line
     from dkrls_cli.grid.grid import std_variable
 
     assert target.path is not None
@@ -327,10 +432,17 @@ def write_patched(path: str, filled: Sequence[Filled], target: Target) -> list[s
             added = name, one.std.astype(grid.style.of_errors.dtype), attrs
         patches.append(Patch(grid.name, one.cells, grid.values.astype("float64"), line, added))
         line = ""
-    return write_patched_copy(path.rstrip("/"), target.path, patches, overwrite=target.overwrite)
+    return write_patched_copy(
+        path.rstrip("/"),
+        target.path,
+        patches,
+        overwrite=target.overwrite,
+        members=members,
+        filters=partial(compression, level=None, zarr=target.form == "zarr"),
+    )
 
 
-def fill_result(done: FilledVariable, target: Target | None) -> Result:
+def fill_result(done: FilledVariable, ensemble: EnsembleOptions, target: Target | None) -> Result:
     """Return what was filled, what was left, and why; `target` is said of the last variable."""
     filled, count = done.filled, done.missing
     model, grid = filled.model, filled.grid
@@ -351,6 +463,7 @@ def fill_result(done: FilledVariable, target: Target | None) -> Result:
         "filled": f"{facts['filled']} of {count} missing cells",
         **{reason: str(number) for reason, number in filled.left.items()},
         **({"cv error": f"{facts['cv_error']:.4g}"} if model else {}),
+        **({"ensemble": f"{ensemble.members} members"} if ensemble.members else {}),
         **({"output": str(target.path)} if target else {}),
     }
     return facts, (pairs(words),)

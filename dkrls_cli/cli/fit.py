@@ -155,6 +155,8 @@ def fit_settings(options: opt.LevelOptions) -> Settings:
         folds=whole.folds,
         bounds=whole.bounds,
         tolerance=whole.tolerance,
+        group=whole.group,
+        accept_inexact=whole.accept_inexact,
     )
 
 

@@ -158,6 +158,20 @@ class LevelOptions:
             "found. Repeatable.",
         ),
     ] = None
+    group: Annotated[
+        str,
+        typer.Option(
+            metavar="DIM,DIM",
+            help="Dimensions with one distance where cells are missing, like lat,lon; none; auto: "
+            "latitude and longitude where that predicts hidden cells better.",
+        ),
+    ] = "auto"
+    accept_inexact: Annotated[
+        bool,
+        typer.Option(
+            "--accept-inexact", help="Take missing cells that could not be solved for exactly."
+        ),
+    ] = False
     bounds: Annotated[
         str,
         typer.Option(

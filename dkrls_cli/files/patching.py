@@ -10,23 +10,29 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array, Mask
-from dkrls_cli.errors import InputError
+from dkrls_cli.errors import InputError, OutputError
 from dkrls_cli.files.output import atomic_write
 from dkrls_cli.files.packing import pack, packed_range
 from dkrls_cli.files.source import kind_of
 from dkrls_cli.grid.grid import REALIZATION, REALIZATION_ATTRS
 from dkrls_cli.grid.style import Packing
 
+Filters: TypeAlias = Callable[[int], Mapping[str, Any]]
+"""Returns how a variable of so many bytes is compressed."""
+
 # Cells of a chunk: 1 MB of float64, few enough to read one, many enough to be quick.
 _CHUNK_CELLS = 2**17
+
+# Bytes of a variable, or of one record of it, that a format can hold.
+_LARGEST = {"NETCDF3_CLASSIC": 2**31 - 4, "NETCDF3_64BIT_OFFSET": 2**32 - 4}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,23 +61,42 @@ class Patch:
 
 
 def write_patched_copy(
-    path: str, target: str, patches: Sequence[Patch], *, overwrite: bool
+    path: str,
+    target: str,
+    patches: Sequence[Patch],
+    *,
+    overwrite: bool,
+    members: Sequence[Members] = (),
+    filters: Filters = lambda size: {},
 ) -> list[str]:
     """Write a patched copy of a NetCDF file or Zarr store, whole or not at all.
 
-    The patches are of different variables.
+    Parameters
+    ----------
+    path, target
+        The file, and where the copy goes.
+    patches
+        Changes to different variables.
+    overwrite
+        Whether the target may exist.
+    members
+        Ensembles of these variables, whose members are drawn and written one by one.
+    filters
+        How ensembles are compressed, where the format of the file can be.
 
     Returns
     -------
     list of str
-        Which cells the type of the variable could not hold, a sentence each, for the user.
+        What the format of the file or the type of a variable could not hold, a sentence each, for
+        the user.
 
     Raises
     ------
     InputError
-        If the file has a variable of the name of the one to add.
+        If the file has a variable of the name of one to add: see :func:`check_names`.
     OutputError
-        If the target exists and may not be overwritten, or has no folder.
+        If the target exists and may not be overwritten, or has no folder, or its format cannot hold
+        the members.
     """
     zarr = kind_of(path) == "zarr"
     with atomic_write(target, overwrite=overwrite, folder=zarr) as temporary:
@@ -80,7 +105,62 @@ def write_patched_copy(
         else:
             shutil.copyfile(path, temporary)
         apply = _patch_zarr if zarr else _patch_netcdf
-        return [note for patch in patches for note in apply(str(temporary), patch)]
+        notes = [note for patch in patches for note in apply(str(temporary), patch)]
+        for each in members:
+            notes += append_members(str(temporary), each, filters, zarr=zarr)
+        return notes
+
+
+def check_names(path: str, errors: Sequence[str], ensembles: Sequence[str]) -> None:
+    """Check that names are free in a NetCDF file or Zarr store to which variables will be added.
+
+    Parameters
+    ----------
+    path
+        The file.
+    errors
+        Names of standard errors to add.
+    ensembles
+        Names of ensembles to add; their dimension is added as well.
+
+    Raises
+    ------
+    InputError
+        If the file has a variable or a dimension of one of the names.
+    """
+    taken = (_names_in_zarr if kind_of(path) == "zarr" else _names_in_netcdf)(path)
+    for name in errors:
+        _refuse_taken(name, taken)
+    for name in ensembles:
+        _refuse_members(name, taken)
+    if ensembles and REALIZATION in taken:
+        raise InputError(
+            f"The file has a dimension or variable '{REALIZATION}' already, as the dimension of "
+            "the ensemble is to be named. Rename it, or leave the ensemble out."
+        )
+
+
+def _names_in_netcdf(path: str) -> set[str]:
+    """Return the names of the variables and dimensions of a file."""
+    import netCDF4
+
+    with netCDF4.Dataset(path) as dataset:
+        return {*dataset.variables, *dataset.dimensions}
+
+
+def _names_in_zarr(path: str) -> set[str]:
+    """Return the names of the arrays, groups and dimensions of a store."""
+    import zarr
+
+    found = dict(zarr.open_group(path, mode="r", use_consolidated=False).members())
+    arrays = [one for one in found.values() if isinstance(one, zarr.Array)]
+    return {*found, *(dim for array in arrays for dim in _zarr_dims(array))}
+
+
+def _zarr_dims(array: Any) -> tuple[str, ...]:
+    """Return the names of the dimensions of an array, as either format of Zarr has them."""
+    named = getattr(array.metadata, "dimension_names", None)
+    return tuple(named or array.attrs.get("_ARRAY_DIMENSIONS", ()))
 
 
 def _patch_netcdf(path: str, patch: Patch) -> list[str]:
@@ -114,7 +194,7 @@ def _patch_netcdf(path: str, patch: Patch) -> list[str]:
 def _patch_zarr(path: str, patch: Patch) -> list[str]:
     import zarr
 
-    together = zarr.open_group(path, mode="r").metadata.consolidated_metadata is not None
+    together = _is_consolidated(path)
     array: Any = zarr.open_group(path, mode="r+", use_consolidated=False)[patch.name]
     attrs = dict(array.attrs)
     known = {"_FillValue": array.fill_value, **attrs}
@@ -130,6 +210,13 @@ def _patch_zarr(path: str, patch: Patch) -> list[str]:
     if together:
         _consolidate(path)
     return notes
+
+
+def _is_consolidated(path: str) -> bool:
+    """Return whether the metadata of a store is in one place."""
+    import zarr
+
+    return zarr.open_group(path, mode="r").metadata.consolidated_metadata is not None
 
 
 def _consolidate(path: str) -> None:
@@ -150,8 +237,7 @@ def _add_to_zarr(
 
     group = zarr.open_group(path, mode="r", use_consolidated=False)
     _refuse_taken(name, dict(group.members()))
-    dims = getattr(beside.metadata, "dimension_names", None) or beside.attrs["_ARRAY_DIMENSIONS"]
-    variable = (list(dims), values.reshape(beside.shape), dict(attrs))
+    variable = (list(_zarr_dims(beside)), values.reshape(beside.shape), dict(attrs))
     dataset = xr.Dataset({name: variable}, attrs=dict(group.attrs))
     dataset.to_zarr(path, mode="a", consolidated=False)
 
@@ -195,7 +281,7 @@ def _shared(attrs: Mapping[str, Any]) -> dict[str, Any]:
     return {key: attrs[key] for key in ("coordinates", "grid_mapping") if key in attrs}
 
 
-def _refuse_taken(name: str, taken: Mapping[str, Any]) -> None:
+def _refuse_taken(name: str, taken: Collection[str]) -> None:
     if name in taken:
         raise InputError(
             f"The file has a variable '{name}' already, as the standard errors are to be named. "
@@ -240,12 +326,11 @@ class Members:
     arrays: Iterator[Array]
 
 
-def append_members(
-    path: str, members: Members, filters: Callable[[int], Mapping[str, Any]], *, zarr: bool
-) -> None:
-    """Add the members of an ensemble to a NetCDF file, or to a Zarr store of format 2.
+def append_members(path: str, members: Members, filters: Filters, *, zarr: bool) -> list[str]:
+    """Add the members of an ensemble to a NetCDF file, or to a Zarr store of format 2 or 3.
 
     They are a variable with ``realization`` before the dimensions of the one that they are beside.
+    In NetCDF-3, where an unlimited dimension has to be the first, it stands before ``realization``.
 
     Parameters
     ----------
@@ -254,83 +339,122 @@ def append_members(
     members
         The members.
     filters
-        Returns how a variable of so many bytes is compressed.
+        Returns how a variable of so many bytes is compressed; NetCDF-3 does not compress.
     zarr
         Whether the file is a store.
+
+    Returns
+    -------
+    list of str
+        What is other than in files of other formats, a sentence each, for the user.
 
     Raises
     ------
     InputError
         If the file has a variable of that name.
+    OutputError
+        If the format cannot hold so many cells.
     """
-    (_append_to_zarr if zarr else _append_to_netcdf)(path, members, filters)
+    if zarr:
+        _append_to_zarr(path, members, filters)
+        return []
+    return _append_to_netcdf(path, members, filters)
 
 
-def _append_to_netcdf(
-    path: str, members: Members, filters: Callable[[int], Mapping[str, Any]]
-) -> None:
+def _append_to_netcdf(path: str, members: Members, filters: Filters) -> list[str]:
     import netCDF4
 
     with netCDF4.Dataset(path, "r+") as dataset:
         _refuse_members(members.name, dataset.variables)
+        variable = dataset.variables[members.beside]
+        place = _realization_place(dataset, variable)
+        size = members.count * variable.size * np.dtype(members.dtype).itemsize
+        record = size // max(1, variable.shape[0]) if place else size
+        _refuse_larger(members, record, dataset.data_model)
         if REALIZATION not in dataset.dimensions:
             dataset.createDimension(REALIZATION, members.count)
             coordinate = dataset.createVariable(REALIZATION, "i4", (REALIZATION,))
             coordinate.setncatts(REALIZATION_ATTRS)
             coordinate[:] = np.arange(members.count)
-        variable = dataset.variables[members.beside]
         attrs = {key: variable.getncattr(key) for key in variable.ncattrs()}
-        cells = int(np.prod(variable.shape))
-        added = dataset.createVariable(
-            members.name,
-            members.dtype,
-            (REALIZATION, *variable.dimensions),
-            fill_value=np.nan,
-            chunksizes=(1, *whole_chunks(variable.shape)) if cells else None,
-            **filters(members.count * cells * np.dtype(members.dtype).itemsize),
-        )
+        how: dict[str, Any] = {}
+        if not dataset.data_model.startswith("NETCDF3"):
+            chunks = (1, *whole_chunks(variable.shape)) if variable.size else None
+            how = {"chunksizes": chunks, **filters(size)}
+        dims = variable.dimensions
+        dims = (*dims[:place], REALIZATION, *dims[place:])
+        added = dataset.createVariable(members.name, members.dtype, dims, fill_value=np.nan, **how)
         added.setncatts({**members.attrs, **_shared(attrs)})
         added.set_auto_maskandscale(False)
+        whole = (slice(None),) * place
         for number, values in enumerate(members.arrays):
-            added[number] = values
+            added[(*whole, number)] = values.reshape(variable.shape)
+    if not place:
+        return []
+    return [
+        f"'{members.name}' has '{REALIZATION}' after '{dims[0]}', which is unlimited: in NetCDF-3 "
+        "such a dimension is the first"
+    ]
 
 
-def _append_to_zarr(
-    path: str, members: Members, filters: Callable[[int], Mapping[str, Any]]
-) -> None:
+def _realization_place(dataset: Any, variable: Any) -> int:
+    """Return the place of the members among the dimensions: first, or after one that must be."""
+    dims = variable.dimensions
+    grows = bool(dims) and dataset.dimensions[dims[0]].isunlimited()
+    return int(grows and dataset.data_model.startswith("NETCDF3"))
+
+
+def _refuse_larger(members: Members, size: int, form: str) -> None:
+    """Raise OutputError if a format cannot hold a variable, or a record of it, of so many bytes."""
+    if size > _LARGEST.get(form, size):
+        raise OutputError(
+            f"'{members.name}' has {size / 1e9:.3g} GB, and a file of the format {form} holds "
+            f"{_LARGEST[form] / 1e9:.3g} GB of a variable. Give fewer members, or write to .zarr."
+        )
+
+
+def _append_to_zarr(path: str, members: Members, filters: Filters) -> None:
     import zarr
 
+    together = _is_consolidated(path)
     group = zarr.open_group(path, mode="r+", use_consolidated=False)
     _refuse_members(members.name, dict(group.members()))
     if REALIZATION not in group:
         numbers = np.arange(members.count, dtype=np.int32)
-        about = {**REALIZATION_ATTRS, "_ARRAY_DIMENSIONS": [REALIZATION]}
         coordinate = group.create_array(
             REALIZATION,
             shape=numbers.shape,
             dtype=numbers.dtype,
             fill_value=None,  # a number would mark a member as missing
-            attributes=about,
+            **_zarr_labels(group, [REALIZATION], REALIZATION_ATTRS),
         )
         coordinate[...] = numbers
     beside: Any = group[members.beside]
     attrs, dtype = dict(beside.attrs), np.dtype(members.dtype)
-    dims = [REALIZATION, *attrs["_ARRAY_DIMENSIONS"]]
+    labels = [REALIZATION, *_zarr_dims(beside)]
     added = group.create_array(
         members.name,
         shape=(members.count, *beside.shape),
         chunks=(1, *(max(1, size) for size in whole_chunks(beside.shape))),
         dtype=dtype,
         fill_value=np.nan,
-        attributes={**members.attrs, **_shared(attrs), "_ARRAY_DIMENSIONS": dims},
+        **_zarr_labels(group, labels, {**members.attrs, **_shared(attrs)}),
         **filters(members.count * beside.size * dtype.itemsize),
     )
     for number, values in enumerate(members.arrays):
-        added[number] = values.astype(dtype)
-    _consolidate(path)
+        added[number] = values.reshape(beside.shape).astype(dtype)
+    if together:
+        _consolidate(path)
 
 
-def _refuse_members(name: str, taken: Mapping[str, Any]) -> None:
+def _zarr_labels(group: Any, dims: Sequence[str], attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the dimensions and attributes of a new array, as the format of the store has them."""
+    if group.metadata.zarr_format == 2:
+        return {"attributes": {**attrs, "_ARRAY_DIMENSIONS": list(dims)}}
+    return {"attributes": dict(attrs), "dimension_names": list(dims)}
+
+
+def _refuse_members(name: str, taken: Collection[str]) -> None:
     if name in taken:
         raise InputError(
             f"The file has a variable '{name}' already, as the members of the ensemble are to be "

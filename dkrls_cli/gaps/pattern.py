@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,6 +115,22 @@ def empty_slices(observed: Mask) -> tuple[Indices, ...]:
         np.flatnonzero(~observed.any(axis=tuple(other for other in axes if other != axis)))
         for axis in axes
     )
+
+
+def distance_to_data(observed: Mask, steps: Sequence[int] | None = None) -> Array:
+    """Return the distance of every cell to the nearest observed one, in cells; 0 where observed.
+
+    Neighbours along an axis are one cell apart, or as many as `steps` says.
+
+    Examples
+    --------
+    >>> distance_to_data(np.array([[True, False, False], [False, False, False]])).round(1)
+    array([[0. , 1. , 2. ],
+           [1. , 1.4, 2.2]])
+    """
+    from scipy.ndimage import distance_transform_edt
+
+    return np.asarray(distance_transform_edt(~observed, sampling=steps))
 
 
 def gap_lengths(missing: Mask, axis: int, coordinates: Array) -> Array:

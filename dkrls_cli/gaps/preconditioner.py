@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array, Indices, Mask
-from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum
+from dkrls_cli.cascade.spectrum import ROUND_OFF
+from dkrls_cli.gaps.coarse import largest_places, masked_gram
+from dkrls_cli.gaps.field import Field
 
 Singles = NDArray[np.float32]
 """Single precision: ample for an approximate inverse, and half the memory."""
@@ -72,14 +73,15 @@ class ProductPreconditioner:
 
 
 def build_preconditioner(
-    spectra: Sequence[Spectrum], observed: Mask, ridge: float, most: int | None = None
+    field: Field, observed: Mask, ridge: float, most: int | None = None
 ) -> ProductPreconditioner | None:
     """Return a preconditioner for a mask that lasts along an axis, or None for any other mask.
 
     Parameters
     ----------
-    spectra
-        The spectrum of each axis.
+    field
+        The field on the grid. Its variances along the axis must be a factor of all others: of a
+        group, no axis is one along which a mask is taken to last.
     observed
         True where a cell has a value.
     ridge
@@ -89,49 +91,38 @@ def build_preconditioner(
         grid, within bounds.
     """
     axis = lasting_axis(observed)
-    largest = math.prod(spectrum.values[0] for spectrum in spectra)
-    if axis is None or ridge < ROUND_OFF * largest:  # its eigenbasis would be round-off
+    largest = float(field.variances.max())
+    if axis is None or axis in field.grouped or ridge < ROUND_OFF * largest:  # then round-off
         return None
+    others, one = _split(field.variances, axis)
     if most is None:
         most = min(max(math.isqrt(observed.size), _DIRECTIONS[0]), _DIRECTIONS[1])
-    others = [spectrum for place, spectrum in enumerate(spectra) if place != axis]
-    one = spectra[axis]
-    places = _smoothest([s.values for s in others], most, _NO_USE * ridge / one.values[0])
-    turned = np.moveaxis(observed, axis, 0).reshape(len(one.vectors), -1)
-    across, mu = _modes(observed.mean(axis=axis), others, places)
+    places = largest_places(others, most, _NO_USE * ridge / one.max())
+    bases = [basis for place, basis in enumerate(field.bases) if place != axis]
+    turned = np.moveaxis(observed, axis, 0).reshape(observed.shape[axis], -1)
+    across, mu = _modes(observed.mean(axis=axis), bases, others, places)
     shares = turned.mean(axis=1) / turned.mean()
-    along, nu = _modes(shares, [one], (np.arange(one.rank),))
+    along, nu = _modes(shares, [field.bases[axis]], one, (np.arange(one.size),))
     inverse = 1.0 / (np.multiply.outer(mu, nu) + ridge)
     return ProductPreconditioner(axis, places, across, along, inverse.astype(np.float32))
 
 
-def _smoothest(values: Sequence[Array], most: int, least: float) -> tuple[Indices, ...]:
-    """Return the indices of the largest products of eigenvalues above `least`; at least one."""
-    products = reduce(np.multiply.outer, values)
-    count = min(most, max(1, int(np.count_nonzero(products > least))))
-    largest = np.sort(np.argpartition(products.ravel(), -count)[-count:])
-    return np.unravel_index(largest, products.shape)
+def _split(variances: Array, axis: int) -> tuple[Array, Array]:
+    """Return variances as a product: those of all other axes, and those of one."""
+    turned = np.moveaxis(variances, axis, -1)
+    peak = np.unravel_index(int(np.argmax(turned)), turned.shape)
+    one = turned[peak[:-1]]
+    return turned[..., peak[-1]] / one[peak[-1]], one
 
 
 def _modes(
-    density: Array, spectra: Sequence[Spectrum], places: tuple[Indices, ...]
+    density: Array, bases: Sequence[Array], variances: Array, places: tuple[Indices, ...]
 ) -> tuple[Singles, Array]:
-    """Return sqrt(w) U and mu of sqrt(w) V' s V sqrt(w) = U diag(mu) U' for some directions.
-
-    The first axis is summed over before the others, once for each pair of its directions.
-    """
-    first, firsts = spectra[0].vectors, places[0]
-    roots = [np.sqrt(s.values)[p] for s, p in zip(spectra, places, strict=True)]
-    root = reduce(np.multiply, roots)
-    rest = np.broadcast_to(root, (1, root.size))
-    for spectrum, place in zip(spectra[1:], places[1:], strict=True):
-        columns = spectrum.vectors[:, place]
-        rest = (rest[:, None] * columns).reshape(-1, root.size)
-    system = np.empty((root.size, root.size))
-    for direction in np.unique(firsts):
-        weights = (first * first[:, [direction]]).T @ density.reshape(len(first), -1)
-        mine = firsts == direction
-        system[mine] = rest[:, mine].T @ (weights[firsts].T * rest)
+    """Return sqrt(w) U and mu of sqrt(w) V' s V sqrt(w) = U diag(mu) U' for some directions."""
+    root = np.sqrt(variances[places])
+    system = masked_gram(density, bases, places)
+    system *= root
+    system *= root[:, None]
     mu, u = np.linalg.eigh(system)
     del system
     u *= root[:, None]
@@ -144,6 +135,8 @@ def lasting_axis(observed: Mask) -> int | None:
     A mask lasts along an axis if some fibres along it have no observed cell, or if the observed
     share of its fibres varies more than it would with cells missing at random.
     """
+    if observed.all():
+        return None
     share = float(observed.mean())
     spread = []
     for axis, size in enumerate(observed.shape):

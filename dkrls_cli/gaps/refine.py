@@ -16,15 +16,15 @@ two systems complement each other, so one follows the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Mask
-from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum
+from dkrls_cli.cascade.spectrum import ROUND_OFF
 from dkrls_cli.cascade.tensors import along, apply
+from dkrls_cli.gaps.field import Field
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Refined:
 
 
 def refine(
-    spectra: Sequence[Spectrum],
+    field: Field,
     completed: Array,
     observed: Mask,
     ridge: float,
@@ -55,13 +55,14 @@ def refine(
     *,
     tolerance: float,
     limit: int,
+    calm: int = 1,
 ) -> Refined:
     """Refine the filled cells of a grid until none changes by more than a share of the spread.
 
     Parameters
     ----------
-    spectra
-        The full spectrum of each axis.
+    field
+        A product of kernels, with all directions: its basis is square.
     completed, observed
         The grid with its missing cells filled, which is overwritten, and which cells are observed.
     ridge, mean
@@ -69,8 +70,10 @@ def refine(
     tolerance, limit
         Refining stops at this share of the spread of the observed cells, or after this many
         iterations.
+    calm
+        Iterations in a row within the tolerance that end it.
     """
-    precision = _Precision.of(spectra, ridge)
+    precision = _Precision.of(field, ridge)
     diagonal = precision.diagonal()[~observed]
     return settle(
         precision.apply,
@@ -80,6 +83,7 @@ def refine(
         mean,
         tolerance=tolerance,
         limit=limit,
+        calm=calm,
     )
 
 
@@ -92,6 +96,7 @@ def settle(
     *,
     tolerance: float,
     limit: int,
+    calm: int = 1,
 ) -> Refined:
     """Refine filled cells as :func:`refine` does, whatever the form of C^-1.
 
@@ -102,7 +107,7 @@ def settle(
     near_inverse
         A function that solves for residuals of the missing cells, in their order in the grid, as
         nearly as it can: the preconditioner. It must be symmetric and positive definite.
-    completed, observed, mean, tolerance, limit
+    completed, observed, mean, tolerance, limit, calm
         As for :func:`refine`.
     """
     missing, values = ~observed, completed
@@ -114,7 +119,8 @@ def settle(
     energy = float(residual @ due)
     iterations, change = 0, float(np.abs(due).max())
     direction = np.zeros(values.shape) if change > tolerance else values[:0]
-    while change > tolerance and iterations < limit:
+    still = calm if change <= tolerance else 0
+    while still < calm and iterations < limit:
         direction[missing] += due
         product = precision(direction)[missing]
         step = energy / float(direction[missing] @ product)
@@ -124,8 +130,11 @@ def settle(
         moved = step * float(np.abs(direction).max())
         before, energy = energy, float(residual @ due)
         change = max(float(np.abs(due).max()), moved) if energy > 0 else 0.0  # 0: solved exactly
-        direction *= energy / before
         iterations += 1
+        still = still + 1 if change <= tolerance else 0
+        if change <= ROUND_OFF:
+            break
+        direction *= energy / before
     values *= spread
     values += mean
     return Refined(values, iterations, change)
@@ -147,11 +156,11 @@ class _Precision:
     inverse: Array
 
     @classmethod
-    def of(cls, spectra: Sequence[Spectrum], ridge: float) -> _Precision:
+    def of(cls, field: Field, ridge: float) -> _Precision:
         """Return the precision matrix; directions at round-off count as far as float64 can tell."""
-        values = np.asarray(reduce(np.multiply.outer, [s.values for s in spectra]) + ridge)
+        values = field.variances + ridge
         np.maximum(values, ROUND_OFF * float(values.max()), out=values)
-        return cls([spectrum.vectors for spectrum in spectra], np.reciprocal(values, out=values))
+        return cls(list(field.bases), np.reciprocal(values, out=values))
 
     def apply(self, grid: Array) -> Array:
         """Return the matrix times a grid."""

@@ -25,7 +25,8 @@ from dkrls_cli.cascade.growing import Growing
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
 from dkrls_cli.errors import SettingError
-from dkrls_cli.gaps.solve import Completed, complete_with_spectra, refine_cells
+from dkrls_cli.gaps.field import product_field
+from dkrls_cli.gaps.solve import Completed, complete_field, refine_cells
 
 _LEAST_NOISE = 1e-8
 """Smallest noise of a cell as a share of its variance: it bounds the iterations of the solve."""
@@ -65,10 +66,9 @@ def fill_slices(known: Growing, coordinates: Array, slices: Array) -> Completed:
     ]
     variance = math.prod(float(spectrum.values.mean()) for spectrum in spectra)
     noise = max(_LEAST_NOISE, _noise(cascade)) * variance
-    done = complete_with_spectra(
-        spectra, slices - expected, noise, 0.0, tolerance=_TOLERANCE, limit=_LIMIT
-    )
-    done = refine_cells(done, spectra, slices - expected, noise, 0.0, limit=_LIMIT)
+    field = product_field(spectra)
+    done = complete_field(field, slices - expected, noise, 0.0, tolerance=_TOLERANCE, limit=_LIMIT)
+    done = refine_cells(done, field, slices - expected, noise, 0.0, limit=_LIMIT)
     filled = np.where(np.isnan(slices), expected + done.values, slices)
     return Completed(filled, done.iterations, done.residual, done.converged)
 

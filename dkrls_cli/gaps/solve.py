@@ -1,22 +1,23 @@
-"""Fill missing cells under a joint ridge: one kernel model through the observed cells only.
+"""Fill missing cells under a joint ridge: one Gaussian field through the observed cells only.
 
-With M the mask of observed cells, V the product of the levels' eigenvectors V_l and w the products
-of their eigenvalues w_l, the field f = V g of kernel ridge regression over the observed cells
-solves
+With M the mask of observed cells and f = V g the field (:mod:`dkrls_cli.gaps.field`), whose
+coefficients have prior variances w, kernel ridge regression over the observed cells solves
 
     (V' M V + lambda / w) g = V' M y.
 
-Missing cells filled with f make a complete grid whose ordinary joint-ridge solution has no weight
-on the filled cells, so it is the same model. The result is that completed grid, and
-:func:`dkrls_cli.cascade.fit.fit_cascade` does the rest.
+Of a product of kernels, missing cells filled with f make a complete grid whose ordinary joint-ridge
+solution has no weight on the filled cells, so it is the same model, and
+:func:`dkrls_cli.cascade.fit.fit_cascade` does the rest. Of a group of axes with one distance, the
+completed grid is what a product of kernels interpolates between the coordinates.
 
 Solver
 ------
 The system is solved by conjugate gradients. In g, all directions of the data have a similar size
 however small their w. The preconditioner w / (p w + lambda), with p the observed share, deals with
-scattered cells and with small holes. Masks that stay the same along an axis have one of their own,
-see :mod:`dkrls_cli.gaps.preconditioner`. A grid with a long axis is solved for in its missing cells
-alone: :mod:`dkrls_cli.gaps.long`.
+scattered cells. Smooth directions, which fit into holes, are solved for with the mask as it is:
+:mod:`dkrls_cli.gaps.coarse`. The solve ends when the missing cells have stopped changing: a small
+residual says little about them. A grid with a long axis is solved for in its missing cells alone:
+:mod:`dkrls_cli.gaps.long`.
 """
 
 from __future__ import annotations
@@ -24,17 +25,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Mask
-from dkrls_cli.cascade.kernels import Kernel, gram
-from dkrls_cli.cascade.spectrum import Spectrum, decompose
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.gaps.coarse import CoarseMaker, CoarseSpace
+from dkrls_cli.gaps.field import NO_GROUPS, Field, Grouping, make_field
 from dkrls_cli.gaps.long import complete_long, find_long_axis
-from dkrls_cli.gaps.preconditioner import ProductPreconditioner, build_preconditioner
+from dkrls_cli.gaps.pattern import distance_to_data
+from dkrls_cli.gaps.preconditioner import (
+    ProductPreconditioner,
+    build_preconditioner,
+    lasting_axis,
+)
 from dkrls_cli.gaps.refine import refine
 from dkrls_cli.threads import one_blas_thread
 
@@ -47,8 +55,32 @@ _LOOK = 10
 _SETTLED = 1e-7
 """Change of a filled cell, as a share of the spread of the data, below which it is settled."""
 
-_NEGLIGIBLE = 1e-11
-"""Directions with w below this share of the ridge change no answer by more than this share."""
+_SCATTERED = 1.1
+"""Mean distance of the watched cells to data, in cells, below which they are scattered."""
+
+_FEW_DIRECTIONS = 400
+"""Directions across a lasting mask where many settings are solved for on it: in 20 ms."""
+
+_SAFE = 1e-9
+"""Ridge, as a share of the largest variance, from which a solve that stands still has ended."""
+
+LEAST_RIDGE = 1e-11
+"""Least ridge, as a share of the largest variance, of a solve that is not refined.
+
+Below, round-off decides about the missing cells, however small the residual.
+"""
+
+_ROUND_OFF = 1e-15
+"""Residual, as a share of the right-hand side, that is round-off."""
+
+_CALM = 3
+"""Steps in a row that change no missing cell by more than the tolerance: then the solve ends."""
+
+_LONG_CALM = 10
+"""The same in a row that end the refinement of a solve that has not converged.
+
+With a tiny ridge, steps may change no cell by 1e-7 while cells are off by a thousandth.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +94,9 @@ class Completed:
     iterations
         Number of conjugate gradient steps.
     residual
-        Largest change of a filled cell that is still due, as a share of the spread of the data; of
-        an unrefined solve, the norm of its residual divided by that of the right-hand side.
+        Largest change of a filled cell that is still due, as a share of the spread of the data.
     converged
-        Whether the residual has come down to the tolerance.
+        Whether that has come down to the tolerance.
     """
 
     values: Array
@@ -81,10 +112,13 @@ def complete(
     ridge: float,
     mean: float = 0.0,
     *,
+    grouping: Grouping = NO_GROUPS,
     tolerance: float = 1e-9,
     limit: int = 500,
     start: Array | None = None,
     spectra: Sequence[Spectrum | None] | None = None,
+    watched: Mask | None = None,
+    noise: Array | None = None,
 ) -> Completed:
     """Fill the missing cells (NaN) with the joint-ridge model of the observed ones.
 
@@ -98,14 +132,23 @@ def complete(
         The joint ridge.
     mean
         Value to which the answers fall back far from data.
+    grouping
+        Axes that share one distance. A long axis cannot be among them.
     tolerance, limit
-        The solve stops at this relative residual, or after this many iterations; its answers are
-        then refined for at most as many. With a long axis there is nothing but the refinement.
+        The solve stops when no missing cell changes by more than this share of the spread of the
+        data, or after this many iterations. A product of kernels is then refined for at most as
+        many, to 1e-7 if the tolerance is less.
     start
         The same grid completed with similar settings, to start the solve from.
     spectra
         The full spectrum of each axis, ``decompose(gram(kernel, c, c))``, where it is known
         already; None where it is not. A long axis needs none.
+    watched
+        The cells whose change decides when to stop, all missing ones by default. Others, such as
+        land that stays missing, may be solved for less accurately.
+    noise
+        Variance of the noise of every cell beside the ridge, in units of the kernels. With it the
+        observed cells are answered for as well.
 
     Returns
     -------
@@ -130,20 +173,38 @@ def complete(
     """
     if not (math.isfinite(ridge) and ridge >= 0):
         raise SettingError(f"Invalid joint ridge {ridge}. It must be a finite number, 0 or above.")
-    known = spectra or [None] * values.ndim
-    long = find_long_axis(coordinates, kernels)
-    if long is not None:
-        return _complete_long(
-            values, coordinates, kernels, long, ridge, mean, limit=limit, start=start, spectra=known
-        )
-    whole = [
-        spectrum or decompose(gram(kernel, c, c))
-        for spectrum, kernel, c in zip(known, kernels, coordinates, strict=True)
-    ]
-    done = complete_with_spectra(
-        whole, values, ridge, mean, tolerance=tolerance, limit=limit, start=start
+    if not grouping.axes and noise is None:
+        long = find_long_axis(coordinates, kernels)
+        if long is not None:
+            return _complete_long(
+                values,
+                coordinates,
+                kernels,
+                long,
+                ridge,
+                mean,
+                limit=limit,
+                start=start,
+                spectra=spectra or [None] * values.ndim,
+            )
+    field = make_field(coordinates, kernels, grouping, spectra)
+    done = complete_field(
+        field,
+        values,
+        ridge,
+        mean,
+        tolerance=tolerance,
+        limit=limit,
+        start=start,
+        watched=watched,
+        noise=noise,
     )
-    return refine_cells(done, whole, values, ridge, mean, limit=limit)
+    safe = watched is not None and ridge >= _SAFE * float(field.variances.max())
+    if field.grouped or safe or noise is not None:
+        return done
+    return refine_cells(
+        done, field, values, ridge, mean, tolerance=max(tolerance, _SETTLED), limit=limit
+    )
 
 
 def _complete_long(
@@ -186,16 +247,17 @@ def _refuse_empty(observed: Mask) -> None:
 
 def refine_cells(
     done: Completed,
-    spectra: Sequence[Spectrum],
+    field: Field,
     values: Array,
     ridge: float,
     mean: float,
     *,
+    tolerance: float = _SETTLED,
     limit: int,
 ) -> Completed:
     """Refine the filled cells of a solve until they stop changing: :mod:`dkrls_cli.gaps.refine`.
 
-    The residual of the solve may be small while missing cells are far from their answers. The
+    With a tiny ridge a solve may stand still while missing cells are far from their answers. The
     result has converged if no filled cell would change any more.
     """
     observed = np.isfinite(values)
@@ -203,15 +265,22 @@ def refine_cells(
         return done
     with one_blas_thread():
         refined = refine(
-            spectra, done.values, observed, ridge, mean, tolerance=_SETTLED, limit=limit
+            field,
+            done.values,
+            observed,
+            ridge,
+            mean,
+            tolerance=tolerance,
+            limit=limit,
+            calm=1 if done.converged else _LONG_CALM,
         )
     np.copyto(refined.values, values, where=observed)
     iterations = done.iterations + refined.iterations
-    return Completed(refined.values, iterations, refined.change, refined.change <= _SETTLED)
+    return Completed(refined.values, iterations, refined.change, refined.change <= tolerance)
 
 
-def complete_with_spectra(
-    spectra: Sequence[Spectrum],
+def complete_field(
+    field: Field,
     values: Array,
     ridge: float,
     mean: float,
@@ -219,114 +288,155 @@ def complete_with_spectra(
     tolerance: float,
     limit: int,
     start: Array | None = None,
-    directions: int | None = None,
+    watched: Mask | None = None,
+    coarse: CoarseMaker | None = None,
+    noise: Array | None = None,
     give_up: Callable[[Array], bool] | None = None,
 ) -> Completed:
-    """Fill missing cells as :func:`complete` does, from the spectra of the levels alone.
+    """Fill missing cells as :func:`complete` does, from a field on the grid.
 
-    `directions` is the number of directions in which the preconditioner of a lasting mask is
-    exact. `give_up` is called with the answers every ten iterations, and stops the solve by
-    returning True.
+    `coarse` makes the coarse space, if the mask has been met before. `noise` is a variance of the
+    noise of every cell beside the ridge: cells then count by lambda / (lambda + noise), and
+    observed cells are answered for as the missing ones are. `give_up` is called with the answers
+    every ten iterations, and stops the solve by returning True.
     """
     observed = np.isfinite(values)
     _refuse_empty(observed)
-    if observed.all():
+    if observed.all() and noise is None:
         return Completed(values.copy(), 0, 0.0, converged=True)
     with one_blas_thread():
-        system = _System(_useful(spectra, ridge), observed, ridge)
-        near = build_preconditioner(system.spectra, observed, ridge, directions)
+        if watched is None:
+            watched = np.ones(values.shape, bool) if noise is not None else ~observed
+        if field.grouped:
+            ridge = max(ridge, LEAST_RIDGE * float(field.variances.max()))
+        weights = cell_weights(observed, ridge, noise)
+        system = _System(field.useful(ridge), weights, ridge, watched)
+        near = _near(system, observed, coarse)
         left = system.projected(values, mean)
         g = np.zeros(left.shape) if start is None else system.smoothed(start, mean)
+        spread = float(np.abs(values[observed] - mean).max()) or 1.0
 
         def stop() -> bool:
             return give_up is not None and give_up(system.answers(g, mean))
 
-        iterations, residual = _descend(system, near, g, left, tolerance, limit, stop)
+        iterations, change = _descend(system, near, g, left, tolerance * spread, limit, stop)
         del left
         filled = system.answers(g, mean)
-    np.copyto(filled, values, where=observed)
-    return Completed(filled, iterations, residual, residual <= tolerance)
+    if noise is None:
+        np.copyto(filled, values, where=observed)
+    return Completed(filled, iterations, change / spread, change <= tolerance * spread)
+
+
+def cell_weights(observed: Mask, ridge: float, noise: Array | None) -> Array:
+    """Return M: lambda / (lambda + noise) of every observed cell, and 0 of every missing one."""
+    if noise is None:
+        return observed.astype(np.float64)
+    return np.asarray(np.where(observed, ridge / (ridge + noise), 0.0))
+
+
+def _near(
+    system: _System, observed: Mask, coarse: CoarseMaker | None
+) -> CoarseSpace | ProductPreconditioner | None:
+    """Return the preconditioner of the smooth directions; None where all cells are scattered.
+
+    A mask that lasts along an axis, beside which cells are missing here and there, has its own.
+    """
+    axis, beside = lasting_axis(observed), system.watched
+    if axis is not None:
+        beside = beside & observed.any(axis=axis, keepdims=True)
+    away = distance_to_data(observed)[beside]
+    if away.sum() <= _SCATTERED * away.size:
+        most = None if coarse is None else _FEW_DIRECTIONS
+        lasting = build_preconditioner(system.field, observed, system.ridge, most)
+        if lasting is not None or axis is None:
+            return lasting
+    return (coarse or CoarseMaker(system.weights)).make(system.field, system.ridge)
 
 
 def _descend(
     system: _System,
-    near: ProductPreconditioner | None,
+    near: CoarseSpace | ProductPreconditioner | None,
     g: Array,
     left: Array,
     tolerance: float,
     limit: int,
     stop: Callable[[], bool],
 ) -> tuple[int, float]:
-    """Solve for g in place by conjugate gradients; return the iterations and relative residual.
+    """Solve for g in place by conjugate gradients; return the iterations and what is still due.
 
-    `g` holds the starting point. `left` holds the right-hand side, and is overwritten with the
-    residual. Every ten iterations `stop` is asked whether to end.
+    That is the largest change of a missing cell in the last steps. `g` holds the starting point.
+    `left` holds the right-hand side, and is overwritten with the residual. Every ten iterations
+    `stop` is asked whether to end.
     """
-    whole = float(np.linalg.norm(left))
-    if whole == 0:
-        g[...] = 0.0
-        return 0, 0.0
+    solved = _ROUND_OFF * float(np.linalg.norm(left))
     if g.any():
-        system.step(left, -1.0, system.normal(g))
-    residual, energy, iterations = float(np.linalg.norm(left)) / whole, 1.0, 0
+        system.step(left, -1.0, system.normal(g)[0])
+    energy, iterations, changes = 1.0, 0, [math.inf] * _CALM
     direction = np.zeros(left.shape)
-    while residual > tolerance and iterations < limit:
+    while max(changes[-_CALM:]) > tolerance and iterations < limit:
         downhill = _precondition(system, near, left)
         before, energy = energy, float(np.vdot(left, downhill))
+        if energy <= 0 or float(np.linalg.norm(left)) <= solved:
+            return iterations, 0.0
         direction *= energy / before
         direction += downhill
         del downhill
-        product = system.normal(direction)
-        pace = energy / system.inner(direction, product)
+        product, reach = system.normal(direction)
+        curvature = system.inner(direction, product)
+        if curvature <= 0:  # of a matrix that is positive: round-off is all that is left
+            return iterations, 0.0
+        pace = energy / curvature
         system.step(g, pace, direction)
         system.step(left, -pace, product)
         del product
-        residual = float(np.linalg.norm(left)) / whole
+        changes.append(pace * reach)
         iterations += 1
         if iterations % _LOOK == 0 and stop():
             break
-    return iterations, residual
+    return iterations, max(changes[-_CALM:])
 
 
 @dataclass(frozen=True, eq=False)
 class _System:
-    """The matrix V' M V + lambda / w, applied without ever being formed."""
+    """The matrix V' M V + lambda / w, applied without ever being formed.
 
-    spectra: tuple[Spectrum, ...]
-    observed: Mask
+    Attributes
+    ----------
+    field
+        V and w.
+    weights
+        M: the weight of every cell, 1 where it is observed, 0 where it is missing.
+    ridge
+        lambda.
+    watched
+        The cells whose changes are measured.
+    """
+
+    field: Field
+    weights: Array
     ridge: float
-
-    @property
-    def bases(self) -> list[Array]:
-        """The eigenvectors V_l (m_l, r_l) of each axis."""
-        return [spectrum.vectors for spectrum in self.spectra]
+    watched: Mask
 
     @property
     def ranks(self) -> tuple[int, ...]:
         """The shape of g."""
-        return tuple(spectrum.rank for spectrum in self.spectra)
+        return self.field.variances.shape
 
     @cached_property
     def share(self) -> float:
-        """The share of cells that are observed, p."""
-        return float(self.observed.mean())
-
-    @cached_property
-    def _others(self) -> Array:
-        """The products of the eigenvalues of all axes but the first."""
-        return reduce(np.multiply.outer, [s.values for s in self.spectra[1:]], np.array(1.0))
+        """The mean of the diagonal of V' M V, p."""
+        squares = [(basis**2).mean(axis=1) for basis in self.field.bases]
+        return float(apply(self.weights, [square[None] for square in squares]).item())
 
     def slabs(self) -> Iterator[slice]:
         """Yield parts of the first axis of g that are small enough to stay in the cache."""
-        rows = max(1, _SLAB // math.prod(self.observed.shape[1:]))
+        rows = max(1, _SLAB // math.prod(self.weights.shape[1:]))
         for start in range(0, self.ranks[0], rows):
             yield slice(start, start + rows)
 
     def penalty(self, part: slice) -> Array:
         """Return lambda / w on a slab of g."""
-        return np.asarray(
-            self.ridge / np.multiply.outer(self.spectra[0].values[part], self._others)
-        )
+        return np.asarray(self.ridge / self.field.variances[part])
 
     def step(self, tensor: Array, pace: float, direction: Array) -> None:
         """Add `pace` times a direction to a tensor of the shape of g, in place."""
@@ -339,59 +449,56 @@ class _System:
 
     def projected(self, values: Array, mean: float) -> Array:
         """Return the right-hand side V' M (y - mean)."""
-        seen = np.where(self.observed, values, mean)
+        seen = np.where(self.weights > 0, values, mean)
         seen -= mean
-        return apply(seen, [basis.T for basis in self.bases])
+        seen *= self.weights
+        return apply(seen, [basis.T for basis in self.field.bases])
 
     def smoothed(self, completed: Array, mean: float) -> Array:
         """Return the g of a completed grid, V' (y - mean) w / (w + lambda)."""
-        g = apply(completed - mean, [basis.T for basis in self.bases])
+        g = apply(completed - mean, [basis.T for basis in self.field.bases])
         for part in self.slabs():
             g[part] /= 1.0 + self.penalty(part)
         return g
 
     def answers(self, g: Array, mean: float) -> Array:
         """Return the field V g + mean."""
-        field = apply(g, self.bases)
+        field = apply(g, self.field.bases)
         field += mean
         return field
 
-    def normal(self, g: Array) -> Array:
-        """Return (V' M V + lambda / w) g, a view of one working array of the size of the grid."""
-        first, *others = self.bases
-        cells = np.empty((self.ranks[0], *self.observed.shape[1:]))
+    def normal(self, g: Array) -> tuple[Array, float]:
+        """Return (V' M V + lambda / w) g, and the largest |V g| of a watched cell."""
+        first, *others = self.field.bases
+        cells = np.empty((self.ranks[0], *self.weights.shape[1:]))
         for part in self.slabs():
             cells[part] = apply(g[part], [None, *others])
-        fibres, seen = cells.reshape(self.ranks[0], -1), self.observed.reshape(len(first), -1)
-        width = max(1, _SLAB // len(first))
+        fibres, weights = cells.reshape(self.ranks[0], -1), self.weights.reshape(len(first), -1)
+        watched = self.watched.reshape(len(first), -1)
+        width, largest = max(1, _SLAB // len(first)), 0.0
         for start in range(0, fibres.shape[1], width):
             columns = slice(start, start + width)
             field = first @ fibres[:, columns]
-            field *= seen[:, columns]
+            moved = np.abs(field[watched[:, columns]])
+            largest = max(largest, float(moved.max(initial=0.0)))
+            field *= weights[:, columns]
             fibres[:, columns] = first.T @ field
-        product = cells[tuple(slice(0, rank) for rank in self.ranks)]
+        product = self._room(cells)
         for part in self.slabs():
             back = apply(cells[part], [None, *(basis.T for basis in others)])
             product[part] = back + self.penalty(part) * g[part]
-        return product
+        return product, largest
+
+    def _room(self, cells: Array) -> Array:
+        """Return an array of the shape of g: a view of the cells where they have room for it."""
+        if all(rank <= size for rank, size in zip(self.ranks, cells.shape, strict=True)):
+            return cells[tuple(slice(0, rank) for rank in self.ranks)]
+        return np.empty(self.ranks)
 
 
-def _useful(spectra: Sequence[Spectrum], ridge: float) -> tuple[Spectrum, ...]:
-    """Return, for each level, the directions that are above round-off and matter to the ridge."""
-    largest = math.prod(spectrum.values[0] for spectrum in spectra)
-    kept = []
-    for spectrum in spectra:
-        others = largest / spectrum.values[0]
-        solvable = spectrum.solvable(ridge / others)
-        useful = solvable.values * others > _NEGLIGIBLE * ridge
-        rank = max(1, int(np.count_nonzero(useful)))
-        kept.append(
-            Spectrum(np.ascontiguousarray(solvable.vectors[:, :rank]), solvable.values[:rank])
-        )
-    return tuple(kept)
-
-
-def _precondition(system: _System, near: ProductPreconditioner | None, left: Array) -> Array:
+def _precondition(
+    system: _System, near: CoarseSpace | ProductPreconditioner | None, left: Array
+) -> Array:
     """Return an approximate solution of the system for a residual."""
     result = np.empty(left.shape)
     for part in system.slabs():

@@ -7,35 +7,43 @@ those at coordinates beyond the observed ones, where a model could only extrapol
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, overload
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.gaps.bars import refuse_long
 from dkrls_cli.gaps.holes import Reach, within_reach
 from dkrls_cli.gaps.pattern import gap_lengths
 from dkrls_cli.grid.alignment import drop_other_single, rename_like
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import by_dimension, hierarchy_of, natural_period, place_of
 from dkrls_cli.grid.grid import (
+    REALIZATION,
     Coordinates,
     Grid,
     GridLike,
     as_grid,
+    ensemble_variable,
     is_labelled,
+    realization_axis,
     std_variable,
     to_data_array,
 )
+from dkrls_cli.model.answering.answers import Rules, ask
 from dkrls_cli.model.answering.bounds import BoundsLike
+from dkrls_cli.model.answering.ensembles import check_ensemble, draw_members
 from dkrls_cli.model.answering.masks import LastingMask, lasting_mask, steps_round
 from dkrls_cli.model.choosing import ChoiceCallback
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import DEFAULTS, PerLevel, Settings
+from dkrls_cli.model.training import drop_lost_slices
 from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
@@ -73,6 +81,9 @@ class Filled:
         The model that filled the cells, or None if there was nothing to fill.
     note
         What was decided about land and gaps, without a full stop, where the data does not show it.
+    members
+        The members of an ensemble, each the whole grid, drawn one at a time; None if none was asked
+        for.
     """
 
     grid: Grid
@@ -81,6 +92,7 @@ class Filled:
     left: Mapping[str, int]
     model: Model | None
     note: str = ""
+    members: Iterator[Array] | None = None
 
 
 @overload
@@ -97,7 +109,12 @@ def fill(
     mask: MaskLike | None = ...,
     max_gap: GapLimits | None = ...,
     within: Distance | None = ...,
+    group: str | Sequence[str] = ...,
+    accept_inexact: bool = ...,
+    max_std: float | None = ...,
     std: Literal[False] = ...,
+    ensemble: None = ...,
+    seed: int = ...,
     extrapolate: bool = ...,
 ) -> xr.DataArray: ...
 
@@ -116,7 +133,36 @@ def fill(
     mask: MaskLike | None = ...,
     max_gap: GapLimits | None = ...,
     within: Distance | None = ...,
+    group: str | Sequence[str] = ...,
+    accept_inexact: bool = ...,
+    max_std: float | None = ...,
     std: Literal[True],
+    ensemble: int | None = ...,
+    seed: int = ...,
+    extrapolate: bool = ...,
+) -> xr.Dataset: ...
+
+
+@overload
+def fill(
+    data: GridLike,
+    coordinates: Coordinates | None = ...,
+    *,
+    levels: Sequence[Level | str] | None = ...,
+    kernel: PerLevel[str] = ...,
+    sigma: PerLevel[float | str] = ...,
+    ridge: PerLevel[float | str] = ...,
+    period: PerLevel[float | str | None] = ...,
+    bounds: BoundsLike = ...,
+    mask: MaskLike | None = ...,
+    max_gap: GapLimits | None = ...,
+    within: Distance | None = ...,
+    group: str | Sequence[str] = ...,
+    accept_inexact: bool = ...,
+    max_std: float | None = ...,
+    std: bool = ...,
+    ensemble: int,
+    seed: int = ...,
     extrapolate: bool = ...,
 ) -> xr.Dataset: ...
 
@@ -134,7 +180,12 @@ def fill(
     mask: MaskLike | None = None,
     max_gap: GapLimits | None = None,
     within: Distance | None = None,
+    group: str | Sequence[str] = DEFAULTS.group,
+    accept_inexact: bool = DEFAULTS.accept_inexact,
+    max_std: float | None = None,
     std: bool = False,
+    ensemble: int | None = None,
+    seed: int = 0,
     extrapolate: bool = False,
 ) -> xr.DataArray | xr.Dataset:
     """Fill the missing cells of a grid; all other cells stay as they are.
@@ -165,8 +216,17 @@ def fill(
         without any along all but the last level. A mapping from dimension to distance, as
         for `max_gap`, is in units of the coordinates: the observed cell lies in the ellipse with
         these half axes, at the same coordinates of all other dimensions.
+    group, accept_inexact
+        As for :func:`dkrls_cli.fit`.
+    max_std
+        Leave cells missing whose standard error is above this number, in units of the data.
     std
         Whether to return the standard errors of the filled cells as well.
+    ensemble
+        Number of members of an ensemble to return as well; None for none. In each, the errors of
+        the filled cells are drawn at random, and go together in space and time.
+    seed
+        Seed of the random numbers of the members.
     extrapolate
         Whether to fill cells at coordinates beyond the observed ones.
 
@@ -175,7 +235,9 @@ def fill(
     xarray.DataArray or xarray.Dataset
         The data with its gaps filled, attributes and coordinates kept. With `std`, a dataset of
         the data and its standard errors, named like the data with ``_std`` behind: 0 at observed
-        cells, NaN at cells that are still missing.
+        cells, NaN at cells that are still missing. With `ensemble`, a dataset that also has the
+        members, named like the data with ``_ensemble`` behind, first dimension ``realization``:
+        observed cells are the data in all of them.
 
     Raises
     ------
@@ -183,6 +245,8 @@ def fill(
         If the data cannot be used, or the mask does not fit it.
     SettingError
         If a setting is not possible, or not for this grid.
+    ConvergenceError
+        If missing cells could not be solved for.
 
     Examples
     --------
@@ -194,26 +258,46 @@ def fill(
     True
     >>> list(fill(values, {"x": x, "t": t}, std=True))
     ['values', 'values_std']
+    >>> dict(fill(values, {"x": x, "t": t}, ensemble=5).values_ensemble.sizes)
+    {'realization': 5, 'x': 16, 't': 20}
     """
     grid = as_grid(data, coordinates)
-    settings = Settings(levels, kernel, sigma, ridge, period, bounds=bounds)
+    if ensemble is not None and is_labelled(data):  # a scalar may have the name as well
+        check_ensemble(grid.name, {str(name) for name in data.coords}, ensemble, seed)
+    settings = Settings(
+        levels,
+        kernel,
+        sigma,
+        ridge,
+        period,
+        bounds=bounds,
+        group=group,
+        accept_inexact=accept_inexact,
+    )
     found = fill_grid(
         grid,
         settings,
         mask=mask,
         max_gap=max_gap,
         within=within,
+        max_std=max_std,
         std=std,
+        ensemble=ensemble,
+        seed=seed,
         extrapolate=extrapolate,
     )
     filled = _labelled(data, found.grid)
-    if found.std is None:
-        return filled
-    name, attrs = std_variable(grid.name, grid.attrs)
-    errors = filled.copy(data=found.std.reshape(filled.shape))
-    errors.attrs = attrs
-    filled.attrs["ancillary_variables"] = name
-    return filled.to_dataset(name=grid.name).assign({name: errors})
+    beside: dict[str, xr.DataArray] = {}
+    if found.members is not None and ensemble is not None:
+        name, attrs = ensemble_variable(grid.name, grid.attrs)
+        beside[name] = _stacked(filled, found.members, ensemble, attrs)
+    if found.std is not None:
+        name, attrs = std_variable(grid.name, grid.attrs)
+        errors = filled.copy(data=found.std.reshape(filled.shape))
+        errors.attrs = attrs
+        filled.attrs["ancillary_variables"] = name
+        beside = {name: errors, **beside}
+    return filled.to_dataset(name=grid.name).assign(beside) if beside else filled
 
 
 def fill_grid(
@@ -223,7 +307,10 @@ def fill_grid(
     mask: MaskLike | None = None,
     max_gap: GapLimits | None = None,
     within: Distance | None = None,
+    max_std: float | None = None,
     std: bool = False,
+    ensemble: int | None = None,
+    seed: int = 0,
     extrapolate: bool = False,
     watch: ChoiceCallback | None = None,
 ) -> Filled:
@@ -236,7 +323,7 @@ def fill_grid(
         turn later is filled, but the model is fitted without it.
     settings
         Settings of the model that fills the gaps.
-    mask, max_gap, within, std, extrapolate
+    mask, max_gap, within, max_std, std, ensemble, seed, extrapolate
         As for :func:`fill`.
     watch
         As for :func:`dkrls_cli.fit`.
@@ -248,7 +335,7 @@ def fill_grid(
 
     Raises
     ------
-    InputError, SettingError
+    InputError, SettingError, ConvergenceError
         As for :func:`fill`.
 
     Examples
@@ -259,21 +346,50 @@ def fill_grid(
     >>> int(found.cells.sum()), found.left
     (1, {'left beyond the data along dim_1': 4})
     """
+    if max_std is not None and not max_std > 0:
+        raise SettingError(f"Invalid largest standard error {max_std}. It must be above 0.")
+    if ensemble is not None:
+        check_ensemble(grid.name, grid.dims, ensemble, seed)
     chosen = choose_cells(grid, settings, mask, max_gap, within)
     cells, left = chosen.cells, dict(chosen.left)
+    members: Iterator[Array] | None = None
     if not cells.any():
-        return Filled(grid, cells, _no_errors(grid) if std else None, left, None, chosen.note)
-    model = fit_grid(grid, settings, watch=watch)
+        members = None if ensemble is None else repeat(grid.values, ensemble)
+        errors = _no_errors(grid) if std else None
+        return Filled(grid, cells, errors, left, None, chosen.note, members)
+    if ensemble is not None:
+        _refuse_long(grid)
+    land = _fills_land(grid, settings, cells)
+    model = fit_grid(grid, settings, watch=watch, land=land)
     asked = {axis.name: axis.plain if axis.labels is None else axis.texts for axis in grid.axes}
     axes = model.axes_at(asked)
     if not extrapolate:
         left |= _leave_beyond(cells, grid, model.outside(axes))
+    errors = None
+    if std or max_std is not None:
+        found = model.std_on(axes)
+        left |= _leave_uncertain(cells, found, max_std)
+        errors = np.where(cells, found, _no_errors(grid)) if std else None
     values = np.where(cells, model.values_on(axes), grid.values)
-    errors = _no_errors(grid) if std else None
-    if errors is not None:
-        errors[cells] = model.std_on(axes)[cells]
     filled = replace(grid, values=values.astype(grid.values.dtype, copy=False))
-    return Filled(filled, cells, errors, left, model, chosen.note)
+    if ensemble is not None:
+        members = _members(filled, cells, model, axes, ensemble, seed)
+    return Filled(filled, cells, errors, left, model, chosen.note, members)
+
+
+def _refuse_long(grid: Grid) -> None:
+    """Raise SettingError before a fit if no members could be drawn after it."""
+    kept, _ = drop_lost_slices(grid)
+    if not kept.is_complete:
+        refuse_long(kept.dims, kept.values.shape)
+
+
+def _members(
+    filled: Grid, cells: Mask, model: Model, axes: Sequence[Axis], ensemble: int, seed: int
+) -> Iterator[Array]:
+    """Return an iterator over grids whose filled cells have errors drawn at random."""
+    drawn = draw_members(ask(model, axes, Rules("extrapolate", "none")), ensemble, seed)
+    return (np.where(cells, member, filled.values) for member in drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,6 +461,13 @@ def choose_cells(
     return CellChoice(cells, left, masked.note)
 
 
+def _fills_land(grid: Grid, settings: Settings, cells: Mask) -> bool:
+    """Return whether cells are to be filled that are missing all along the last level."""
+    last = hierarchy_of(grid.axes, settings.level_names)[-1]
+    never = np.isnan(grid.values).all(axis=grid.dims.index(last), keepdims=True)
+    return bool((cells & never).any())
+
+
 def _leave(cells: Mask, left: Mask) -> int:
     """Take some cells out of those to fill, in place, and return how many that were."""
     before = int(np.count_nonzero(cells))
@@ -361,6 +484,14 @@ def _leave_beyond(cells: Mask, grid: Grid, outside: Sequence[Mask]) -> dict[str,
         if count:
             left[f"left beyond the data along {axis.name}"] = count
     return left
+
+
+def _leave_uncertain(cells: Mask, std: Array, most: float | None) -> dict[str, int]:
+    """Leave the cells with a larger standard error than `most`; return how many, by reason."""
+    if most is None:
+        return {}
+    count = _leave(cells, std > most)
+    return {f"left with a standard error above {most:g}": count} if count else {}
 
 
 def _no_errors(grid: Grid) -> Array:
@@ -517,3 +648,17 @@ def _labelled(data: GridLike, filled: Grid) -> xr.DataArray:
     if is_labelled(data):
         return data.copy(data=filled.values.reshape(data.shape).astype(data.dtype))
     return to_data_array(filled.values, filled.axes, filled.name, filled.attrs)
+
+
+def _stacked(
+    filled: xr.DataArray, members: Iterator[Array], count: int, attrs: Mapping[str, Any]
+) -> xr.DataArray:
+    """Return the members of an ensemble as one array on the coordinates of the filled data."""
+    values = np.empty((count, *filled.shape))
+    for number, member in enumerate(members):
+        values[number] = member.reshape(filled.shape)
+    axis = realization_axis(count)
+    array = filled.expand_dims({REALIZATION: axis.stored}).copy(data=values)
+    array.coords[REALIZATION].attrs.update(axis.attrs)
+    array.attrs = dict(attrs)
+    return array

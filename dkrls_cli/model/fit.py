@@ -49,6 +49,8 @@ def fit(
     folds: int | None = DEFAULTS.folds,
     bounds: BoundsLike = DEFAULTS.bounds,
     tolerance: ToleranceLike = DEFAULTS.tolerance,
+    group: str | Sequence[str] = DEFAULTS.group,
+    accept_inexact: bool = DEFAULTS.accept_inexact,
     origin: Attributes = NO_ATTRIBUTES,
     watch: ChoiceCallback | None = None,
 ) -> Model:
@@ -95,6 +97,11 @@ def fit(
         this close to those of the full one: ``1e-3`` of the standard deviation of the data, or
         ``"0.05 K"`` in its units. What was measured is in ``origin["tolerance"]``. It takes the
         place of `compact` and `dtype`.
+    group
+        Where cells are missing, dimensions that share one distance: ``("lat", "lon")``; ``none``;
+        ``auto``: latitude and longitude, where hidden cells are predicted clearly better with it.
+    accept_inexact
+        Whether to take missing cells that could not be solved for exactly, with a warning.
     origin
         Anything to remember in the model about where the data came from.
     watch
@@ -112,6 +119,8 @@ def fit(
         finite or not distinct.
     SettingError
         If a setting is not possible, or not for this grid.
+    ConvergenceError
+        If missing cells could not be solved for.
 
     Examples
     --------
@@ -134,6 +143,8 @@ def fit(
         folds,
         bounds,
         tolerance,
+        group,
+        accept_inexact,
     )
     return fit_grid(as_grid(data, coordinates), settings, origin=origin, watch=watch)
 
@@ -145,6 +156,7 @@ def fit_grid(
     origin: Attributes = NO_ATTRIBUTES,
     watch: ChoiceCallback | None = None,
     spectra: SpectrumCache | None = None,
+    land: bool = True,
 ) -> Model:
     """Train a model of a grid as :func:`fit` does, with settings that are one value.
 
@@ -158,6 +170,9 @@ def fit_grid(
         As for :func:`fit`.
     spectra
         Spectra that are known from other variables on the same axes.
+    land
+        Whether answers are needed where data is missing all along the last level, as on land: to be
+        as exact there takes longer.
 
     Returns
     -------
@@ -193,15 +208,15 @@ def fit_grid(
     if complete:
         result = train(grid, plan, settings, watch, spectra)
     else:
-        result = train_through_gaps(grid, plan, settings, share, spectra)
+        result = train_through_gaps(grid, plan, settings, share, spectra, land)
     cascade, promise = result.cascade, None
     if allowed is not None:
         cascade, promise = shrink(cascade, grid.axes, grid.values, allowed)
-    coverage, land = _cover(whole, plan.hierarchy)
+    coverage, note = _cover(whole, plan.hierarchy)
     chosen_on = _chosen_on(grid, plan)
     facts = {
         "dropped_coordinates": dropped,
-        "land": land,
+        "land": note,
         "bounds": told,
         CHOSEN_ON: chosen_on,
         PROMISE: promise,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from hashlib import sha256
 from typing import Any
 
@@ -18,6 +18,7 @@ from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import ROUND_OFF
 from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.gaps.field import Grouping
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.style import Companion, Packing, Style, source_coordinates
@@ -126,7 +127,13 @@ def bars_record(bars: Bars) -> Record:
     """Return the numbers of error bars for the header, and their mask if they have one."""
     match bars:
         case GapBars():
-            known = {"error": bars.error, "scale": bars.scale, "power": bars.power}
+            known: dict[str, Any] = {
+                "error": bars.error,
+                "scale": bars.scale,
+                "power": bars.power,
+                "hole_factors": list(bars.hole_factors),
+                "grouping": asdict(bars.grouping),
+            }
             return known, {"unobserved": pack_mask(bars.unobserved)}
         case JointBars():
             return {"errors": [bars.error], "scales": [bars.scale], "factors": 1.0}, {}
@@ -142,13 +149,28 @@ def bars_from(
     """Return the error bars that were recorded."""
     unobserved = _unobserved_from(arrays, shape)
     if unobserved is not None:
-        return GapBars(unobserved, header["scale"], header["power"], header["error"])
+        return GapBars(
+            unobserved,
+            header["scale"],
+            header["power"],
+            header["error"],
+            _grouping_from(header.get("grouping", {}), len(shape)),
+            tuple(header.get("hole_factors", ())),
+        )
     if joint:
         return JointBars(float(header["errors"][0]), float(header["scales"][0]))
     errors, scales, factors = (np.array(header[key]) for key in ("errors", "scales", "factors"))
     if (errors.shape, scales.shape) != ((len(shape),),) * 2 or factors.shape != (2,) * len(shape):
         raise ValueError("error bars do not fit the levels")
     return LevelBars(errors, scales, factors)
+
+
+def _grouping_from(record: Mapping[str, Any], axes: int) -> Grouping:
+    """Return which axes share one distance, or raise ValueError if there are no such axes."""
+    groups = tuple(tuple(group) for group in record.get("axes", ()))
+    if any(axis not in range(axes) for group in groups for axis in group):
+        raise ValueError("a group has axes that the levels do not have")
+    return Grouping(groups, record.get("share", 0.0), record.get("factor", 1.0))
 
 
 def _unobserved_from(arrays: Arrays, shape: tuple[int, ...]) -> Mask | None:

@@ -18,7 +18,14 @@ from dkrls_cli.cascade.level import Level, check_ridges, checked_coordinates
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.calendars import is_duration
-from dkrls_cli.grid.cf import by_dimension, hierarchy_of, natural_cycles, natural_period
+from dkrls_cli.grid.cf import (
+    by_dimension,
+    find_axis,
+    hierarchy_of,
+    natural_cycles,
+    natural_period,
+    place_of,
+)
 from dkrls_cli.model.answering.bounds import BoundsLike, read_bounds
 from dkrls_cli.model.answering.tolerance import Tolerance, ToleranceLike, read_tolerance
 from dkrls_cli.spelling import suggest
@@ -33,6 +40,13 @@ Storage = Literal["float64", "float32"]
 
 # Fewer blocks would leave all slices out at once.
 _FEWEST_FOLDS = 2
+
+# Fewer dimensions have no common distance.
+_FEWEST_IN_GROUP = 2
+
+# Coordinates of each dimension of a group that is chosen by itself: fewer have no shape to see, and
+# more would need a matrix of their square.
+_GROUP_SIZES = (8, 2048)
 
 
 def _values(setting: PerLevel[T]) -> Iterator[T]:
@@ -122,6 +136,13 @@ class Settings:
         How far the answers of the smallest model may be from those of the full one: a share of the
         standard deviation, or a text with the units of the data such as ``0.05 K``. It takes the
         place of ``compact`` and ``dtype``. See :mod:`dkrls_cli.cascade.storage.compress`.
+    group
+        Dimensions with one distance where cells are missing, see :mod:`dkrls_cli.gaps.field`: names
+        of two or more, or a text such as ``lat,lon``. ``none``: no such dimensions. ``auto``:
+        latitude and longitude, or the axes of a map projection, where hidden cells are predicted
+        clearly better with them.
+    accept_inexact
+        Whether to take missing cells that could not be solved for exactly, with a warning.
 
     Raises
     ------
@@ -147,6 +168,8 @@ class Settings:
     folds: int | None = None
     bounds: BoundsLike = "auto"
     tolerance: ToleranceLike = None
+    group: str | Sequence[str] = "auto"
+    accept_inexact: bool = False
 
     def __post_init__(self) -> None:
         _check_choice("kind of noise", self.noise, get_args(Noise))
@@ -170,6 +193,21 @@ class Settings:
         if self.bounds != "auto":
             read_bounds(self.bounds)
         _ = self.allowed
+        if not isinstance(self.group, str):
+            object.__setattr__(self, "group", tuple(self.group))
+        if self.group_names is not None and len(set(self.group_names)) < _FEWEST_IN_GROUP:
+            raise SettingError(
+                f"Invalid group '{','.join(self.group_names)}'. Name two or more dimensions, such "
+                "as lat,lon; or give none or auto."
+            )
+
+    @property
+    def group_names(self) -> tuple[str, ...] | None:
+        """Names of the dimensions of the group, or None if none are given."""
+        if self.group in ("auto", "none"):
+            return None
+        names = self.group.split(",") if isinstance(self.group, str) else self.group
+        return tuple(name.strip() for name in names)
 
     @property
     def given(self) -> dict[str, Any]:
@@ -256,12 +294,18 @@ class FitPlan:
         Whether one ridge serves the whole grid.
     joint_ridge
         That ridge, or None if it is to be chosen.
+    group
+        Axes that may share one distance where cells are missing, by their places in the data.
+    group_given
+        Whether they are to share it whatever the data says.
     """
 
     hierarchy: tuple[str, ...]
     levels: tuple[Level | LevelRequest, ...]
     joint: bool = False
     joint_ridge: float | None = None
+    group: tuple[int, ...] = ()
+    group_given: bool = False
 
 
 def plan_fit(
@@ -313,7 +357,64 @@ def plan_fit(
     examples = [level if isinstance(level, Level) else level.example for level in levels]
     shape = tuple(axis.size for axis in axes)
     checked_coordinates([axis.numbers for axis in axes], examples, shape)
-    return FitPlan(hierarchy, levels, joint, joint_ridge)
+    group = _group(axes, settings, levels)
+    given = settings.group_names is not None
+    if given and complete:
+        raise SettingError(
+            f"A group ({','.join(settings.group_names or ())}) is for grids with missing cells, "
+            "and no cell is missing here. Leave it out."
+        )
+    return FitPlan(hierarchy, levels, joint, joint_ridge, group, given)
+
+
+def _group(
+    axes: Sequence[Axis], settings: Settings, levels: Sequence[Level | LevelRequest]
+) -> tuple[int, ...]:
+    """Return the places of the axes that may share one distance; none if there are none."""
+    if settings.group == "none":
+        return ()
+    names = settings.group_names
+    if names is None:
+        return _natural_group(axes, levels)
+    found = [find_axis(name, axes, purpose=" to group") for name in names]
+    for axis in found:
+        if axis.labels is not None or not 1 < axis.size <= _GROUP_SIZES[1]:
+            raise SettingError(
+                f"'{axis.name}' cannot be in a group: it has {axis.size} coordinates"
+                f"{' of text' if axis.labels is not None else ''}. Expected 2 to "
+                f"{_GROUP_SIZES[1]} numbers."
+            )
+    places = tuple(sorted({list(axes).index(axis) for axis in found}))
+    if len(places) < len(names):
+        raise SettingError(f"The group '{','.join(names)}' names a dimension twice. Name it once.")
+    _check_group(places, levels)
+    return places
+
+
+def _check_group(places: Sequence[int], levels: Sequence[Level | LevelRequest]) -> None:
+    """Raise SettingError if levels of a group are given different kernels, or cycles."""
+    own = [level for level in (levels[p] for p in places) if isinstance(level, LevelRequest)]
+    if len(own) < len(places) or len({level.family for level in own}) > 1:
+        raise SettingError(
+            "The dimensions of a group have one kernel. Give none, or the same for all of them."
+        )
+
+
+def _natural_group(axes: Sequence[Axis], levels: Sequence[Level | LevelRequest]) -> tuple[int, ...]:
+    """Return the places of latitude and longitude, or of the axes of a map; none without both."""
+    kinds = [place_of(axis) for axis in axes]
+    for wanted in (("latitude", "longitude"), ("projection", "projection")):
+        found = [place for place, kind in enumerate(kinds) if kind in wanted]
+        fits = all(_GROUP_SIZES[0] <= axes[p].size <= _GROUP_SIZES[1] for p in found)
+        open_ones = all(_is_open(levels[place]) for place in found)
+        if sorted(str(kinds[p]) for p in found) == sorted(wanted) and fits and open_ones:
+            return tuple(found)
+    return ()
+
+
+def _is_open(level: Level | LevelRequest) -> bool:
+    """Return whether kernel and sigma of a level are to be chosen."""
+    return isinstance(level, LevelRequest) and level.family is None and level.sigma is None
 
 
 def _named_as(axes: Sequence[Axis], settings: Settings) -> Settings:

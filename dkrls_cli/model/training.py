@@ -14,6 +14,7 @@ from dkrls_cli.cascade.errorbars import Bars, calibrate
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import Spectrum
+from dkrls_cli.errors import ConvergenceError
 from dkrls_cli.gaps.pattern import Pattern, empty_slices, pattern
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.axes import Axis, list_some
@@ -21,8 +22,12 @@ from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.choosing import ChoiceCallback, choose_levels, single_level
 from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings
 from dkrls_cli.tuning.gaps import choose_with_gaps, gap_bars
+from dkrls_cli.tuning.joint import JointSetting
 from dkrls_cli.tuning.moves import LevelConstraint
 from dkrls_cli.tuning.spectra import SpectrumCache
+
+_LIMIT = 1500
+"""Iterations of the solve for missing cells: five times what holes in real grids took at most."""
 
 CHOSEN_ON = "last_level_chosen_on"
 """Key of the origin of a model fitted to one slice: slices when its settings were last chosen."""
@@ -124,6 +129,7 @@ def train_through_gaps(
     settings: Settings,
     missing: float,
     spectra: SpectrumCache | None = None,
+    land: bool = True,
 ) -> TrainingResult:
     """Train on the observed cells of a grid, under one joint ridge: :mod:`dkrls_cli.gaps.solve`.
 
@@ -139,6 +145,8 @@ def train_through_gaps(
         Share of missing cells to report, those of dropped coordinates among them.
     spectra
         Spectra that are known from other variables on the same axes.
+    land
+        Whether cells that are missing all along the last level are solved for as exactly as others.
 
     Returns
     -------
@@ -157,13 +165,34 @@ def train_through_gaps(
     thin = values.squeeze()  # a dimension of one coordinate takes no part in the choice
     coordinates = [grid.axes[place].numbers for place in places]
     given = [_constraint(plan.levels[place]) for place in places]
+    last = grid.dims.index(plan.hierarchy[-1])
+    targets = _targets(observed, last).reshape(thin.shape)
     chosen = choose_with_gaps(
-        thin, coordinates, given, ridge=plan.joint_ridge, mean=mean, spectra=spectra
+        thin,
+        coordinates,
+        given,
+        ridge=plan.joint_ridge,
+        mean=mean,
+        spectra=spectra,
+        targets=targets,
+        groups=(tuple(places.index(place) for place in plan.group),) if plan.group else (),
+        force=plan.group_given,
     )
     kernels, ridge = chosen.setting.kernels, chosen.setting.ridge
     done = complete(
-        thin, coordinates, kernels, ridge, mean, tolerance=chosen.tolerance, spectra=chosen.spectra
+        thin,
+        coordinates,
+        kernels,
+        ridge,
+        mean,
+        grouping=chosen.setting.grouping,
+        tolerance=chosen.tolerance,
+        limit=_LIMIT,
+        spectra=chosen.spectra,
+        watched=None if land or chosen.tried == 1 else targets,
     )
+    if not (done.converged or settings.accept_inexact):
+        raise _inexact(done)
     levels = [single_level(level) for level in plan.levels]
     known: list[Spectrum | None] = [None] * values.ndim
     for place, kernel, spectrum in zip(places, kernels, chosen.spectra, strict=True):
@@ -181,11 +210,41 @@ def train_through_gaps(
         dtype=settings.dtype,
         spectra=known,
     )
-    last = grid.dims.index(plan.hierarchy[-1])
     facts = missing_facts(observed, grid.axes, last, done)
     facts |= {"settings_tried": chosen.tried, "share": missing}
-    bars = gap_bars(observed, chosen)
+    facts |= _group_facts(chosen.setting, [grid.axes[place] for place in places])
+    bars = gap_bars(thin, coordinates, chosen).expand(observed.shape, places)
     return TrainingResult(trained, bars, {"missing": facts, "notes": solve_notes(done)})
+
+
+def _targets(observed: Mask, last: int) -> Mask:
+    """Return the missing cells that are not missing all along the last level, as land is.
+
+    If that has one coordinate, or there is no other missing cell, they are all missing cells.
+    """
+    missing = ~observed
+    targets = missing & observed.any(axis=last, keepdims=True)
+    return targets if targets.any() else missing
+
+
+def _group_facts(setting: JointSetting, axes: Sequence[Axis]) -> dict[str, Any]:
+    """Return which dimensions share one distance, if some do, and their second scale."""
+    grouping = setting.grouping
+    if not grouping.axes:
+        return {}
+    names = [axes[place].name for place in grouping.axes[0]]
+    second = {"share": grouping.share, "factor": grouping.factor} if grouping.share else None
+    return {"group": names, "second_scale": second}
+
+
+def _inexact(done: Completed) -> ConvergenceError:
+    """Return the error of missing cells that were not solved for."""
+    return ConvergenceError(
+        f"The missing cells are solved for to {done.residual:.2g} of the spread of the data only, "
+        f"after {done.iterations} steps. Give a larger ridge or a shorter sigma, or accept inexact "
+        "answers.",
+        setting="accept_inexact",
+    )
 
 
 def _constraint(level: Level | LevelRequest) -> LevelConstraint:

@@ -28,6 +28,7 @@ from dkrls_cli.cascade.spectrum import ROUND_OFF, decompose
 from dkrls_cli.circle import nearest, repeated
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps.bars import GapBars, rescale
+from dkrls_cli.gaps.field import NO_GROUPS, Grouping
 from dkrls_cli.gaps.slices import fill_slices
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.alignment import align_slices, plain_slices
@@ -461,7 +462,9 @@ def _refill_all(model: Model, values: Array, axis: Axis, source: Indices, missin
         None if is_long(k, c) else decompose(gram(k, c, c))
         for k, c in zip(kernels, nodes, strict=True)
     ]
-    done = complete(slices, nodes, kernels, ridge, trained.mean, spectra=spectra)
+    done = complete(
+        slices, nodes, kernels, ridge, trained.mean, grouping=_grouping(model), spectra=spectra
+    )
     done = _like_data(model, values, done, unobserved)
     solved = fit_cascade(
         done.values,
@@ -475,6 +478,11 @@ def _refill_all(model: Model, values: Array, axis: Axis, source: Indices, missin
     known = calibrate(trained) if model.known_bars is None else model.known_bars
     bars = rescale(known, unobserved)
     return _with_slices(model, Growing(solved, growing.axis), axis, bars=bars, done=done)
+
+
+def _grouping(model: Model) -> Grouping:
+    """Return which axes of a model share one distance."""
+    return model.known_bars.grouping if isinstance(model.known_bars, GapBars) else NO_GROUPS
 
 
 def _like_data(model: Model, values: Array, done: Completed, filled: Mask) -> Completed:

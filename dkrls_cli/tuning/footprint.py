@@ -34,6 +34,9 @@ _KERNELS, _GAP_KERNELS = 60, 26
 _SWEPT = 100
 """Bytes a cell that missing cells along a long level take, as measured with a twentieth missing."""
 
+_MOST_DIRECTIONS, _CELLS_A_DIRECTION = 3000, 12
+"""Directions of a coarse space at most, and cells of a grid for each: see :mod:`.gaps.coarse`."""
+
 _SETTINGS = 60
 """Settings tried with missing cells whose answers are held."""
 
@@ -239,10 +242,26 @@ def _gap_steps(shape: Sequence[int]) -> list[dict[str, int]]:
     numbers = sum(side * side for side in sides) * (1 if whole else masks.WINDOWS)
     kernels = min(_GAP_KERNELS * _NUMBER * numbers, spectra.HELD)
     answers = _NUMBER * _SETTINGS * min(cells, masks.WHOLE)
+    smooth = 0 if long else _coarse_space(shape)
     return [
-        {"search": kernels + answers},
-        {"search": kernels, "missing cells": _missing_cells(cells, long)},
+        {"search": kernels + answers, "smooth directions": smooth},
+        {
+            "search": kernels,
+            "smooth directions": smooth,
+            "missing cells": _missing_cells(cells, long),
+        },
     ]
+
+
+def _coarse_space(shape: Sequence[int]) -> int:
+    """Return the bytes for the smooth directions of a grid with holes, some matrices of them.
+
+    Scattered gaps need none. Maps have holes; with a third dimension half of what they take is
+    told, as it is not known yet how the missing cells lie.
+    """
+    matrices = 2.5 if len(shape) <= 2 else 1.25
+    directions = min(_MOST_DIRECTIONS, math.prod(shape) // _CELLS_A_DIRECTION)
+    return int(matrices * _NUMBER * directions**2)
 
 
 def _missing_cells(cells: int, long: bool) -> int:
@@ -252,7 +271,7 @@ def _missing_cells(cells: int, long: bool) -> int:
     eigenvectors, all whole grids, and vectors of the missing cells. Along a long level neighbouring
     missing cells have matrices in common (:mod:`dkrls_cli.gaps.sweep`).
     """
-    return int(7.5 * _NUMBER * cells) + (_SWEPT * cells if long else 0)
+    return int(9.0 * _NUMBER * cells) + (_SWEPT * cells if long else 0)
 
 
 def _operations(shape: Sequence[int]) -> float:

@@ -14,22 +14,32 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from types import MappingProxyType
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Mask
+from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.spectrum import Spectrum
-from dkrls_cli.gaps.bars import GapBars, calibrated, distance
-from dkrls_cli.gaps.solve import complete_with_spectra
+from dkrls_cli.gaps.bars import GapBars, calibrated, distance, field_variance
+from dkrls_cli.gaps.coarse import CoarseMaker
+from dkrls_cli.gaps.field import Field, make_field
+from dkrls_cli.gaps.solve import complete_field
 from dkrls_cli.tuning.joint import JointSetting
-from dkrls_cli.tuning.masks import HiddenWindow, hide_cells
-from dkrls_cli.tuning.moves import LevelConstraint, Move, list_moves, list_starts, sigma_bounds
+from dkrls_cli.tuning.masks import POWERS, HiddenWindow, hide_cells
+from dkrls_cli.tuning.moves import (
+    LevelConstraint,
+    Move,
+    list_group_starts,
+    list_moves,
+    list_starts,
+    sigma_bounds,
+)
 from dkrls_cli.tuning.spectra import SpectrumCache
 
-_DIRECTIONS, _ITERATIONS = 400, 200
-"""Directions of the preconditioner, fewer than in a fit, and iterations until a solve is given up.
+_ITERATIONS = 300
+"""Iterations until a solve is given up.
 
 A setting that takes more iterations on a window is not for use on the whole grid.
 """
@@ -37,10 +47,10 @@ A setting that takes more iterations on a window is not for use on the whole gri
 _TRIALS = 80
 """Settings that one descent may try."""
 
-_FACTORS = (3.0, 1.7, 1.3)
-"""Factors on sigma in three rounds of moves; the ridge moves by their squares."""
+_FACTORS = (3.0, 1.6)
+"""Factors on sigma in two rounds of moves; the ridge moves by their squares."""
 
-_BETTER = 0.998
+_BETTER = 0.995
 """An error below this share of the best is an improvement."""
 
 _HOPEFUL = 1.5
@@ -52,16 +62,37 @@ _MANY = 10
 _CALMING, _AS_GOOD = 3.0, 1.03
 """Factor on the ridge that saves iterations, and factor on the error that this may cost."""
 
-_EXACT, _TOLERANCES = 0.01, (1e-9, 1e-5)
-"""Tolerance of solves in the search: this share of the best relative error, within bounds."""
+_EXACT, _TOLERANCES = 0.02, (1e-9, 1e-3)
+"""Largest change of a hidden cell at the end of a solve: this share of the best relative error."""
 
-_FINAL, _FINAL_TOLERANCES = 1e-3, (1e-9, 1e-6)
+_FINAL, _FINAL_TOLERANCES = 5e-4, (1e-9, 1e-3)
 """The same for the solve on the whole grid."""
 
 _FIRST_ERROR = 0.1
 """Relative error that is assumed as long as none is known."""
 
-_LOOKS = 8
+_NARROW, _WIDE, _IN_HOLES = 2.0, 4.0, 0.05
+"""Distances in cells from which error bars take draws and groups are tried; share of such cells."""
+
+_CLEARLY = 0.98
+"""A group is taken if its error is below this share of that of a product of kernels."""
+
+_OTHER_SEED = 1
+"""Seed of the cells that are hidden to calibrate error bars in holes."""
+
+_AS_MANY = 30.0
+"""Independent cells at some distance from data that count as much as all others do."""
+
+_BANDS = ((0.9, 1.6448536269514722), (0.95, 1.959963984540054))
+"""Bands, as the share that they hold and their half width in standard deviations."""
+
+_TINY = 1e-30
+"""Least factor: keeps logarithms finite where all hidden cells are predicted exactly."""
+
+_MARGIN = 1.1
+"""An error beyond this many times the bar is not made up for by windows still to be solved."""
+
+_LOOKS = 5
 """Looks ahead: a solve goes on if at its present pace the error would be low enough by then."""
 
 
@@ -84,6 +115,8 @@ class GapChoice:
     spectra
         The full spectrum of each kernel on the coordinates of the whole grid; None of a long level,
         whose factor takes its place.
+    mean, targets
+        Value to which answers fall back, and the cells to be filled.
     """
 
     setting: JointSetting
@@ -92,6 +125,8 @@ class GapChoice:
     tried: int
     windows: tuple[HiddenWindow, ...]
     spectra: tuple[Spectrum | None, ...]
+    mean: float = 0.0
+    targets: Mask | None = None
 
     @property
     def tolerance(self) -> float:
@@ -112,6 +147,9 @@ def choose_with_gaps(
     mean: float = 0.0,
     seed: int = 0,
     spectra: SpectrumCache | None = None,
+    targets: Mask | None = None,
+    groups: tuple[tuple[int, ...], ...] = (),
+    force: bool = False,
 ) -> GapChoice:
     """Choose the setting for a grid with missing cells.
 
@@ -130,22 +168,31 @@ def choose_with_gaps(
         Of the random numbers that decide which cells are hidden.
     spectra
         Spectra that are known from other variables on the same coordinates.
+    targets
+        The missing cells that are to be filled; all of them by default.
+    groups
+        Axes that may share one distance. A group is taken where hidden cells are predicted clearly
+        better with it; it is not tried where all cells to be filled lie next to data.
+    force
+        Whether to take the groups whatever the hidden cells say.
     """
     spectra = spectra or SpectrumCache()
-    windows = hide_cells(values, coordinates, np.random.default_rng(seed))
+    windows = hide_cells(values, coordinates, np.random.default_rng(seed), targets)
     kinds = list_starts(coordinates, constraints, ridge)
     limited = _limited_axes(coordinates, [start for kind in kinds for start in kind])
     search = _Search(windows, mean, float(np.nanstd(values)), spectra, limited)
     bounds = tuple(
         sigma_bounds(c, level.period) for c, level in zip(coordinates, constraints, strict=True)
     )
-    rounds = [list(list_moves(constraints, ridge, bounds, factor)) for factor in _FACTORS]
-    starts = [_best_start(search, kind) for kind in kinds]
-    best = min(starts, key=lambda attempt: attempt.error)
-    hopeful = [attempt for attempt in starts if attempt.error <= _HOPEFUL * best.error]
-    for start in hopeful:
-        best = min(best, _descend(search, start, rounds, best), key=lambda a: a.error)
-    if ridge is None:
+    moves = [list(list_moves(constraints, ridge, bounds, factor)) for factor in _FACTORS]
+    if groups and (force or _has_holes(windows, _WIDE)):
+        together = [list(list_moves(constraints, ridge, bounds, f, groups)) for f in _FACTORS]
+        starts = list_group_starts(coordinates, constraints, ridge, groups)
+        grouped = _improve(search, starts, together)
+        best = grouped if force else _product_or(grouped, _improve(search, kinds, moves, grouped))
+    else:
+        best = _improve(search, kinds, moves)
+    if ridge is None and not best.setting.grouping.axes:
         best = _calm(search, best, Move((), bounds, ridge_factor=_CALMING))
     final = zip(best.setting.kernels, coordinates, strict=True)
     return GapChoice(
@@ -155,7 +202,39 @@ def choose_with_gaps(
         search.tried,
         best.windows,
         tuple(None if choice.is_long(kernel, c) else spectra.of(kernel, c) for kernel, c in final),
+        mean,
+        targets,
     )
+
+
+def _improve(
+    search: _Search,
+    kinds: Sequence[Sequence[JointSetting]],
+    rounds: Sequence[Sequence[Move]],
+    rival: _Attempt | None = None,
+) -> _Attempt:
+    """Return the best setting that the best starts of some kinds lead to.
+
+    Starts that are far worse than the best of them, or than a rival, are not improved.
+    """
+    starts = [_best_start(search, kind) for kind in kinds]
+    best = min(starts, key=lambda attempt: attempt.error)
+    bar = _HOPEFUL * min(best.error, rival.error if rival else math.inf)
+    for start in [attempt for attempt in starts if attempt.error <= bar]:
+        ahead = best if rival is None else min(best, rival, key=lambda attempt: attempt.error)
+        better = _descend(search, start, rounds, ahead)
+        best = min(best, better, key=lambda attempt: attempt.error)
+    return best
+
+
+def _has_holes(windows: Sequence[HiddenWindow], least: float) -> bool:
+    """Return whether cells that are at least so far from data have a part in the error."""
+    return float(sum(w.shares @ (w.distances >= least) for w in windows)) > _IN_HOLES
+
+
+def _product_or(grouped: _Attempt, product: _Attempt) -> _Attempt:
+    """Return the product of kernels, unless groups are clearly better."""
+    return grouped if grouped.error < _CLEARLY * product.error else product
 
 
 def _limited_axes(coordinates: Sequence[Array], starts: Sequence[JointSetting]) -> dict[int, Array]:
@@ -201,6 +280,7 @@ class _Search:
         self.tried = 0
         self._known: dict[JointSetting, _Attempt] = {}
         self._spectra = spectra
+        self._coarse = [CoarseMaker(np.isfinite(window.seen) * 1.0) for window in windows]
 
     def attempt(self, setting: JointSetting, best: _Attempt | None) -> _Attempt:
         """Try a setting, or return what is known of it; `best` is the best so far.
@@ -230,51 +310,94 @@ class _Search:
         known = best is not None and math.isfinite(best.error) and self.spread > 0
         relative = best.error / self.spread if best and known else _FIRST_ERROR
         windows = list(best.windows if best and known else self.windows)
-        iterations = 0
+        iterations, bar = 0, bar * best.error if best and known else math.inf
         for place, window in enumerate(self.windows):
-            pairs = zip(setting.kernels, window.coordinates, strict=True)
-            completed = complete_with_spectra(
-                [self._spectra.of(kernel, c) for kernel, c in pairs],
+            is_last = place == len(self.windows) - 1
+            watch = _Watch(windows, place, bar if is_last else _MARGIN * bar)
+            completed = complete_field(
+                self._field(setting, window),
                 window.seen,
                 setting.ridge,
                 self.mean,
                 tolerance=float(np.clip(_EXACT * relative, *_TOLERANCES)),
                 limit=_ITERATIONS,
-                directions=_DIRECTIONS,
-                give_up=_Hopeless(windows, place, bar * best.error) if best and known else None,
+                watched=window.hidden,
+                coarse=self._coarse[place],
+                give_up=watch,
             )
             windows[place] = replace(window, answers=completed.values)
             iterations = max(iterations, completed.iterations)
-            if not completed.converged:
+            if not completed.converged or watch.is_worse(completed.values):
                 return _Attempt(setting, math.inf, iterations, tuple(windows))
-        return _Attempt(setting, _rms_error(windows), iterations, tuple(windows))
+        squares = np.sum([window.squares(window.residuals) for window in windows], axis=0)
+        error = _score(squares, _power_shares(windows))
+        return _Attempt(setting, error, iterations, tuple(windows))
+
+    def _field(self, setting: JointSetting, window: HiddenWindow) -> Field:
+        """Return the field of a setting in a window."""
+        grouped = {axis for group in setting.grouping.axes for axis in group}
+        spectra = [
+            None if axis in grouped else self._spectra.of(kernel, c)
+            for axis, (kernel, c) in enumerate(
+                zip(setting.kernels, window.coordinates, strict=True)
+            )
+        ]
+        return make_field(window.coordinates, setting.kernels, setting.grouping, spectra)
 
 
-class _Hopeless:
+class _Watch:
     """Tells whether a solve in one window may be given up: the error will not come below a bar.
 
     The windows that are still to be solved are assumed to be as good as those of the best.
     """
 
     def __init__(self, windows: Sequence[HiddenWindow], place: int, bar: float) -> None:
-        others = [w.residuals for i, w in enumerate(windows) if i != place]
-        self._others = float(sum(missed @ missed for missed in others))
-        self._count = sum(np.count_nonzero(w.hidden) for w in windows)
+        others = [w.squares(w.residuals) for i, w in enumerate(windows) if i != place]
+        self._others = np.sum(others, axis=0) if others else np.zeros(POWERS)
+        self._shares = _power_shares(windows)
         self._window, self._bar = windows[place], bar
         self._before = math.inf
 
+    def is_worse(self, answers: Array) -> bool:
+        """Return whether the error with these answers is above the bar."""
+        return self._error(answers) > self._bar
+
+    def _error(self, answers: Array) -> float:
+        """Return the error of all windows, with these answers in the one."""
+        missed = (answers - self._window.values)[self._window.hidden]
+        return _score(self._others + self._window.squares(missed), self._shares)
+
     def __call__(self, answers: Array) -> bool:
         """Return whether the error, falling as fast as now, stays above the bar."""
-        missed = (answers - self._window.values)[self._window.hidden]
-        error = math.sqrt((self._others + float(missed @ missed)) / self._count)
+        error = self._error(answers)
         before, self._before = self._before, error
         return error - _LOOKS * max(0.0, before - error) > self._bar
 
 
+def _power_shares(windows: Sequence[HiddenWindow]) -> Array:
+    """Return the weight of hidden cells for each power of two of their distance to data."""
+    weights = [np.bincount(w.powers, w.shares, minlength=POWERS) for w in windows]
+    return np.asarray(np.sum(weights, axis=0))
+
+
+def _score(squares: Array, shares: Array) -> float:
+    """Return the error by which settings are compared, from sums of squares by distance to data.
+
+    It is the geometric mean over distances. In a plain mean the few cells far from data, whose
+    errors are largest and depend on each other most, would decide alone. Up to a constant it is the
+    log density of normal errors that have a variance for every distance.
+    """
+    known = shares > 0
+    if not known.any():
+        return 0.0
+    tiny = np.finfo(np.float64).tiny
+    logs = np.log(np.maximum(squares[known] / shares[known], tiny))
+    return math.exp(0.5 * float(shares[known] @ logs) / float(shares.sum()))
+
+
 def _rms_error(windows: Sequence[HiddenWindow]) -> float:
-    """Return the root mean square error on hidden cells; 0 if none are hidden."""
-    missed = np.concatenate([window.residuals for window in windows])
-    return math.sqrt(float(missed @ missed) / max(1, missed.size))
+    """Return the root mean square error on hidden cells, by weight; 0 if none are hidden."""
+    return math.sqrt(sum(float(window.shares @ window.residuals**2) for window in windows))
 
 
 def _best_start(search: _Search, starts: Sequence[JointSetting]) -> _Attempt:
@@ -335,8 +458,12 @@ def _calm(search: _Search, best: _Attempt, larger: Move) -> _Attempt:
     return calm
 
 
-def gap_bars(observed: Mask, chosen: GapChoice) -> GapBars:
-    """Return the error bars of a model with the chosen setting, calibrated on the hidden cells."""
+def gap_bars(values: Array, coordinates: Sequence[Array], chosen: GapChoice) -> GapBars:
+    """Return the error bars of a model with the chosen setting, calibrated on hidden cells.
+
+    In a grid with holes that takes draws, which are made when error bars are first asked for. A
+    long level, which has no spectrum, has no draws.
+    """
     ridge = chosen.setting.ridge
     reached, missed = [], []
     for window in chosen.windows:
@@ -345,4 +472,61 @@ def gap_bars(observed: Mask, chosen: GapChoice) -> GapBars:
         reached.append(away[window.hidden] + ridge)
         missed.append(window.residuals)
     scale, power = calibrated(np.concatenate(reached), np.concatenate(missed))
-    return GapBars(~observed, scale, power, chosen.error)
+    holes = None
+    if _has_holes(chosen.windows, _NARROW) and None not in chosen.spectra:
+        holes = cache(partial(hole_factors, values, coordinates, chosen))
+    return GapBars(np.isnan(values), scale, power, chosen.error, chosen.setting.grouping, holes)
+
+
+def hole_factors(
+    values: Array, coordinates: Sequence[Array], chosen: GapChoice
+) -> tuple[float, ...]:
+    """Return the factors of the variance from draws, for each power of two of the distance to data.
+
+    With them the bands hold as many hidden cells as they promise: the mean of what the bands of
+    90 % and of 95 % ask for. Other cells are hidden than those that the setting was chosen by, on
+    the whole grid.
+    """
+    setting = chosen.setting
+    kernels, ridge = setting.kernels, setting.ridge
+    (window,) = hide_cells(
+        values, coordinates, np.random.default_rng(_OTHER_SEED), chosen.targets, whole=True
+    )
+    seen = np.isfinite(window.seen)
+    done = complete_field(
+        make_field(coordinates, kernels, setting.grouping, chosen.spectra),
+        window.seen,
+        ridge,
+        chosen.mean,
+        tolerance=chosen.tolerance,
+        limit=_ITERATIONS,
+        watched=window.hidden,
+    )
+    near = distance(coordinates, kernels, seen, ridge)
+    drawn = field_variance(coordinates, kernels, setting.grouping, seen, ridge, near)
+    counted = window.shares > 0
+    missed = (done.values - window.values)[window.hidden]
+    ratios = np.abs(missed) / np.sqrt(drawn[window.hidden] + ridge)
+    return factors_by_power(ratios[counted], window.powers[counted])
+
+
+def factors_by_power(ratios: Array, powers: Indices) -> tuple[float, ...]:
+    """Return a factor of the variance for each power, from errors in units of their spread.
+
+    Errors at a distance d from data depend on each other over d cells, so cells of the power p
+    count for one in 4^p. The fewer they are the more the factor is that of all cells.
+    """
+    whole = math.log(_factor(ratios))
+    factors = []
+    for power in range(int(powers.max(initial=0)) + 1):
+        own = ratios[powers == power]
+        count = own.size / 4.0**power
+        log = math.log(_factor(own)) if own.size else whole
+        factors.append(math.exp((count * log + _AS_MANY * whole) / (count + _AS_MANY)))
+    return tuple(factors)
+
+
+def _factor(ratios: Array) -> float:
+    """Return the factor with which bands hold what they promise."""
+    bands = [float(np.quantile(ratios, share)) / z for share, z in _BANDS]
+    return max(float(np.mean(bands)) ** 2, _TINY)

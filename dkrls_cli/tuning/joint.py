@@ -25,6 +25,7 @@ from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.spectrum import Spectrum, decompose
 from dkrls_cli.cascade.tensors import along, apply, blocks
 from dkrls_cli.circle import is_even
+from dkrls_cli.gaps.field import NO_GROUPS, Grouping
 
 _RIDGES = np.geomspace(1e-14, 1e3, 171)
 """Ridges that are tried, ten to each power of ten."""
@@ -49,10 +50,11 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class JointSetting:
-    """The kernels of all levels and their joint ridge."""
+    """The kernels of all levels, their joint ridge, and which levels share one distance."""
 
     kernels: tuple[Kernel, ...]
     ridge: float
+    grouping: Grouping = NO_GROUPS
 
 
 @dataclass(frozen=True, eq=False)

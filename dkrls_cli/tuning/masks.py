@@ -2,23 +2,27 @@
 
 The error on hidden cells tells the error in the gaps only if hidden cells lie as the gaps do: a
 single cell among observed ones is easy to predict, the middle of a cloud is not. So the gaps
-themselves are shifted to other places on the grid, and observed cells under them are hidden. A
-large grid is seen through a few windows of neighbouring cells, which keep distances and gaps as
-they are.
+themselves are shifted and mirrored to other places on the grid, and observed cells under them are
+hidden. What is left of a difference is weighed: cells count by their distance to data, such that
+every distance has the share that it has among the cells to be filled.
+
+A large grid is seen through a few windows of neighbouring cells, which keep distances and gaps as
+they are, and, if some of its holes are too wide for a window, as a whole with fewer cells.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.cascade.factors import choice
-from dkrls_cli.gaps.pattern import SCATTERED, pattern, scattered
+from dkrls_cli.gaps.pattern import SCATTERED, distance_to_data, pattern
 
 WHOLE, WINDOW, WINDOWS = 60_000, 20_000, 3
 """Cells up to which a grid is seen whole; beyond, cells of a window and number of windows."""
@@ -29,14 +33,29 @@ _SIDE, _MOST_WINDOWS = 512, 12
 A spectrum of 512 coordinates takes a tenth of a second.
 """
 
-_HELD_OUT = 0.15
-"""Share of the observed cells to hide: enough to compare settings by, few enough to fit without."""
+POWERS = 32
+"""Powers of two of distances in cells: more than there can be."""
+
+_THINNED = 40_000
+"""Cells of a view of the whole grid."""
+
+_FAR_STRIDES = 4
+"""Distance to data, in strides of a view with fewer cells, from which its density is enough."""
+
+_ROOM = 5
+"""A window is wide enough for holes whose middle is a share of this of its side from data."""
+
+_HELD_OUT, _MOST_HELD_OUT = 0.15, 0.4
+"""Share of the observed cells to hide: enough to compare settings by, few enough to fit without.
+
+Holes are hidden whole, so it may be more.
+"""
+
+_SHRINK = 0.9
+"""Factor on the sides of a box of hidden cells that holds too many."""
 
 _SHIFTS = 20
 """Most shifts of the gaps; each hides what is observed under it, until enough is hidden."""
-
-_TILE = 8
-"""Side in cells of the tiles in which shifted gaps are kept or not: whole gaps of usual size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +72,18 @@ class HiddenWindow:
         True in observed cells that are hidden.
     answers
         The part completed without the hidden cells.
+    strides
+        Cells of the grid from one cell of the part to the next, along each axis; one by default.
+    weights
+        Weight of every hidden cell in a mean over all windows, in their order in the part.
     """
 
     coordinates: tuple[Array, ...]
     values: Array
     hidden: Mask
     answers: Array
+    strides: tuple[int, ...] | None = None
+    weights: Array | None = None
 
     @property
     def seen(self) -> Array:
@@ -70,20 +95,113 @@ class HiddenWindow:
         """Answers minus data in the hidden cells."""
         return np.asarray(self.answers[self.hidden] - self.values[self.hidden])
 
+    @property
+    def shares(self) -> Array:
+        """Weights of the hidden cells; without any they count alike."""
+        count = int(np.count_nonzero(self.hidden))
+        return np.full(count, 1.0 / max(1, count)) if self.weights is None else self.weights
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the part has all cells of the grid there."""
+        return max(self.strides or (1,)) == 1
+
+    @cached_property
+    def distances(self) -> Array:
+        """Distance of every hidden cell to data that is not hidden, in cells of the grid."""
+        return distance_to_data(np.isfinite(self.seen), self.strides)[self.hidden]
+
+    @property
+    def powers(self) -> Indices:
+        """Power of two of every distance."""
+        return distance_powers(self.distances)
+
+    def squares(self, residuals: Array) -> Array:
+        """Return the sum of weighted squares of residuals for each power of two of distance."""
+        squares = np.bincount(self.powers, self.shares * residuals**2, minlength=POWERS)
+        return squares.astype(np.float64, copy=False)
+
 
 def hide_cells(
-    values: Array, coordinates: Sequence[Array], rng: np.random.Generator
+    values: Array,
+    coordinates: Sequence[Array],
+    rng: np.random.Generator,
+    targets: Mask | None = None,
+    *,
+    whole: bool = False,
 ) -> list[HiddenWindow]:
-    """Return the grid, or windows of a large one, with some observed cells hidden."""
+    """Return the grid, or views of a large one, with some observed cells hidden.
+
+    Parameters
+    ----------
+    values
+        The data, NaN where it is missing.
+    coordinates
+        One vector per axis.
+    rng
+        Random numbers that decide which cells are hidden.
+    targets
+        The missing cells that are to be filled; all of them by default.
+    whole
+        Whether to return the grid as it is, however large.
+    """
     observed = np.isfinite(values)
-    gaps, shape = scattered(observed), pattern(observed).shape
+    targets = ~observed if targets is None or not targets.any() else targets
+    shape = pattern(observed).shape
+    far = distance_to_data(observed)[targets]
     found = []
-    for part in _windows(observed):
+    parts = [_whole(observed.shape)] if whole else _views(observed, float(far.max(initial=0.0)))
+    for part in parts:
         piece = np.array(values[part], np.float64)
-        hidden = _hide(np.isfinite(piece), gaps[part], shape, rng)
+        hidden = _hide(np.isfinite(piece), targets[part], shape, rng)
         axes = tuple(_cut(c, s) for c, s in zip(coordinates, part, strict=True))
-        found.append(HiddenWindow(axes, piece, hidden, piece))
-    return found
+        strides = tuple(s.step or 1 for s in part)
+        found.append(HiddenWindow(axes, piece, hidden, piece, strides))
+    return weigh_windows(found, far)
+
+
+def weigh_windows(windows: Sequence[HiddenWindow], far: Array) -> list[HiddenWindow]:
+    """Return windows whose hidden cells have the distances to data of the cells to be filled.
+
+    Distances are told apart by their power of two. Hidden cells of each power together weigh as
+    much as the cells to be filled that are as far from data, or if none of it is hidden, the next
+    power below counts for them. Farther cells than any to be filled have no weight, nor have cells
+    of a view with fewer cells that are near data: there it has less data than the grid. If there
+    are no cells to be filled, all hidden cells weigh the same.
+    """
+    powers = [distance_powers(window.distances) for window in windows]
+    wanted = np.bincount(distance_powers(far), minlength=1) / max(1, far.size)
+    counted = [_tells(w, p, windows) for w, p in zip(windows, powers, strict=True)]
+    known = np.concatenate([p[c] for p, c in zip(powers, counted, strict=True)])
+    counts = np.bincount(known, minlength=wanted.size)[: wanted.size]
+    if not (far.size and counts.any()):
+        each = np.full(POWERS, 1.0 / max(1, sum(p.size for p in powers)))
+        return [replace(w, weights=each[p]) for w, p in zip(windows, powers, strict=True)]
+    present = np.flatnonzero(counts)
+    share = np.zeros(wanted.size)
+    for power, part in enumerate(wanted):  # the next below, or the first of all
+        share[present[max(0, int(np.searchsorted(present, power, "right")) - 1)]] += part
+    each = np.zeros(max(int(p.max(initial=0)) for p in powers) + 1)
+    each[present] = share[present] / counts[present]
+    return [
+        replace(w, weights=each[p] * c) for w, p, c in zip(windows, powers, counted, strict=True)
+    ]
+
+
+def _tells(window: HiddenWindow, powers: Indices, windows: Sequence[HiddenWindow]) -> Mask:
+    """Return which hidden cells of a window have errors as the grid has them."""
+    if window.is_dense or not any(other.is_dense for other in windows):
+        return np.ones(powers.size, bool)
+    return np.asarray(window.distances >= _FAR_STRIDES * max(window.strides or (1,)))
+
+
+def distance_powers(distances: Array) -> Indices:
+    """Return the power of two of distances in cells: 0 for neighbours of data, 1 from 2 on."""
+    return np.floor(np.log2(np.maximum(distances, 1.0))).astype(np.intp)
+
+
+def _whole(shape: Sequence[int]) -> Slices:
+    return tuple(slice(0, size) for size in shape)
 
 
 def _cut(coordinates: Array, part: slice) -> Array:
@@ -95,7 +213,25 @@ def _cut(coordinates: Array, part: slice) -> Array:
     return cut - cut[0] if coordinates.size > choice.LONG else cut
 
 
-def _windows(observed: Mask) -> list[Slices]:
+def _views(observed: Mask, farthest: float) -> list[Slices]:
+    """Return windows of a grid, and one view of the whole if a hole is too wide for windows.
+
+    The windows are then smaller: they tell of cells near data only.
+    """
+    windows = _windows(observed, WINDOW)
+    sides = [part.stop - part.start for part in windows[0]]
+    wide = [side for side, size in zip(sides, observed.shape, strict=True) if side < size]
+    if not wide or farthest <= min(wide) / _ROOM or max(observed.shape) > choice.LONG:
+        return windows
+    stride = math.ceil((observed.size / _THINNED) ** (1 / len(wide)))
+    thinned = tuple(
+        slice(0, size, stride if side < size else 1)
+        for side, size in zip(sides, observed.shape, strict=True)
+    )
+    return [thinned, *_windows(observed, WINDOW // 2)]
+
+
+def _windows(observed: Mask, cells: int) -> list[Slices]:
     """Return the whole of a small grid, or windows of a large one where most is observed.
 
     Windows lie at the ends and in the middle of each axis, and more of them along a long axis.
@@ -104,12 +240,12 @@ def _windows(observed: Mask) -> list[Slices]:
     """
     long = [size > choice.LONG for size in observed.shape]
     if observed.size <= WHOLE and not any(long):
-        return [tuple(slice(0, size) for size in observed.shape)]
+        return [_whole(observed.shape)]
     sides = [
         min(side, _SIDE) if is_long else side
-        for side, is_long in zip(window_sides(observed.shape, WINDOW), long, strict=True)
+        for side, is_long in zip(window_sides(observed.shape, cells), long, strict=True)
     ]
-    wanted = min(_MOST_WINDOWS, max(WINDOWS, WINDOWS * WINDOW // math.prod(sides)))
+    wanted = min(_MOST_WINDOWS, max(WINDOWS, WINDOWS * cells // math.prod(sides)))
     choices = [
         np.unique(np.linspace(0, size - side, wanted if is_long else 3).astype(int)).tolist()
         for size, side, is_long in zip(observed.shape, sides, long, strict=True)
@@ -137,32 +273,48 @@ def window_sides(shape: Sequence[int], cells: int) -> list[int]:
 def _hide(observed: Mask, gaps: Mask, shape: Sequence[int], rng: np.random.Generator) -> Mask:
     """Return observed cells to hide: those under shifted gaps.
 
-    With too few gaps to shift, hide boxes of the shape of a gap. If neither hides a cell, hide
-    single cells.
+    With too few gaps to shift, hide boxes of the shape of a gap. If neither hides a cell, or all
+    are hidden, hide single cells.
     """
     enough = np.count_nonzero(gaps) > SCATTERED * np.count_nonzero(observed)
     hidden = _shift_gaps(observed, gaps, rng) if enough else _place_boxes(observed, shape, rng)
-    return hidden if hidden.any() else _place_boxes(observed, [1] * observed.ndim, rng)
+    some = hidden.any() and np.count_nonzero(hidden) < np.count_nonzero(observed)
+    return hidden if some else _place_boxes(observed, [1] * observed.ndim, rng)
 
 
 def _shift_gaps(observed: Mask, gaps: Mask, rng: np.random.Generator) -> Mask:
-    """Return observed cells under shifted gaps, in as many tiles of the grid as are needed."""
-    wanted = _HELD_OUT * int(np.count_nonzero(observed))
+    """Return observed cells under gaps that are shifted and mirrored, until enough are hidden.
+
+    Gaps that would hide far too much are cut to a box.
+    """
+    count = int(np.count_nonzero(observed))
     axes = tuple(range(observed.ndim))
     hidden = np.zeros(observed.shape, bool)
     for _ in range(_SHIFTS):
-        under = observed & np.roll(gaps, [int(rng.integers(size)) for size in gaps.shape], axes)
-        share = (wanted - int(np.count_nonzero(hidden))) / max(1, int(np.count_nonzero(under)))
-        hidden |= under & (_draw_tiles(observed.shape, rng) < share)
-        if share < 1:
+        mirrored = np.flip(gaps, tuple(axis for axis in axes if rng.random() < 0.5))
+        shifted = np.roll(mirrored, [int(rng.integers(size)) for size in gaps.shape], axes)
+        under = observed & shifted & ~hidden
+        left = max(1.0, _MOST_HELD_OUT * count - np.count_nonzero(hidden))
+        if np.count_nonzero(under) > left:
+            under = _cut_to(under, left, rng)
+        hidden |= under
+        if np.count_nonzero(hidden) >= _HELD_OUT * count:
             break
     return hidden
 
 
-def _draw_tiles(shape: Sequence[int], rng: np.random.Generator) -> Array:
-    """Return a random number from 0 to 1 for every tile, on all cells of the tile."""
-    drawn = rng.random([-(-size // _TILE) for size in shape])
-    return drawn[np.ix_(*[np.arange(size) // _TILE for size in shape])]
+def _cut_to(under: Mask, most: float, rng: np.random.Generator) -> Mask:
+    """Return the cells in a box around one of them, made smaller until it holds at most so many."""
+    places = np.argwhere(under)
+    centre = places[rng.integers(len(places))]
+    share = (most / len(places)) ** (1 / under.ndim)
+    kept = under
+    while np.count_nonzero(kept) > most:
+        box = _box(centre, [max(1, round(share * size)) for size in under.shape])
+        kept = np.zeros(under.shape, bool)
+        kept[box] = under[box]
+        share *= _SHRINK
+    return kept
 
 
 def _place_boxes(observed: Mask, shape: Sequence[int], rng: np.random.Generator) -> Mask:

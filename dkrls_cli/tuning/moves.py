@@ -1,7 +1,8 @@
 """The settings that a search on a grid with missing cells starts from, and its steps.
 
 A step multiplies sigmas or the ridge by a factor, goes on to the next kernel family, or adds or
-removes the constant of a kernel. Settings that the user has given never change.
+removes the constant of a kernel. Levels of a group have one family and constant, and may get a
+second length scale. Settings that the user has given never change.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel
 from dkrls_cli.circle import spacing
+from dkrls_cli.gaps.field import Grouping
 from dkrls_cli.tuning.candidates import CONSTANT
 from dkrls_cli.tuning.joint import JointSetting
 
@@ -30,6 +32,15 @@ _REACHES, _START_RIDGES = (2.0, 6.0, 18.0), (0.1, 1e-3)
 
 _SMOOTH_REACHES, _NOISELESS = (6.0, 18.0), 1e-9
 """Sigmas in steps of the data, and the ridge, of the smooth settings to start from."""
+
+_GROUP_REACHES, _GROUP_RIDGES = (6.0, 24.0, 96.0), (0.1, 0.01)
+"""Sigmas in steps of the data, and ridges, of the settings that a group starts from."""
+
+_LEAST_GROUP_RIDGE = 1e-5
+"""Least ridge of a group: waves know a field no better than that near the ends of a line."""
+
+_SECOND_SHARES, _SECOND_FACTOR = (0.0, 0.15, 0.4, 0.7), 0.2
+"""Shares of the variance in a second scale, and the length of that in units of the first."""
 
 _WIDTH = {"gaussian": 1.0, "matern52": 1.3, "matern32": 1.7, "matern12": 4.0}
 """Sigma at which each family reaches about as far as a Gaussian of sigma 1."""
@@ -78,6 +89,8 @@ class Move:
         Change sigma with the family such that the kernel reaches about as far.
     constants
         Add or remove the constant instead of changing sigma.
+    second
+        Give a second scale of groups more or less of the variance.
     """
 
     axes: tuple[int, ...]
@@ -87,18 +100,27 @@ class Move:
     families: bool = False
     rescaled: bool = False
     constants: bool = False
+    second: bool = False
 
     def apply(self, setting: JointSetting, sign: int) -> JointSetting:
         """Return the setting one step forward (1) or back (-1), within bounds."""
         kernels = list(setting.kernels)
         for axis in self.axes:
             kernels[axis] = self._change(kernels[axis], self.bounds[axis], sign)
-        ridge = setting.ridge * self.ridge_factor**sign
+        ridge, grouping = setting.ridge * self.ridge_factor**sign, setting.grouping
         if self.ridge_factor != 1:
-            ridge = float(np.clip(ridge, *_RIDGES))
-        return JointSetting(tuple(kernels), ridge)
+            least = _LEAST_GROUP_RIDGE if grouping.axes else _RIDGES[0]
+            ridge = float(np.clip(ridge, least, _RIDGES[1]))
+        if self.second:
+            place = _SECOND_SHARES.index(grouping.share) + sign
+            share = _SECOND_SHARES[min(max(place, 0), len(_SECOND_SHARES) - 1)]
+            factor = _SECOND_FACTOR if share else 1.0
+            grouping = Grouping(grouping.axes, share, factor)
+        return JointSetting(tuple(kernels), ridge, grouping)
 
     def _change(self, kernel: Kernel, bounds: tuple[float, float], sign: int) -> Kernel:
+        if self.second:
+            return kernel
         if self.constants:
             return replace(kernel, constant=CONSTANT if sign > 0 else 0.0)
         if not self.families:
@@ -110,24 +132,52 @@ class Move:
 
 
 def list_moves(
-    constraints: Sequence[LevelConstraint], ridge: float | None, bounds: Bounds, factor: float
+    constraints: Sequence[LevelConstraint],
+    ridge: float | None,
+    bounds: Bounds,
+    factor: float,
+    groups: Sequence[tuple[int, ...]] = (),
 ) -> Iterator[Move]:
-    """Yield the moves of one round: those of all levels together first, then one by one."""
+    """Yield the moves of one round: those of all levels together first, then one by one.
+
+    The levels of a group move together before their sigmas do so alone.
+    """
     wide = tuple(axis for axis, level in enumerate(constraints) if level.sigma is None)
     if ridge is None:
         yield Move((), bounds, ridge_factor=factor**2)
     if len(wide) > 1:
         yield Move(wide, bounds, factor)
     free = tuple(axis for axis in wide if constraints[axis].family is None)
-    if len(free) > 1:
+    if len(free) > 1 and not groups:
         yield Move(free, bounds, families=True, rescaled=True)
+    for group in groups:
+        yield from _group_moves(group, constraints, bounds, factor)
+    grouped = {axis for group in groups for axis in group}
     for axis, level in enumerate(constraints):
         if level.sigma is None:
             yield Move((axis,), bounds, factor)
-        if level.family is None:
+        if level.family is None and axis not in grouped:
             yield Move((axis,), bounds, families=True, rescaled=level.sigma is None)
-        if level.constant:
+        if level.constant and axis not in grouped:
             yield Move((axis,), bounds, constants=True)
+
+
+def _group_moves(
+    group: tuple[int, ...],
+    constraints: Sequence[LevelConstraint],
+    bounds: Bounds,
+    factor: float,
+) -> Iterator[Move]:
+    """Yield the moves that all levels of a group make together."""
+    own = [constraints[axis] for axis in group]
+    if all(level.sigma is None for level in own) and len(constraints) > len(group):
+        yield Move(group, bounds, factor)
+    if all(level.family is None for level in own):
+        yield Move(group, bounds, families=True, rescaled=all(o.sigma is None for o in own))
+    if any(level.sigma is None for level in own):
+        yield Move((), bounds, second=True)
+    if all(level.constant for level in own):
+        yield Move(group, bounds, constants=True)
 
 
 def sigma_bounds(coordinates: Array, period: float | None) -> tuple[float, float]:
@@ -147,20 +197,56 @@ def list_starts(
 
     The rough ones have short to long sigmas, each with a large and a small ridge.
     """
-    steps = [spacing(c) for c in coordinates]
     ridges = _START_RIDGES if ridge is None else (ridge,)
     rough = [("matern52", reach, size) for reach, size in product(_REACHES, ridges)]
     smooth = [("gaussian", reach, ridge or _NOISELESS) for reach in _SMOOTH_REACHES]
-
-    def setting(usual: str, reach: float, size: float) -> JointSetting:
-        kernels = []
-        for step, level in zip(steps, constraints, strict=True):
-            family = level.family or usual
-            sigma = level.sigma or reach * step * _WIDTH[family]
-            own = Kernel(family, sigma, level.period, level.constant)
-            kernels.append(level.kernel or own)
-        return JointSetting(tuple(kernels), size)
-
-    one, other = ([setting(*start) for start in kind] for kind in (rough, smooth))
+    one, other = (
+        [
+            JointSetting(_start_kernels(coordinates, constraints, usual, reach), size)
+            for usual, reach, size in kind
+        ]
+        for kind in (rough, smooth)
+    )
     new = [start for start in other if start not in one]
     return [list(dict.fromkeys(one)), *([new] if new else [])]
+
+
+def list_group_starts(
+    coordinates: Sequence[Array],
+    constraints: Sequence[LevelConstraint],
+    ridge: float | None,
+    groups: tuple[tuple[int, ...], ...],
+) -> list[list[JointSetting]]:
+    """Return settings with groups to start from: a list of short to long sigmas for each ridge."""
+    grouping = Grouping(groups)
+    ridges = _GROUP_RIDGES if ridge is None else (ridge,)
+    kernels = [
+        _in_groups(_start_kernels(coordinates, constraints, "matern12", reach / 4), grouping)
+        for reach in _GROUP_REACHES
+    ]
+    return [
+        list(dict.fromkeys(JointSetting(own, size, grouping) for own in kernels)) for size in ridges
+    ]
+
+
+def _in_groups(kernels: tuple[Kernel, ...], grouping: Grouping) -> tuple[Kernel, ...]:
+    """Return kernels of which those of a group have the family and constant of its first."""
+    result = list(kernels)
+    for first, *others in grouping.axes:
+        for axis in others:
+            family, constant = result[first].family, result[first].constant
+            result[axis] = replace(result[axis], family=family, constant=constant)
+    return tuple(result)
+
+
+def _start_kernels(
+    coordinates: Sequence[Array], constraints: Sequence[LevelConstraint], usual: str, reach: float
+) -> tuple[Kernel, ...]:
+    """Return the kernels of all levels with sigmas of so many steps, but for what is given."""
+    kernels = []
+    for c, level in zip(coordinates, constraints, strict=True):
+        family = level.family or usual
+        sigma = level.sigma or reach * spacing(c) * _WIDTH[family]
+        own = Kernel(family, sigma, level.period, level.constant)
+        kernels.append(level.kernel or own)
+    return tuple(kernels)

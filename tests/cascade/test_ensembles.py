@@ -15,7 +15,6 @@ from dkrls_cli.cascade.errorbars import (
     FilledBars,
     JointBars,
     LevelBars,
-    PointBars,
     calibrate,
     variance_on_grid,
 )
@@ -307,12 +306,6 @@ def test_no_points_have_no_deviations(kind: str) -> None:
     assert calibrate(model).deviations_at_points(model, none)(0).shape == (0,)
     stations = [np.empty(0), np.empty(0), NEW[2]]
     assert calibrate(model).deviations_at_points(model, stations, spread=[2])(0).shape == (0, 3)
-
-
-def test_bars_of_complete_grids_draw_at_points() -> None:
-    level, joint = calibrate(fitted("level")), calibrate(fitted("joint"))
-    filled = level.with_unobserved(np.zeros((6, 5, 7), bool), 2)
-    assert all(isinstance(bars, PointBars) for bars in (level, joint, filled))
 
 
 # Filled cells -------------------------------------------------------------------------------------

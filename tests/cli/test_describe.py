@@ -72,6 +72,7 @@ def test_gaps_in_words(field: Model) -> None:
     assert missing_words(model)["solved"].endswith(", after 1 settings tried")
     known = {**model.origin["missing"], "settings_tried": 0}
     words = missing_words(replace(model, origin={"missing": known}))
+    assert "group" not in words
     assert words["missing"].startswith("1.67 % of the cells: ")
     assert list(words) == ["missing", "typical gap", "solved"]
     assert "settings tried" not in words["solved"]
@@ -158,3 +159,28 @@ def test_a_tolerance_is_told_with_what_was_measured(field: Model) -> None:
     full = replace(field, origin={"tolerance": known | {"bytes": 56_000}})
     assert tolerance_words(full)["tolerance"].startswith("0.01235 (0.001 of")
     assert tolerance_words(full)["stored"].startswith("the full model: no smaller one")
+
+
+@pytest.mark.parametrize(
+    ("second", "text"),
+    [
+        (None, ""),
+        (
+            {"share": 0.15, "factor": 0.2},
+            "; a second scale of 0.2 of the first has 15 % of the variance",
+        ),
+    ],
+)
+def test_a_group_is_told(field: Model, second: dict[str, float] | None, text: str) -> None:
+    known = {
+        "share": 0.1,
+        "pattern": "here",
+        "typical_gap": "x 1",
+        "residual": 0.0,
+        "iterations": 1,
+        "settings_tried": 0,
+        "group": ["lat", "lon"],
+        "second_scale": second,
+    }
+    words = missing_words(replace(field, origin={"missing": known}))
+    assert words["group"] == f"lat, lon share one distance{text}"

@@ -15,6 +15,7 @@ import xarray as xr
 from shell import HERE, ROOT, csv_rows, dkrls, refusal
 
 from dkrls_cli import load_model
+from dkrls_cli.model import training
 
 
 @pytest.mark.slow
@@ -392,3 +393,38 @@ def test_a_tolerance_may_stand_in_a_configuration(
     dkrls("fit", globe, "--config", config, "-o", tmp_path / "m.npz")
     told = load_model(tmp_path / "m.npz").origin["tolerance"]
     assert told["given"] == f"{given:g} of the standard deviation"
+
+
+@pytest.fixture
+def gappy(tmp_path):
+    x, y = np.arange(9.0), np.arange(8.0)
+    values = np.sin(np.add.outer(x / 2, y / 3))
+    values[np.random.default_rng(1).random((9, 8)) < 0.3] = np.nan
+    xr.DataArray(values, {"x": x, "y": y}, ("x", "y"), "t").to_netcdf(tmp_path / "gappy.nc")
+    return tmp_path / "gappy.nc"
+
+
+EXACTLY = ("--kernel", "matern52", "--sigma", 3, "--ridge", "1e-3")
+
+
+@pytest.mark.parametrize("command", ["fit", "fill"])
+def test_missing_cells_that_are_not_solved_for_are_an_error(command, gappy, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "_LIMIT", 1)
+    out = tmp_path / ("m.npz" if command == "fit" else "filled.nc")
+    said = refusal(command, gappy, "-o", out, *EXACTLY)
+    assert "The missing cells are solved for to" in said
+    assert said.endswith("Option: --accept-inexact.")
+    assert not out.exists()
+    told = dkrls(command, gappy, "-o", out, *EXACTLY, "--accept-inexact")
+    assert "Warning: the missing cells are solved for to" in told.stderr
+
+
+def test_a_group_is_told_by_fit_fill_and_info(gappy, tmp_path):
+    group = ("--group", "x,y", *EXACTLY)
+    fitted = dkrls("fit", gappy, "-o", tmp_path / "m.npz", *group).stdout
+    filled = dkrls("fill", gappy, "-o", tmp_path / "f.nc", *group, "--mask", "none").stdout
+    known = dkrls("info", tmp_path / "m.npz").stdout
+    for text in (fitted, filled, known):
+        assert "x, y share one distance" in text
+    said = refusal("fit", gappy, "-o", tmp_path / "n.npz", "--group", "x", code=2)
+    assert "Invalid group 'x'. Name two or more dimensions" in said

@@ -14,8 +14,20 @@ from dkrls_cli.cascade.errorbars import Z90, JointBars, variance_on_grid
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps import bars as module
-from dkrls_cli.gaps.bars import GapBars, calibrated, distance, rescale
+from dkrls_cli.gaps import samples
+from dkrls_cli.gaps.bars import (
+    GapBars,
+    calibrated,
+    distance,
+    field_variance,
+    rescale,
+    scale_by_distance,
+)
+from dkrls_cli.gaps.field import Grouping, make_field
+from dkrls_cli.gaps.pattern import distance_to_data
+from dkrls_cli.gaps.samples import posterior_variance
 
 RIDGE = 1e-3
 
@@ -367,3 +379,250 @@ def test_bars_with_other_missing_cells_are_as_wide_as_before() -> None:
     assert (complete.scale, complete.power, complete.error) == (3.0, 1.0, 0.4)
     assert bars.with_unobserved(OBSERVED, 0) is bars
     assert bars.errors.tolist() == [0.3]
+
+
+# ---- holes
+
+
+def test_factors_are_interpolated_between_powers_of_two_of_the_distance() -> None:
+    observed = np.zeros(40, bool)
+    observed[0] = True
+    away = np.arange(40.0)
+    factors = (1.0, 4.0, 0.5)
+    found = scale_by_distance(np.full(40, 2.0), observed, factors)
+    assert found[0] == 0.0
+    np.testing.assert_allclose(found[1], 2.0)  # below the middle of the first: its own factor
+    middle = 2.0**1.5  # of the second power
+    logs = np.interp(np.log2(away[1:]), [0.5, 1.5, 2.5], np.log(factors))
+    np.testing.assert_allclose(found[1:], 2.0 * np.exp(logs))
+    assert found[2] < 8.0 * middle
+    np.testing.assert_allclose(found[6:], 1.0)  # beyond the last: its factor
+    np.testing.assert_allclose(scale_by_distance(np.ones(40), observed, (3.0,))[1:], 3.0)
+
+
+def holed_grid() -> tuple:
+    rng = np.random.default_rng(0)
+    observed = rng.random((40, 44)) > 0.15
+    observed[10:28, 12:32] = False
+    axes = [np.arange(40.0), np.arange(44.0)]
+    return axes, [Kernel("matern12", 8.0)] * 2, Grouping(((0, 1),)), observed
+
+
+def test_the_variance_of_a_field_is_that_of_draws() -> None:
+    axes, kernels, grouping, observed = holed_grid()
+    near = distance(axes, kernels, observed, 0.01)
+    found = field_variance(axes, kernels, grouping, observed, 0.01, near)
+    expected = posterior_variance(make_field(axes, kernels, grouping), observed, 0.01, (2019,))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_large_grid_has_draws_with_fewer_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    axes, kernels, grouping, observed = holed_grid()
+    near = distance(axes, kernels, observed, 0.01)
+    whole = field_variance(axes, kernels, grouping, observed, 0.01, near)
+    monkeypatch.setattr(samples, "_CELLS", 500)
+    thin = field_variance(axes, kernels, grouping, observed, 0.01, near)
+    away = distance_to_data(observed)
+    assert (thin <= near).all()
+    beside = (away > 0) & (away < 2)
+    np.testing.assert_array_equal(thin[beside], near[beside])
+    assert (thin[~observed] > 0).all()
+    for low, high in ((2, 4), (4, 20)):
+        here = (away >= low) & (away < high)
+        assert 0.7 < thin[here].mean() / whole[here].mean() < 1.4
+
+
+def test_bars_in_holes_are_those_of_draws_and_factors() -> None:
+    model, bars = barred()
+    near = distance(AXES, KERNELS, OBSERVED, 0.05)
+    drawn = field_variance(AXES, KERNELS, Grouping(), OBSERVED, 0.05, near)
+    calls = []
+
+    def factors() -> tuple[float, ...]:
+        calls.append(1)
+        return 1.5, 0.7
+
+    held = replace(bars, factors=factors)
+    assert calls == []  # nothing is drawn before it is asked for
+    expected = scale_by_distance(drawn + 0.05, OBSERVED, (1.5, 0.7))
+    np.testing.assert_allclose(held.distance_in(model), expected)
+    queries = [np.append(new, nodes) for new, nodes in zip(NEW, AXES, strict=True)]
+    smooth = variance_on_grid(held, model, queries, smooth=True)
+    between = left_by_a_complete_grid(queries)
+    limit = np.maximum(1.5 * between, interpolated(expected, queries))
+    np.testing.assert_allclose(smooth, limit, rtol=1e-8)
+    at_nodes = variance_on_grid(held, model, model.coordinates)
+    assert ((at_nodes == 0) == OBSERVED).all()
+    points = [axis.ravel() for axis in np.meshgrid(*queries, indexing="ij")]
+    at_points = held.variance_at_points(model, points, smooth=True)
+    np.testing.assert_allclose(at_points, smooth.ravel(), rtol=1e-9)
+    assert calls == [1]
+    assert bars.hole_factors == ()
+    assert replace(bars, factors=(2.0,)).hole_factors == (2.0,)
+
+
+def test_bars_expand_to_axes_of_one_coordinate() -> None:
+    grouping = Grouping(((0, 1),), 0.4, 0.2)
+    bars = GapBars(np.eye(3, 4, dtype=bool), 1.0, 1.0, 0.1, grouping, (1.2, 1.1))
+    wide = bars.expand((1, 3, 1, 4), [1, 3])
+    assert wide.unobserved.shape == (1, 3, 1, 4)
+    assert wide.grouping == Grouping(((1, 3),), 0.4, 0.2)
+    assert wide.hole_factors == (1.2, 1.1)
+    np.testing.assert_array_equal(wide.unobserved[0, :, 0], bars.unobserved)
+
+
+# ---- members
+
+PLACES = [np.arange(10.0), np.arange(9.0), np.arange(6.0)]
+SETTINGS = [Kernel("matern32", 3.0), Kernel("matern32", 3.0), Kernel("matern12", 2.0, constant=0.5)]
+GROUP = Grouping(((0, 1),), 0.2, 0.4)
+PRODUCT = {"scale": 2.0, "power": 0.7}
+HOLES = {"scale": 2.0, "power": 0.7, "grouping": GROUP, "factors": (1.2, 1.5, 2.0)}
+
+
+def holed(**how) -> tuple:
+    """A model of a grid with a hole and scattered gaps, its error bars, and its missing cells."""
+    rng = np.random.default_rng(4)
+    missing = rng.random((10, 9, 6)) < 0.15
+    missing[2:7, 2:6] = True
+    levels = [Level(n, k) for n, k in zip("abc", SETTINGS, strict=True)]
+    model = fit_cascade(rng.standard_normal(missing.shape), PLACES, levels, joint_ridge=0.05)
+    return model, GapBars(missing, error=0.3, **how), missing
+
+
+@pytest.fixture(scope="module", params=[PRODUCT, HOLES], ids=["product", "holes"])
+def members(request: pytest.FixtureRequest) -> tuple:
+    """Error bars, and 400 members drawn from them."""
+    model, bars, missing = holed(**request.param)
+    draw = bars.deviations(model, PLACES, seed=3)
+    return model, bars, missing, np.array([draw(number) for number in range(400)])
+
+
+def test_members_spread_as_the_error_bars_say(members: tuple) -> None:
+    model, bars, missing, drawn = members
+    assert (drawn[:, ~missing] == 0).all()
+    std = np.sqrt(variance_on_grid(bars, model, PLACES))
+    ratio = drawn[:, missing].std(axis=0) / std[missing]
+    assert ratio.mean() == pytest.approx(1.0, abs=0.1)
+    assert ratio.min() > 0.5
+    assert ratio.max() < 2.0
+    assert np.abs(drawn.mean(axis=0)[missing] / std[missing]).mean() < 0.06
+
+
+def test_members_spread_as_the_error_bars_of_a_large_grid_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There the error bars are from draws with fewer cells, and the members are not."""
+    monkeypatch.setattr(samples, "_CELLS", 100)
+    model, bars, missing = holed(**HOLES)
+    std = np.sqrt(variance_on_grid(bars, model, PLACES))
+    draw = bars.deviations(model, PLACES, seed=3)
+    drawn = np.array([draw(number) for number in range(100)])
+    ratio = drawn[:, missing].std(axis=0) / std[missing]
+    assert ratio.mean() == pytest.approx(1.0, abs=0.1)
+
+
+def test_members_know_how_uncertain_a_mean_is(members: tuple) -> None:
+    """As the posterior covariance of a dense system says; of cells alone it would be far less."""
+    model, bars, missing, drawn = members
+    field = make_field(PLACES, SETTINGS, bars.grouping)
+    basis = reduce(np.kron, field.bases)
+    prior = (basis * field.variances.ravel()) @ basis.T
+    seen = ~missing.ravel()
+    system = prior[np.ix_(seen, seen)] + 0.05 * np.eye(seen.sum())
+    left = prior - prior[:, seen] @ np.linalg.solve(system, prior[seen])
+    left += 0.05 * np.eye(seen.size)
+    wide = np.sqrt(variance_on_grid(bars, model, PLACES).ravel() / left.diagonal())
+    covariance = wide[:, None] * left * wide
+    region = np.zeros(missing.shape, bool)
+    region[3:6, 3:5, 2:4] = True
+    cells = region.ravel()
+    expected = math.sqrt(covariance[np.ix_(cells, cells)].mean())
+    assert drawn[:, region].mean(axis=1).std() == pytest.approx(expected, rel=0.15)
+    alone = math.sqrt(covariance.diagonal()[cells].mean() / cells.sum())
+    assert expected > 1.5 * alone
+
+
+@pytest.mark.parametrize("how", [PRODUCT, HOLES], ids=["product", "holes"])
+def test_members_at_points_are_those_of_the_grid(how: dict) -> None:
+    model, bars, missing = holed(**how)
+    whole = bars.deviations(model, PLACES, seed=3)(1)
+    between = [np.array([3.0, 3.4]), np.array([4.0, 4.7, 8.0]), np.array([2.0, 2.5])]
+    some = bars.deviations(model, between, seed=3)(1)
+    assert some[0, 0, 0] == pytest.approx(whole[3, 4, 2])
+    assert some[0, 2, 0] == pytest.approx(whole[3, 8, 2])
+    cells = np.argwhere(missing)[::7]
+    points = [axis[place] for axis, place in zip(PLACES, cells.T, strict=True)]
+    at_points = bars.deviations_at_points(model, points, seed=3)(1)
+    np.testing.assert_allclose(at_points, whole[tuple(cells.T)], rtol=1e-9)
+    stations = [points[0], points[1], PLACES[2]]
+    series = bars.deviations_at_points(model, stations, spread=[2], seed=3)(1)
+    np.testing.assert_allclose(series, whole[tuple(cells.T[:2])], rtol=1e-9, atol=1e-12)
+    seen = [axis[place] for axis, place in zip(PLACES, np.argwhere(~missing)[0], strict=True)]
+    assert bars.deviations_at_points(model, [np.atleast_1d(c) for c in seen])(0).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("how", [PRODUCT, HOLES], ids=["product", "holes"])
+def test_members_between_coordinates_spread_as_the_error_bars_say(how: dict) -> None:
+    model, bars, _ = holed(**how)
+    queries = [np.arange(0.5, 9), np.arange(8.0) + 0.3, PLACES[2]]
+    std = np.sqrt(variance_on_grid(bars, model, queries))
+    draw = bars.deviations(model, queries, seed=5)
+    ratio = np.array([draw(number) for number in range(60)]).std(axis=0) / std
+    assert ratio.mean() == pytest.approx(1.0, abs=0.1)
+    points = [axis.ravel()[::5] for axis in np.meshgrid(*queries, indexing="ij")]
+    draw = bars.deviations_at_points(model, points, seed=5)
+    ratio = np.array([draw(number) for number in range(60)]).std(axis=0) / std.ravel()[::5]
+    assert ratio.mean() == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e4])
+def test_members_do_not_depend_on_units(size: float) -> None:
+    """Also between coordinates, where two kinds of errors are added."""
+    queries = [np.array([3.0, 4.5]), np.array([3.2]), PLACES[2]]
+    model, plain, _ = holed(**PRODUCT)
+    other = replace(plain, scale=plain.scale * size**2)
+    one, two = (bars.deviations(model, queries, seed=1)(0) for bars in (plain, other))
+    np.testing.assert_allclose(two, size * one, rtol=1e-9)
+
+
+def test_a_member_depends_on_seed_and_number_only() -> None:
+    model, bars, missing = holed(**PRODUCT)
+    draw = bars.deviations(model, PLACES, seed=3)
+    second = draw(1)
+    np.testing.assert_array_equal(second, bars.deviations(model, PLACES, seed=3)(1))
+    assert (second != draw(0))[missing].all()
+    assert (second != bars.deviations(model, PLACES, seed=4)(1))[missing].all()
+
+
+def test_no_missing_cell_and_no_point_have_no_deviation() -> None:
+    model, bars, missing = holed(**PRODUCT)
+    whole = replace(bars, unobserved=np.zeros(missing.shape, bool))
+    assert not whole.deviations(model, PLACES)(0).any()
+    none = [np.empty(0)] * 3
+    assert bars.deviations_at_points(model, none)(0).shape == (0,)
+
+
+def test_members_along_a_very_long_dimension_are_refused() -> None:
+    module.refuse_long("xt", (2048, 2048))
+    with pytest.raises(SettingError, match=r"'t' has 2049 coordinates, and members .* 2048") as no:
+        module.refuse_long("xt", (3, 2049))
+    assert no.value.setting == "std"
+
+
+def test_factors_in_holes_are_interpolated_by_distance() -> None:
+    observed = np.ones(17, bool)
+    observed[1:16] = False  # at most 8 cells from data
+    found = module.scale_by_distance(np.full(17, 3.0), observed, (1.0, 4.0))
+    assert found[0] == found[16] == 0.0
+    assert found[1] == pytest.approx(3.0)
+    assert found[2] == pytest.approx(3.0 * 2.0)  # half-way between the middles of the two powers
+    assert found[4] == found[8] == pytest.approx(12.0)
+
+
+def test_groups_follow_their_axes() -> None:
+    _, bars, missing = holed(**HOLES)
+    wider = bars.expand((10, 1, 9, 6), (0, 2, 3))
+    assert wider.unobserved.shape == (10, 1, 9, 6)
+    assert wider.grouping == replace(GROUP, axes=((0, 2),))
+    assert np.array_equal(wider.unobserved[:, 0], missing)

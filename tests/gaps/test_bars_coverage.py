@@ -22,7 +22,7 @@ def barred():
     chosen = choose_with_gaps(holed, axes, given, ridge=0.02)
     kernels, ridge = chosen.setting.kernels, chosen.setting.ridge
     model = model_of(complete(holed, axes, kernels, ridge), axes, kernels, ridge)
-    return model, gap_bars(np.isfinite(holed), chosen)
+    return model, gap_bars(holed, axes, chosen)
 
 
 def test_error_bars_cover_nine_of_ten(barred):

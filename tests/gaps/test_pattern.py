@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from dkrls_cli.errors import InputError
 from dkrls_cli.gaps.pattern import (
     SCATTERED,
     always_missing,
+    distance_to_data,
     empty_slices,
     gap_lengths,
     pattern,
@@ -138,3 +140,15 @@ def test_one_coordinate_shows_no_lasting_mask_and_hides_no_gap():
     assert found.fixed == 0.0
     assert found.scattered == 6 / 200
     assert found.shape == (1, 3, 1)
+
+
+@given(hnp.arrays(bool, hnp.array_shapes(min_dims=1, max_dims=3, max_side=6)), st.integers(1, 4))
+def test_the_distance_to_data_is_that_to_the_nearest_observed_cell(observed, step):
+    observed.flat[0] = True
+    steps = [step, *[1] * (observed.ndim - 1)]
+    data = np.argwhere(observed)
+    found, stretched = distance_to_data(observed), distance_to_data(observed, steps)
+    for place in np.ndindex(observed.shape):
+        away = data - np.array(place)
+        assert found[place] == pytest.approx(np.sqrt((away**2).sum(axis=1)).min())
+        assert stretched[place] == pytest.approx(np.sqrt(((away * steps) ** 2).sum(axis=1)).min())

@@ -8,6 +8,7 @@ from gap_grids import case, dense_answers, spectra_of
 
 from dkrls_cli.cascade.spectrum import ROUND_OFF
 from dkrls_cli.gaps import preconditioner
+from dkrls_cli.gaps.field import product_field
 from dkrls_cli.gaps.preconditioner import build_preconditioner, lasting_axis
 from dkrls_cli.gaps.solve import complete
 
@@ -29,7 +30,7 @@ def test_a_mask_that_is_a_product_is_solved_for_at_once():
     values[2:6, 3:7] = np.nan
     observed = np.isfinite(values)
     spectra = spectra_of(axes, kernels)
-    near = build_preconditioner(spectra, observed, RIDGE)
+    near = build_preconditioner(product_field(spectra), observed, RIDGE)
     v = reduce(np.kron, [s.vectors for s in spectra])
     w = reduce(np.kron, [s.values for s in spectra])
     left = np.random.default_rng(0).standard_normal(values.shape)
@@ -102,10 +103,15 @@ def mask_and_spectra():
 def test_no_preconditioner_for_other_masks_or_for_a_ridge_of_round_off():
     observed, spectra = mask_and_spectra()
     largest = np.prod([s.values[0] for s in spectra])
-    assert build_preconditioner(spectra, observed, 1.001 * ROUND_OFF * largest) is not None
-    assert build_preconditioner(spectra, observed, 0.999 * ROUND_OFF * largest) is None
+    assert (
+        build_preconditioner(product_field(spectra), observed, 1.001 * ROUND_OFF * largest)
+        is not None
+    )
+    assert (
+        build_preconditioner(product_field(spectra), observed, 0.999 * ROUND_OFF * largest) is None
+    )
     scattered = np.random.default_rng(0).random(observed.shape) > 0.2
-    assert build_preconditioner(spectra, scattered, RIDGE) is None
+    assert build_preconditioner(product_field(spectra), scattered, RIDGE) is None
 
 
 @pytest.mark.parametrize(
@@ -114,14 +120,14 @@ def test_no_preconditioner_for_other_masks_or_for_a_ridge_of_round_off():
 def test_directions_need_no_more_memory_than_the_grid_within_bounds(bounds, count, monkeypatch):
     monkeypatch.setattr(preconditioner, "_DIRECTIONS", bounds)
     observed, spectra = mask_and_spectra()  # 720 cells, 72 directions across
-    near = build_preconditioner(spectra, observed, RIDGE)
+    near = build_preconditioner(product_field(spectra), observed, RIDGE)
     assert [place.size for place in near.places] == [count, count]
 
 
 @pytest.mark.parametrize("most", [1, 20, 72])
 def test_the_directions_are_the_smoothest(most):
     observed, spectra = mask_and_spectra()
-    near = build_preconditioner(spectra, observed, RIDGE, most)
+    near = build_preconditioner(product_field(spectra), observed, RIDGE, most)
     products = np.multiply.outer(spectra[0].values, spectra[1].values)
     taken = products[near.places]
     assert taken.size == most
@@ -131,15 +137,15 @@ def test_the_directions_are_the_smoothest(most):
 def test_directions_of_no_use_beside_the_ridge_are_left_out():
     observed, spectra = mask_and_spectra()
     products = np.multiply.outer(spectra[0].values, spectra[1].values) * spectra[2].values[0]
-    near = build_preconditioner(spectra, observed, 200.0)
+    near = build_preconditioner(product_field(spectra), observed, 200.0)
     assert near.places[0].size == np.count_nonzero(products > 2.0)
     assert 1 < near.places[0].size < 72
-    assert build_preconditioner(spectra, observed, 1e9).places[0].size == 1
+    assert build_preconditioner(product_field(spectra), observed, 1e9).places[0].size == 1
 
 
 def test_directions_that_are_not_covered_stay_as_they_are():
     observed, spectra = mask_and_spectra()
-    near = build_preconditioner(spectra, observed, RIDGE, 20)
+    near = build_preconditioner(product_field(spectra), observed, RIDGE, 20)
     left = np.random.default_rng(0).standard_normal(observed.shape)
     result = np.full(observed.shape, 7.0)
     near.solve(left, result)
@@ -157,7 +163,7 @@ def test_a_mask_that_is_a_product_of_two_is_solved_for_as_well():
     observed, spectra = mask_and_spectra()
     observed[..., 6] = False
     assert lasting_axis(observed) == 2
-    near = build_preconditioner(spectra, observed, RIDGE)
+    near = build_preconditioner(product_field(spectra), observed, RIDGE)
     v = reduce(np.kron, [s.vectors for s in spectra])
     w = reduce(np.kron, [s.values for s in spectra])
     left = np.random.default_rng(0).standard_normal(observed.shape)
@@ -174,6 +180,7 @@ def test_modes_of_a_mask_have_no_negative_eigenvalues():
     density = np.zeros((9, 8))
     density[:4] = 0.5
     places = tuple(np.indices((9, 8)).reshape(2, -1))
-    _, mu = preconditioner._modes(density, spectra[:2], places)
+    bases, values = zip(*[(s.vectors, s.values) for s in spectra[:2]], strict=True)
+    _, mu = preconditioner._modes(density, bases, np.multiply.outer(*values), places)
     assert mu.min() == 0.0
     assert np.count_nonzero(mu > 1e-12) == 32

@@ -8,7 +8,9 @@ from gap_grids import case
 
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.spectrum import decompose
-from dkrls_cli.gaps.refine import refine
+from dkrls_cli.gaps import solve
+from dkrls_cli.gaps.field import make_field, product_field
+from dkrls_cli.gaps.refine import refine, settle
 from dkrls_cli.gaps.solve import complete
 
 X, Y = np.linspace(0, 6, 24), np.linspace(0, 4, 17)
@@ -32,7 +34,7 @@ def predicted(values, axes, kernels, ridge, mean):
     return whole[np.ix_(~observed, observed)] @ weights + mean
 
 
-@pytest.mark.parametrize("ridge", [0.0, 1e-14, 1e-10, 1e-7, 1e-3])
+@pytest.mark.parametrize("ridge", [0.0, 1e-14, 1e-13, 1e-12, 1e-10, 1e-7, 1e-3])
 @pytest.mark.parametrize("family", ["matern52", "matern32", "matern12"])
 def test_cells_are_right_however_small_the_ridge(family, ridge):
     """A residual of 1e-9 once left cells off by the whole spread of the data here."""
@@ -49,7 +51,7 @@ def refined(values, kernels, axes, ridge, mean, start, **how):
     observed = np.isfinite(values)
     filled = np.where(observed, values, start)
     how = {"tolerance": 1e-10, "limit": 200, **how}
-    return refine(spectra, filled, observed, ridge, mean, **how)
+    return refine(product_field(spectra), filled, observed, ridge, mean, **how)
 
 
 @pytest.mark.parametrize("shape", [(15,), (6, 7), (4, 5, 6)])
@@ -73,6 +75,54 @@ def test_cells_that_are_right_stay_as_they_are():
     assert again.iterations == 0
     assert again.change <= 1e-8
     np.testing.assert_allclose(again.values, right, atol=1e-14)
+
+
+def test_refinement_ends_after_so_many_small_changes_in_a_row():
+    """A small change between large ones does not end it."""
+    values, kernels = holed(), [Kernel("matern52", 1.5), Kernel("matern52", 2.0)]
+
+    def run(**how):
+        return refined(values, kernels, [X, Y], 1e-12, 2.0, 2.0, tolerance=1e-2, **how)
+
+    small = [run(limit=count, calm=999).change <= 1e-2 for count in range(1, 120)]
+    ends = {}
+    for calm in (1, 3, 6):
+        rows = [all(small[place : place + calm]) for place in range(len(small))]
+        ends[calm] = rows.index(True) + calm
+        assert run(calm=calm).iterations == ends[calm]
+    assert ends[1] + 5 < ends[6]  # some changes between were large
+
+
+def test_refinement_ends_at_once_where_nothing_is_left():
+    found = settle(
+        lambda grid: 2.0 * grid,
+        lambda residual: residual / 2.0,
+        np.array([1.0, 5.0, 1.0]),
+        np.array([True, False, True]),
+        0.0,
+        tolerance=1e-6,
+        limit=99,
+        calm=5,
+    )
+    assert (found.iterations, found.change) == (1, 0.0)
+    assert found.values.tolist() == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(("converged", "calm"), [(True, 1), (False, 10)])
+def test_a_solve_that_has_not_converged_is_refined_until_ten_changes_are_small(
+    converged, calm, monkeypatch
+):
+    given = []
+
+    def noting(*args, **how):
+        given.append(how["calm"])
+        return refine(*args, **how)
+
+    monkeypatch.setattr(solve, "refine", noting)
+    values, axes, kernels = case((6, 7))
+    done = solve.Completed(np.where(np.isnan(values), 0.0, values), 5, 1.0, converged)
+    solve.refine_cells(done, make_field(axes, kernels), values, 1e-2, 0.0, limit=99)
+    assert given == [calm]
 
 
 def test_refinement_that_was_cut_short_says_how_much_is_due():

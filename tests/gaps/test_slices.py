@@ -15,7 +15,7 @@ from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum
 from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps import slices as module
 from dkrls_cli.gaps.slices import fill_slices
-from dkrls_cli.gaps.solve import complete_with_spectra
+from dkrls_cli.gaps.solve import complete_field
 
 X, Y, T = np.linspace(0, 1, 7), np.array([0.0, 0.1, 0.3, 0.7, 1.1]), np.arange(16.0)
 GAPPY = np.array([5, 6, 12])
@@ -79,12 +79,11 @@ def test_missing_cells_are_the_mean_given_all_that_is_observed(whole):
 def test_noise_of_a_cell_is_the_least_relative_ridge_but_not_nothing(ridge, share, monkeypatch):
     given = {}
 
-    def solve(spectra, values, noise, mean, **options):
-        variance = np.prod([spectrum.values.mean() for spectrum in spectra])
-        given.update(options, share=noise / variance, mean=mean)
-        return complete_with_spectra(spectra, values, noise, mean, **options)
+    def solve(field, values, noise, mean, **options):
+        given.update(options, share=noise / field.variance, mean=mean)
+        return complete_field(field, values, noise, mean, **options)
 
-    monkeypatch.setattr(module, "complete_with_spectra", solve)
+    monkeypatch.setattr(module, "complete_field", solve)
     levels = [replace(LEVELS[0], ridge=ridge), *LEVELS[1:]]
     fill_slices(grown(levels), T[GAPPY], holed())
     assert given["share"] == pytest.approx(share)

@@ -11,8 +11,11 @@ from dkrls_cli import fill, fit
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import axis_of
 from dkrls_cli.grid.grid import Grid, as_grid
+from dkrls_cli.model import fill as module
+from dkrls_cli.model import training
 from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.fill import choose_cells, fill_grid
+from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.settings import Settings
 
 DAYS = np.arange("2001-01-01", "2001-01-11", dtype="datetime64[D]")
@@ -130,6 +133,93 @@ def test_a_complete_grid_is_returned_without_a_fit():
     assert fill_grid(as_grid(FIELD)).std is None
     whole = xr.DataArray(np.arange(12).reshape(3, 4))
     assert fill(whole).dtype == whole.dtype
+
+
+def test_members_come_in_a_dataset_with_the_data():
+    data = sample()
+    found = fill(data, ensemble=3, seed=2, **GIVEN)
+    assert list(found) == ["sst", "sst_ensemble"]
+    xr.testing.assert_identical(
+        found.sst.drop_vars("realization", errors="ignore"), fill(data, **GIVEN)
+    )
+    drawn = found.sst_ensemble
+    assert drawn.dims == ("realization", *data.dims)
+    assert drawn.realization.values.tolist() == [0, 1, 2]
+    assert drawn.realization.attrs["standard_name"] == "realization"
+    assert drawn.attrs["long_name"] == "sst, ensemble members"
+    assert drawn.depth.identical(data.depth)
+    cells, values = MISSING & ~ALWAYS, drawn.values
+    assert (values[:, ~MISSING] == data.values[~MISSING]).all()
+    assert np.isnan(values[:, ALWAYS]).all()
+    assert (values[0] != values[1])[cells].all()
+    expected = fit(data, **GIVEN).ensemble(3, seed=2, mask="none").values
+    np.testing.assert_allclose(values[:, cells], expected[:, cells])
+    assert not np.allclose(
+        values[:, cells], fill(data, ensemble=3, **GIVEN).sst_ensemble.values[:, cells]
+    )
+
+
+def test_members_go_with_standard_errors_and_limits():
+    data = sample()
+    std = fill(data, std=True, **GIVEN).sst_std.values
+    limit = float(np.nanmedian(std[MISSING & ~ALWAYS])) * 1.001
+    found = fill(data, std=True, ensemble=80, max_std=limit, **GIVEN)
+    assert list(found) == ["sst", "sst_std", "sst_ensemble"]
+    cells = MISSING & ~ALWAYS & (std <= limit)
+    assert np.array_equal(np.isnan(found.sst.values), MISSING & ~cells)
+    assert np.isnan(found.sst_ensemble.values[:, MISSING & ~cells]).all()
+    spread = found.sst_ensemble.values[:, cells].std(axis=0) / std[cells]
+    assert spread.mean() == pytest.approx(1.0, abs=0.15)
+
+
+def test_members_of_plain_arrays_and_of_one_coordinate_have_the_shape_of_the_data():
+    plain = fill(GRID.values, ensemble=2, **{**GIVEN, "sigma": 5.0}).values_ensemble
+    assert plain.dims == ("realization", "dim_0", "dim_1", "dim_2")
+    single = fill(sample().expand_dims(height=[2.0], axis=1), ensemble=2, **GIVEN).sst_ensemble
+    assert single.shape == (2, 10, 1, 6, 7)
+
+
+def test_members_keep_within_bounds():
+    found = fill(sample(), ensemble=20, bounds=(11.0, 19.0), **{**GIVEN, "ridge": 1.0})
+    drawn = found.sst_ensemble.values[:, MISSING & ~ALWAYS]
+    assert drawn.min() >= 11.0
+    assert drawn.max() <= 19.0
+
+
+def test_members_are_drawn_one_at_a_time():
+    found = fill_grid(GRID, SETTINGS, ensemble=10**9)
+    assert next(found.members).shape == FIELD.shape
+    assert fill_grid(GRID, SETTINGS).members is None
+    whole = fill_grid(as_grid(FIELD), ensemble=2)
+    assert whole.model is None
+    assert all((member == FIELD).all() for member in whole.members)
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (sample(), {"ensemble": 0}, "Invalid number of members 0. It must be 1 or more"),
+        (sample(), {"ensemble": 2, "seed": -1}, "Invalid seed -1"),
+        (sample().rename(time="realization"), {"ensemble": 2}, "'sst' has a dimension 'realiz"),
+        (sample().assign_coords(realization=3), {"ensemble": 2}, "'sst' has a dimension 'realiz"),
+        (sample(), {"max_std": 0.0}, "Invalid largest standard error 0.0. It must be above 0"),
+        (sample(), {"max_std": math.nan}, "Invalid largest standard error nan"),
+    ],
+)
+def test_ensembles_and_limits_that_cannot_be_are_refused_before_a_fit(
+    data, options, message, monkeypatch
+):
+    monkeypatch.setattr(module, "fit_grid", None)
+    with pytest.raises(SettingError, match=message):
+        fill(data, **options)
+
+
+def test_members_along_a_very_long_dimension_are_refused_before_a_fit(monkeypatch):
+    monkeypatch.setattr(module, "fit_grid", None)
+    values = np.ones((2049, 2))
+    values[7, 0] = np.nan
+    with pytest.raises(SettingError, match="'dim_0' has 2049 coordinates"):
+        fill(values, mask="none", ensemble=2)
 
 
 def test_values_keep_their_type():
@@ -543,3 +633,30 @@ def test_longitudes_are_compared_with_those_of_the_model_whatever_their_turn():
     found = fill_grid(Grid(values, axes), given)
     assert found.left == {}
     assert found.cells.sum() == 2
+
+
+@pytest.mark.parametrize(
+    ("mask", "exact"), [("always", False), ("none", True)], ids=["land stays", "land is filled"]
+)
+def test_land_is_solved_for_exactly_only_if_it_is_filled(mask, exact, monkeypatch):
+    x, t = np.linspace(0, 6, 12), np.arange(9.0)
+    values = np.sin(x)[:, None] * np.cos(t / 3) + 0.1 * np.random.default_rng(0).random((12, 9))
+    values[4:6] = np.nan  # land
+    values[[1, 8, 9], [2, 5, 6]] = np.nan
+    data = np.stack([values, values[::-1]], axis=1)
+    watched = []
+    real = training.complete
+
+    def complete(*args, **options):
+        watched.append(options["watched"])
+        return real(*args, **options)
+
+    monkeypatch.setattr(training, "complete", complete)
+    grid = as_grid(data, {"x": x, "y": np.arange(2.0), "t": t})
+    fill_grid(grid, mask=mask)
+    assert (watched[0] is None) == exact
+    if not exact:
+        never = np.isnan(data).all(axis=2, keepdims=True)
+        np.testing.assert_array_equal(watched[0], np.isnan(data) & ~never)
+    fit_grid(grid)
+    assert watched[1] is None  # a model may be asked anywhere

@@ -14,6 +14,7 @@ from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.gaps.field import NO_GROUPS, Grouping
 from dkrls_cli.grid.axes import Axis, axis_of, index_axis, text_axis
 from dkrls_cli.grid.style import Companion, Packing, Style
 from dkrls_cli.model.answering.bounds import Bounds
@@ -191,6 +192,33 @@ def test_bars_of_gaps_come_back() -> None:
         assert isinstance(again, GapBars)
         assert (again.scale, again.power, again.error) == (2.0, 0.7, 0.3)
         assert np.array_equal(again.unobserved, missing)
+
+
+@pytest.mark.parametrize("factors", [(1.5, 2.0, 0.25), lambda: (1.5, 2.0, 0.25)])
+def test_groups_and_factors_in_holes_come_back(factors: Any) -> None:
+    grouping = Grouping(((0, 1),), 0.15, 0.2)
+    bars = GapBars(RNG.random((30, 20)) < 0.5, 2.0, 0.7, 0.3, grouping, factors)
+    again = returned(bars, joint=True)
+    assert isinstance(again, GapBars)
+    assert again.grouping == grouping
+    assert again.hole_factors == (1.5, 2.0, 0.25)
+
+
+def test_a_group_has_axes_of_the_grid() -> None:
+    for axes in ((0, 2), (-1, 1)):
+        bars = GapBars(RNG.random((30, 20)) < 0.5, 2.0, 0.7, 0.3, Grouping((axes,)))
+        with pytest.raises(ValueError, match="a group has axes that the levels do not have"):
+            returned(bars, joint=True)
+
+
+def test_files_of_older_versions_have_no_groups_and_no_factors() -> None:
+    header, arrays = bars_record(GapBars(RNG.random((30, 20)) < 0.5, 2.0, 0.7, 0.3))
+    assert header["hole_factors"] == []
+    del header["grouping"], header["hole_factors"]
+    again = bars_from(through_a_file(header), arrays, (30, 20), True)
+    assert isinstance(again, GapBars)
+    assert again.grouping == NO_GROUPS
+    assert again.hole_factors == ()
 
 
 def test_bars_of_filled_cells_have_no_record_of_their_own() -> None:

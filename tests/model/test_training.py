@@ -8,7 +8,7 @@ from dkrls_cli import fill, fit, load_model
 from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.errors import ConvergenceError, InputError, SettingError
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.grid import as_grid
 from dkrls_cli.model import training
@@ -280,13 +280,79 @@ def test_nothing_at_all_and_infinities_are_refused():
         fit(infinite, {"x": X, "d": D})
 
 
-def test_a_solve_that_does_not_end_is_noted_in_the_model(monkeypatch):
-    def hasty(*args, **options):
-        return complete(*args, **{**options, "limit": 1})
+def test_a_solve_that_does_not_end_is_an_error(monkeypatch):
+    monkeypatch.setattr(training, "_LIMIT", 1)
+    with pytest.raises(ConvergenceError, match=r"solved for to .* only, after \d+ steps") as found:
+        fit(VALUES, {"x": X, "d": D}, **GIVEN)
+    assert found.value.setting == "accept_inexact"
+    assert "Give a larger ridge or a shorter sigma" in str(found.value)
+    with pytest.raises(ConvergenceError):
+        fill(VALUES, {"x": X, "d": D}, **GIVEN)
 
-    monkeypatch.setattr(training, "complete", hasty)
-    model = fit(VALUES, {"x": X, "d": D}, **GIVEN)
-    assert "in 2 steps" in model.origin["notes"][0]
+
+def test_a_solve_that_does_not_end_may_be_accepted_and_is_noted_in_the_model(monkeypatch):
+    exact = fit(VALUES, {"x": X, "d": D}, **GIVEN, accept_inexact=True)
+    assert exact.origin["notes"] == []
+    monkeypatch.setattr(training, "_LIMIT", 1)
+    model = fit(VALUES, {"x": X, "d": D}, **GIVEN, accept_inexact=True)
+    (note,) = model.origin["notes"]
+    assert "the missing cells are solved for to" in note
+    assert "steps; a larger ridge" in note
+    filled = fill(VALUES, {"x": X, "d": D}, **GIVEN, accept_inexact=True)
+    np.testing.assert_allclose(filled, model.predict())
+
+
+def test_settings_are_chosen_for_missing_cells_that_are_not_land():
+    land, cloud = np.zeros((4, 5, 6), bool), np.zeros((4, 5, 6), bool)
+    land[1, 2:4] = True
+    cloud[2, 0, 3] = cloud[3, 1:3, :2] = True
+    for last in range(3):
+        ground, clouds = np.moveaxis(land, 2, last), np.moveaxis(cloud, 2, last)
+        np.testing.assert_array_equal(training._targets(~(ground | clouds), last), clouds)
+        np.testing.assert_array_equal(training._targets(~ground, last), ground)  # nothing else
+    one = ~(land | cloud)[..., :1]
+    np.testing.assert_array_equal(training._targets(one, 2), ~one)
+
+
+def test_the_search_is_told_which_cells_are_not_land(monkeypatch):
+    class ToldError(Exception):
+        pass
+
+    def choose(*given, targets, **options):
+        raise ToldError(targets)
+
+    monkeypatch.setattr(training, "choose_with_gaps", choose)
+    values = np.where(np.arange(11) == 4, np.nan, 1.0) * CLEAN[:, None, :]
+    values[:3, 0, 7] = np.nan
+    with pytest.raises(ToldError) as told:
+        fit(values, {"t": X, "one": [0.0], "d": D}, ["one", "d", "t"])
+    # the column without any value is dropped before
+    np.testing.assert_array_equal(np.argwhere(told.value.args[0]), [[0, 6], [1, 6], [2, 6]])
+
+
+@pytest.mark.parametrize("group", ["x,d", "none"])
+def test_a_group_is_remembered(group):
+    model = fit(VALUES, {"x": X, "d": D}, group=group, **GIVEN)
+    known, grouping = model.origin["missing"], model.bars.grouping
+    if group == "none":
+        assert "group" not in known
+        assert grouping.axes == ()
+    else:
+        assert known["group"] == ["x", "d"]
+        assert grouping.axes == ((0, 1),)
+        second = {"share": grouping.share, "factor": grouping.factor} if grouping.share else None
+        assert known["second_scale"] == second
+
+
+def test_a_group_has_its_place_beside_dimensions_of_one_coordinate():
+    plain = fit(VALUES, {"x": X, "d": D}, group="x,d", **GIVEN)
+    sigma = {**GIVEN["sigma"], "one": 1.0}
+    model = fit(
+        VALUES[:, None], {"x": X, "one": [3.0], "d": D}, group="x,d", **{**GIVEN, "sigma": sigma}
+    )
+    assert model.bars.grouping.axes == ((0, 2),)
+    np.testing.assert_allclose(model.predict().values[:, 0], plain.predict(), atol=1e-8)
+    np.testing.assert_allclose(model.std().values[:, 0], plain.std(), rtol=1e-6)
 
 
 def long_series():

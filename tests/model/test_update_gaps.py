@@ -22,6 +22,7 @@ from growing_grids import (
 from dkrls_cli import fit, load_model
 from dkrls_cli.errors import InputError
 from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.gaps.solve import complete
 from dkrls_cli.model.fit import retune
 
 
@@ -208,3 +209,23 @@ def test_cells_are_filled_as_float32_where_all_data_is(joint, exact):
     updated = model.update(values[:, 6:], np.arange(6.0, 9.0)).predict().values
     np.testing.assert_array_equal(updated[~missing], values[~missing])
     assert (updated.astype(np.float32) == updated)[missing].all() == (exact == "both")
+
+
+def test_a_model_with_a_group_fills_new_slices_with_it():
+    array, lost = with_gaps(slices=range(24))
+    how = {
+        "kernel": "matern32",
+        "sigma": {"x": 0.4, "y": 0.6, "t": 5.0},
+        "ridge": 1e-2,
+        "mean": 1.5,
+    }
+    start = fit(array.isel(t=slice(0, 22)), group="x,y", **how)
+    grown = start.update(array.isel(t=[22])).update(array.isel(t=[23]))
+    grouping = grown.bars.grouping
+    assert grouping.axes == ((0, 1),)
+    kernels = [level.kernel for level in grown.levels]
+    whole = complete(array.values, [X, Y, T], kernels, 1e-2, 1.5, grouping=grouping)
+    np.testing.assert_allclose(grown.predict().values[lost], whole.values[lost], atol=1e-6)
+    product = complete(array.values, [X, Y, T], kernels, 1e-2, 1.5)
+    assert np.abs(product.values - whole.values)[lost].max() > 1e-3
+    assert grown.origin["missing"]["group"] == ["x", "y"]

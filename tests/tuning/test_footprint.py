@@ -50,10 +50,10 @@ def test_the_memory_is_the_sum_of_the_parts():
         ),
         ({"dtype": "float32", "loaded": True}, {"data as float64": 8.0, "search": 8.0}),
         ({"dtype": "int16", "storage": "float32"}, {"data": 8.0, "model": 12.0}),
-        ({"dtype": "float64", "gaps": True}, {"data": 8.0, "missing cells": 60.0}),
+        ({"dtype": "float64", "gaps": True}, {"data": 8.0, "missing cells": 72.0}),
         (
             {"dtype": "float32", "gaps": True, "joint": True},
-            {"data": 4.0, "data as float64": 8.0, "missing cells": 60.0},
+            {"data": 4.0, "data as float64": 8.0, "missing cells": 72.0},
         ),
         ({"answers": 10**11}, {"model": 8.0, "answers": 100.0}),
         ({"answers": 10**11, "joint": True}, {"model": 8.0, "joint ridge": 16.0, "answers": 100.0}),
@@ -118,11 +118,15 @@ def test_fibres_and_kernels_of_the_search_have_an_end():
 def test_the_search_through_gaps_holds_kernels_of_windows_and_answers():
     small, large = (100, 60), (1000, 900)
     kernels = 26 * 8 * (100**2 + 60**2)
-    assert module._gap_steps(small)[0] == {"search": kernels + 60 * 8 * 6000}
-    assert module._gap_steps(small)[1] == {"search": kernels, "missing cells": 60 * 6000}
+    smooth = {"smooth directions": 20 * 500**2}
+    assert module._gap_steps(small)[0] == {"search": kernels + 60 * 8 * 6000} | smooth
+    assert module._gap_steps(small)[1] == {"search": kernels, "missing cells": 72 * 6000} | smooth
     sides = masks.window_sides(large, masks.WINDOW)
     kernels = 26 * 8 * 3 * sum(side**2 for side in sides)
-    assert module._gap_steps(large)[0] == {"search": kernels + 60 * 8 * masks.WHOLE}
+    assert module._gap_steps(large)[0]["search"] == kernels + 60 * 8 * masks.WHOLE
+    assert module._gap_steps(large)[0]["smooth directions"] == 20 * 3000**2  # no more than that
+    assert module._gap_steps((12, 5000))[0]["smooth directions"] == 0  # of a long axis none
+    assert module._gap_steps((9, 100, 100))[0]["smooth directions"] == 10 * 3000**2
     assert module._gap_steps((12, 5000))[1]["search"] == spectra.HELD
 
 
@@ -190,7 +194,7 @@ def test_a_long_level_takes_blocks_of_64_and_arrays_for_its_solves():
     assert module._solve_long((2000, 3)) == 8 * 7 * 6000
     assert module._solve_long((10**6, 50)) == 8 * (2 * 5 * 10**7 + 5 * AT_ONCE)
     assert footprint((2 * 10**5, 30)).parts["long levels"] == module._solve_long((2 * 10**5, 30))
-    assert module._missing_cells(600, long=True) == 160 * 600
+    assert module._missing_cells(600, long=True) == 172 * 600
     cubes = 12.0 * (100**3 + 3**3)
     assert footprint((100, 3)).operations == 0.5 * 300 * 100 + cubes
     assert footprint((2000, 3)).operations == 4.0 * 64 * (2000 * 64 + 6000) + 1.5 * 6000 + 12 * 27

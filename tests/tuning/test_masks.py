@@ -1,11 +1,16 @@
 """Cells hidden in the way that cells are missing."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dkrls_cli.gaps.pattern import SCATTERED
 from dkrls_cli.tuning import masks
-from dkrls_cli.tuning.masks import HiddenWindow, hide_cells
+from dkrls_cli.tuning.masks import HiddenWindow, distance_powers, hide_cells, weigh_windows
 
 
 def grid(shape, missing=None, seed=0):
@@ -50,13 +55,49 @@ def test_observed_cells_are_hidden_at_random_and_repeatably():
     np.testing.assert_array_equal(window.values[observed], window.answers[observed])
 
 
-@pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
-def test_about_15_percent_of_the_observed_cells_are_hidden(share):
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.6])
+def test_15_to_40_percent_of_the_observed_cells_are_hidden(share):
     missing = np.random.default_rng(3).random((40, 30, 20)) < share
     window, observed = hidden_of((40, 30, 20), missing)
-    assert np.count_nonzero(window.hidden) / np.count_nonzero(observed) == pytest.approx(
-        0.15, abs=0.02
-    )
+    assert 0.15 <= np.count_nonzero(window.hidden) / np.count_nonzero(observed) <= 0.4
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(3, 30), st.integers(3, 30), st.integers(0, 9999))
+def test_observed_cells_are_hidden_but_never_far_too_many(rows, columns, seed):
+    """Holes of any size and place: at most 40 % of what is observed, or one cell."""
+    rng = np.random.default_rng(seed)
+    missing = rng.random((rows, columns)) < rng.choice([0.0, 0.1])
+    top, left = int(rng.integers(rows)), int(rng.integers(columns))
+    missing[top : top + int(rng.integers(rows)), left : left + int(rng.integers(columns))] = True
+    missing[rng.integers(rows), rng.integers(columns)] = False
+    observed, gaps = ~missing, missing
+    found = masks._shift_gaps(observed, gaps, rng)
+    assert (found <= observed).all()
+    assert np.count_nonzero(found) <= max(1.0, 0.4 * np.count_nonzero(observed))
+    values, axes = grid((rows, columns), missing)
+    (window,) = hide_cells(values, axes, rng)
+    assert np.isfinite(window.seen).any()
+
+
+def test_the_only_observed_cell_is_never_hidden():
+    missing = np.ones((4, 5), bool)
+    missing[1, 2] = False
+    for seed in range(30):
+        window, _ = hidden_of((4, 5), missing, seed)
+        assert not window.hidden.any()
+
+
+def test_a_hole_is_hidden_whole_where_it_fits():
+    """A quarter of the grid is missing; as large a hole is hidden somewhere else."""
+    missing = np.zeros((40, 40), bool)
+    missing[:20, :20] = True
+    shares = []
+    for seed in range(20):
+        window, observed = hidden_of((40, 40), missing, seed)
+        shares.append(np.count_nonzero(window.hidden) / np.count_nonzero(observed))
+        assert window.distances.max() > 3
+    assert 0.15 <= min(shares) <= max(shares) <= 0.4
 
 
 def test_clouds_are_hidden_under_clouds():
@@ -85,43 +126,52 @@ def test_shifted_gaps_hide_cells_until_enough_are_hidden_or_shifts_are_used_up()
     rows = np.flatnonzero(found.any(axis=1))
     assert 60 <= np.count_nonzero(found) <= 20 * 5  # 20 shifts of five cells, some overlap
     assert rows.size > 8
-    gaps[:20] = True  # one shift has more than enough: some tiles of it are taken
+    gaps[:20] = True  # one shift has more than enough: a box of it is taken
     found = masks._shift_gaps(observed, gaps, np.random.default_rng(0))
-    assert np.count_nonzero(found) == pytest.approx(0.15 * 2000, abs=130)
+    assert 0.15 * 2000 <= np.count_nonzero(found) <= 0.4 * 2000
     assert masks._shift_gaps(~observed, gaps, np.random.default_rng(0)).sum() == 0
 
 
-@pytest.mark.parametrize(("rows", "shifts"), [(20, 1), (1, 20)])
+@pytest.mark.parametrize(("rows", "shifts"), [(10, 1), (1, 20)])
 def test_gaps_are_shifted_no_more_than_needed(rows, shifts, monkeypatch):
-    drawn = []
-    draw_tiles = masks._draw_tiles
-
-    def counted(*args):
-        drawn.append(args)
-        return draw_tiles(*args)
-
-    monkeypatch.setattr(masks, "_draw_tiles", counted)
+    rolled, roll = [], np.roll
+    monkeypatch.setattr(np, "roll", lambda *args: rolled.append(args) or roll(*args))
     gaps = np.zeros((40, 50), bool)
     gaps[:rows, : 50 if rows > 1 else 5] = True
     masks._shift_gaps(np.ones((40, 50), bool), gaps, np.random.default_rng(0))
-    assert len(drawn) == shifts
+    assert len(rolled) == shifts
 
 
-def test_tiles_are_squares_of_eight_cells_with_a_number_each():
-    tiles = masks._draw_tiles((17, 24), np.random.default_rng(0))
-    assert tiles.shape == (17, 24)
-    for i in range(0, 17, 8):
-        for j in range(0, 24, 8):
-            assert np.unique(tiles[i : i + 8, j : j + 8]).size == 1
-    assert np.unique(tiles).size == 9
-    assert ((tiles >= 0) & (tiles < 1)).all()
+def test_gaps_are_mirrored_as_well_as_shifted():
+    """An L has eight forms on a grid; four of them are its mirror images."""
+    gaps = np.zeros((9, 9), bool)
+    gaps[3:6, 4] = gaps[5, 5] = True
+    forms = set()
+    for seed in range(40):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(masks, "_HELD_OUT", 0.01)
+            found = masks._shift_gaps(np.ones((9, 9), bool), gaps, np.random.default_rng(seed))
+        shape = min(np.roll(found, (i, j), (0, 1)).tobytes() for i in range(9) for j in range(9))
+        forms.add(shape)
+    assert len(forms) == 4
+
+
+@pytest.mark.parametrize("most", [1, 5, 30, 99])
+def test_a_box_of_gaps_holds_at_most_so_many_cells(most):
+    rng = np.random.default_rng(most)
+    for _ in range(20):
+        under = np.zeros((20, 30), bool)
+        under[4:14, 10:20] = True
+        found = masks._cut_to(under, most, rng)
+        assert (found <= under).all()
+        assert 1 <= np.count_nonzero(found) <= most
 
 
 @pytest.mark.parametrize("extra", [0, 1])
 def test_gaps_are_shifted_if_they_are_more_than_one_in_200(extra, monkeypatch):
     called = []
-    monkeypatch.setattr(masks, "_shift_gaps", lambda *_: called.append("shift") or observed)
-    monkeypatch.setattr(masks, "_place_boxes", lambda *_: called.append("boxes") or observed)
+    monkeypatch.setattr(masks, "_shift_gaps", lambda *_: called.append("shift") or gaps)
+    monkeypatch.setattr(masks, "_place_boxes", lambda *_: called.append("boxes") or gaps)
     observed, gaps = np.ones((20, 50), bool), np.zeros((20, 50), bool)
     gaps.flat[: 5 + extra] = True  # one in 200 is five
     assert SCATTERED * 1000 == 5
@@ -210,7 +260,7 @@ def test_a_grid_of_up_to_60000_cells_is_seen_whole(columns, count):
 
 
 def test_windows_lie_at_the_ends_and_in_the_middle():
-    parts = masks._windows(np.ones((300, 400), bool))
+    parts = masks._windows(np.ones((300, 400), bool), 20_000)
     sides = masks.window_sides((300, 400), 20_000)
     starts = [[s.start for s in part] for part in parts]
     ends = [300 - sides[0], 400 - sides[1]]
@@ -240,25 +290,25 @@ def test_windows_with_half_the_cells_of_the_fullest_are_good(share, good):
     observed[: sides[0], : sides[1]] = True  # the first corner is full
     rows = round(share * sides[0])
     observed[-rows:, -sides[1] :] = True  # the last one is not
-    starts = [tuple(s.start for s in part) for part in masks._windows(observed)]
+    starts = [tuple(s.start for s in part) for part in masks._windows(observed, 20_000)]
     ends = (300 - sides[0], 400 - sides[1])
     assert starts == ([(0, 0), ends] if good else [(0, 0)])
 
 
 def test_windows_of_a_long_axis_are_short_and_many():
-    parts = masks._windows(np.ones((30_000,), bool))
+    parts = masks._windows(np.ones((30_000,), bool), 20_000)
     starts = [part[0].start for part in parts]
     assert [part[0].stop - part[0].start for part in parts] == [512] * 12
     assert starts == np.linspace(0, 30_000 - 512, 12).astype(int).tolist()
-    parts = masks._windows(np.ones((16, 8760), bool))
+    parts = masks._windows(np.ones((16, 8760), bool), 20_000)
     assert {tuple(s.stop - s.start for s in part) for part in parts} == {(16, 512)}
     assert len(parts) == 60_000 // (16 * 512)
     assert (parts[0][1].start, parts[-1][1].stop) == (0, 8760)
 
 
 def test_a_long_axis_is_seen_through_windows_however_few_the_cells():
-    assert len(masks._windows(np.ones(1024, bool))) == 1
-    assert len(masks._windows(np.ones(1025, bool))) == 12
+    assert len(masks._windows(np.ones(1024, bool), 20_000)) == 1
+    assert len(masks._windows(np.ones(1025, bool), 20_000)) == 12
 
 
 def test_windows_of_equal_steps_along_a_long_axis_have_the_same_coordinates():
@@ -269,3 +319,181 @@ def test_windows_of_equal_steps_along_a_long_axis_have_the_same_coordinates():
     for window in windows:
         np.testing.assert_array_equal(window.coordinates[0], np.arange(512.0))
         np.testing.assert_array_equal(window.coordinates[1], x)
+
+
+# --- weights by distance to data ----------------------------------------------------------------
+
+
+def test_powers_of_two_of_distances():
+    away = np.array([0.0, 1.0, 1.4, 1.999, 2.0, 3.9, 4.0, 7.9, 8.0, 1000.0])
+    assert distance_powers(away).tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 3, 9]
+
+
+def test_distances_of_hidden_cells_are_to_what_is_still_seen():
+    values = np.array([1.0, np.nan, 3.0, 4.0, 5.0, 6.0])
+    hidden = np.array([False, False, True, True, False, False])
+    window = HiddenWindow((np.arange(6.0),), values, hidden, values)
+    assert window.distances.tolist() == [2.0, 1.0]
+    thinned = HiddenWindow((np.arange(6.0),), values, hidden, values, (3,))
+    assert thinned.distances.tolist() == [6.0, 3.0]
+    assert thinned.powers.tolist() == [2, 1]
+    assert window.shares.tolist() == [0.5, 0.5]
+
+
+def window_with_hole(side, seed=0, shape=(30, 30)):
+    values, axes = grid(shape, seed=seed)
+    hidden = np.zeros(shape, bool)
+    hidden[5 : 5 + side, 6 : 6 + side] = hidden[28, 28] = True
+    return HiddenWindow(tuple(axes), values, hidden, values)
+
+
+@given(
+    st.lists(st.integers(1, 18), min_size=1, max_size=3),
+    st.lists(st.floats(1.0, 40.0), min_size=1, max_size=30),
+)
+@settings(max_examples=40, deadline=None)
+def test_hidden_cells_are_weighed_by_the_distances_of_the_targets(sides, far):
+    windows = weigh_windows([window_with_hole(side) for side in sides], np.array(far))
+    weights = np.concatenate([w.shares for w in windows])
+    powers = np.concatenate([w.powers for w in windows])
+    assert weights.sum() == pytest.approx(1.0)
+    assert (weights >= 0).all()
+    wanted = distance_powers(np.array(far))
+    assert (weights[powers > wanted.max()] == 0).all()
+    present = np.unique(powers)
+    taken = [present[present <= p].max() for p in wanted]  # the next power below that is hidden
+    for power in present:
+        assert weights[powers == power].sum() == pytest.approx(np.mean(np.equal(taken, power)))
+        assert np.ptp(weights[powers == power]) < 1e-15
+
+
+def test_without_targets_all_hidden_cells_weigh_the_same():
+    windows = weigh_windows([window_with_hole(3), window_with_hole(8)], np.zeros(0))
+    weights = np.concatenate([w.shares for w in windows])
+    np.testing.assert_allclose(weights, 1.0 / weights.size)
+
+
+def test_squares_are_summed_by_power_and_weight():
+    window = window_with_hole(9)
+    weights = np.arange(1.0, window.hidden.sum() + 1)
+    window = HiddenWindow(
+        window.coordinates, window.values, window.hidden, window.values, None, weights
+    )
+    missed = np.linspace(-1, 2, weights.size)
+    found = window.squares(missed)
+    assert found.size == 32
+    for power in range(3):
+        mine = window.powers == power
+        assert found[power] == pytest.approx(np.sum(weights[mine] * missed[mine] ** 2))
+    assert found[3:].tolist() == [0.0] * 29
+
+
+def test_targets_say_what_is_hidden_and_how_it_counts():
+    """Land stays missing: cells are hidden as clouds lie, whose cells are all next to data."""
+    missing = np.zeros((40, 40, 6), bool)
+    missing[:20, :20] = True
+    targets = np.random.default_rng(0).random(missing.shape) < 0.1
+    targets &= ~missing
+    values, axes = grid(missing.shape, missing | targets)
+    (window,) = hide_cells(values, axes, np.random.default_rng(0), targets)
+    assert window.powers[window.shares > 0].max() == 0
+    (other,) = hide_cells(values, axes, np.random.default_rng(0))
+    assert other.powers[other.shares > 0].max() >= 1
+    none = np.zeros(missing.shape, bool)  # no targets: all that is missing
+    (same,) = hide_cells(values, axes, np.random.default_rng(0), none)
+    np.testing.assert_array_equal(same.hidden, other.hidden)
+
+
+# --- a view of the whole ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("strides", "dense"), [(None, True), ((1, 1), True), ((1, 2), False), ((3, 1), False)]
+)
+def test_a_part_is_dense_if_it_has_all_cells_of_the_grid(strides, dense):
+    window = window_with_hole(3)
+    parts = window.coordinates, window.values, window.hidden, window.values
+    assert HiddenWindow(*parts, strides).is_dense == dense
+
+
+def thinned_window(strides, side=18):
+    window = window_with_hole(side)
+    return replace(window, strides=strides)
+
+
+@pytest.mark.parametrize("strides", [(3, 3), (1, 3), (3, 1)])
+def test_near_cells_of_a_thinned_view_have_no_weight_beside_a_dense_window(strides):
+    """The view has less data there than the grid: cells count from four strides on."""
+    hole = window_with_hole(28, shape=(40, 40))
+    thinned, dense = weigh_windows(
+        [replace(hole, strides=strides), window_with_hole(6)], np.arange(1.0, 65.0)
+    )
+    counted = thinned.distances >= 12.0
+    assert 0 < np.count_nonzero(counted) < counted.size
+    np.testing.assert_array_equal(thinned.shares > 0, counted)
+    assert (dense.shares > 0).all()
+    assert thinned.shares.sum() + dense.shares.sum() == pytest.approx(1.0)
+    far = distance_powers(np.arange(1.0, 65.0))
+    near = dense.powers == 0  # cells that are dropped are not counted: others have their weight
+    assert dense.shares[near].sum() == pytest.approx(np.mean(far == 0))
+
+
+def test_near_cells_of_a_thinned_view_count_where_there_is_no_dense_window():
+    windows = weigh_windows([thinned_window((3, 3)), thinned_window((2, 2))], np.arange(1.0, 33.0))
+    assert all((w.shares > 0).all() for w in windows)
+
+
+def test_a_thinned_view_with_near_cells_only_leaves_the_dense_window_alone():
+    thinned, dense = weigh_windows(
+        [thinned_window((3, 3), side=2), window_with_hole(6)], np.arange(1.0, 9.0)
+    )
+    assert (thinned.shares == 0).all()
+    assert dense.shares.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "farthest", "thinned"),
+    [
+        ((300, 400), 28.0, False),  # a fifth of 141
+        ((300, 400), 28.3, True),
+        ((400, 600), 28.3, True),
+        ((200, 200), 90.0, False),  # seen whole
+        ((60, 1100), 90.0, False),  # a long axis
+    ],
+)
+def test_the_whole_is_seen_thinned_only_for_wide_holes_in_large_grids(shape, farthest, thinned):
+    parts = masks._views(np.ones(shape, bool), farthest)
+    assert (parts[0][0].step is not None) == thinned
+    assert all(s.step is None for part in parts[1:] for s in part)
+    if thinned:
+        sides = [len(range(*s.indices(size))) for s, size in zip(parts[0], shape, strict=True)]
+        assert 20_000 < math.prod(sides) <= 40_000
+        small = masks.window_sides(shape, 10_000)
+        assert [s.stop - s.start for s in parts[1]] == small
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 0, 1)])
+def test_a_short_axis_is_not_thinned_and_distances_stay_those_of_the_grid(order):
+    """A hole through all of a short axis, whichever comes first."""
+    missing = np.zeros((4, 200, 200), bool)
+    missing[:, 40:160, 40:160] = True
+    values, axes = grid(missing.shape, missing)
+    turned = [axes[axis] for axis in order]
+    windows = hide_cells(values.transpose(order), turned, np.random.default_rng(0))
+    first = windows[0]
+    strides = tuple((1, 2, 2)[axis] for axis in order)
+    assert first.strides == strides
+    assert first.values.shape == tuple((4, 100, 100)[axis] for axis in order)
+    assert all(w.strides == (1, 1, 1) for w in windows[1:])
+    data = np.argwhere(np.isfinite(first.seen)) * strides
+    cells = np.argwhere(first.hidden) * strides
+    for place in range(0, len(cells), 499):
+        nearest = np.sqrt(((data - cells[place]) ** 2).sum(axis=1)).min()
+        assert first.distances[place] == pytest.approx(nearest)
+    assert sum(w.shares.sum() for w in windows) == pytest.approx(1.0)
+
+
+def test_the_whole_is_hidden_in_as_it_is_if_asked():
+    values, axes = grid((300, 300), np.random.default_rng(0).random((300, 300)) < 0.1)
+    (window,) = hide_cells(values, axes, np.random.default_rng(0), whole=True)
+    assert window.values.shape == (300, 300)

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel
+from dkrls_cli.gaps.field import Grouping
 from dkrls_cli.tuning.joint import JointSetting
 from dkrls_cli.tuning.moves import (
     LevelConstraint,
     Move,
+    list_group_starts,
     list_moves,
     list_starts,
     sigma_bounds,
@@ -170,3 +172,98 @@ def test_there_is_one_start_where_all_is_given_and_none_twice():
     rough, smooth = list_starts([np.arange(9.0)] * 2, given, None)
     assert [s.ridge for s in rough] == [0.1, 1e-3]
     assert [s.ridge for s in smooth] == [1e-9, 1e-9]
+
+
+# --- groups -------------------------------------------------------------------------------------
+
+GROUPING = Grouping(((0, 1),))
+TOGETHER = JointSetting((Kernel("matern12", 3.0), Kernel("matern12", 2.0)), 1e-3, GROUPING)
+
+
+def test_levels_of_a_group_move_together():
+    three = (*BOUNDS, (1.0, 2.0))
+    moves = list(list_moves([LevelConstraint()] * 3, None, three, 1.7, [(0, 1)]))
+    assert moves == [
+        Move((), three, ridge_factor=1.7**2),
+        Move((0, 1, 2), three, 1.7),
+        Move((0, 1), three, 1.7),
+        Move((0, 1), three, families=True, rescaled=True),
+        Move((), three, second=True),
+        Move((0, 1), three, constants=True),
+        Move((0,), three, 1.7),
+        Move((1,), three, 1.7),
+        Move((2,), three, 1.7),
+        Move((2,), three, families=True, rescaled=True),
+        Move((2,), three, constants=True),
+    ]
+    alone = list(list_moves([LevelConstraint()] * 2, 0.1, BOUNDS, 1.7, [(0, 1)]))
+    assert alone.count(Move((0, 1), BOUNDS, 1.7)) == 1
+
+
+def test_what_is_given_of_a_group_has_no_move():
+    whole = [LevelConstraint("matern12", 2.0)] * 2
+    assert list(list_moves(whole, 0.1, BOUNDS, 3.0, [(0, 1)])) == []
+    families = [LevelConstraint("matern12"), LevelConstraint("matern12")]
+    moves = list(list_moves(families, 0.1, BOUNDS, 3.0, [(0, 1)]))
+    assert not any(move.families for move in moves)
+    assert Move((), BOUNDS, second=True) in moves
+    sigmas = [LevelConstraint(sigma=2.0), LevelConstraint(sigma=3.0)]
+    moves = list(list_moves(sigmas, 0.1, BOUNDS, 3.0, [(0, 1)]))
+    assert moves == [
+        Move((0, 1), BOUNDS, families=True, rescaled=False),
+        Move((0, 1), BOUNDS, constants=True),
+    ]
+
+
+def test_a_move_gives_a_second_scale_more_or_less_of_the_variance():
+    move, setting, shares = Move((), BOUNDS, second=True), TOGETHER, []
+    assert move.apply(setting, -1) == setting
+    for _ in range(5):
+        setting = move.apply(setting, 1)
+        shares.append(setting.grouping.share)
+        assert setting.grouping.factor == 0.2
+        assert (setting.kernels, setting.ridge) == (TOGETHER.kernels, 1e-3)
+    assert shares == [0.15, 0.4, 0.7, 0.7, 0.7]
+    for _ in range(3):
+        setting = move.apply(setting, -1)
+    assert setting == TOGETHER
+
+
+def test_the_ridge_of_a_group_is_not_tiny():
+    move = Move((), BOUNDS, ridge_factor=9.0)
+    low = JointSetting(TOGETHER.kernels, 2e-5, GROUPING)
+    assert move.apply(low, -1).ridge == pytest.approx(1e-5)
+    assert move.apply(low, -1).grouping == GROUPING
+    given = JointSetting(TOGETHER.kernels, 1e-9, GROUPING)
+    assert Move((0,), BOUNDS, 3.0).apply(given, 1).ridge == 1e-9  # one that is given stays
+
+
+def test_groups_start_rough_with_short_to_long_sigmas():
+    axes = [np.arange(0.0, 20.0, 2.0), np.arange(9.0), np.arange(5.0)]
+    starts = list_group_starts(axes, [LevelConstraint()] * 3, None, ((0, 1),))
+    found = [[([k.sigma for k in s.kernels], s.ridge) for s in kind] for kind in starts]
+    assert found == [
+        [(pytest.approx([2.0 * reach, reach, reach]), ridge) for reach in (6.0, 24.0, 96.0)]
+        for ridge in (0.1, 0.01)
+    ]
+    assert {k.family for kind in starts for s in kind for k in s.kernels} == {"matern12"}
+    assert all(s.grouping == GROUPING for kind in starts for s in kind)
+
+
+def test_groups_have_one_start_for_each_ridge_where_kernels_are_given():
+    given = [LevelConstraint("matern32", 2.0)] * 2
+    starts = list_group_starts([np.arange(9.0)] * 2, given, None, ((0, 1),))
+    kernels = (Kernel("matern32", 2.0),) * 2
+    assert starts == [[JointSetting(kernels, ridge, GROUPING)] for ridge in (0.1, 0.01)]
+
+
+def test_kernels_of_a_group_start_with_one_family_and_constant():
+    given = [LevelConstraint("matern52"), LevelConstraint("matern52", 2.0), LevelConstraint()]
+    (starts,) = list_group_starts([np.arange(9.0)] * 3, given, 0.05, ((0, 1),))
+    assert len(starts) == 3
+    for start in starts:
+        one, other, last = start.kernels
+        assert (one.family, other.family, last.family) == ("matern52", "matern52", "matern12")
+        assert one.constant == other.constant
+        assert other.sigma == 2.0
+        assert start.ridge == 0.05

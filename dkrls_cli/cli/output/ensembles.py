@@ -1,4 +1,4 @@
-"""Ensembles of ``dkrls predict``: members beside the answers in files, and as rows of text.
+"""Ensembles of ``predict`` and ``fill``: members beside the answers in files, and as rows of text.
 
 Members are drawn and written one by one, so that memory does not grow with their number. A file
 holds the answers as without an ensemble, and the members in a variable of their own. Rows of text
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -39,10 +40,13 @@ from dkrls_cli.cli.report import Report
 from dkrls_cli.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from dkrls_cli.arrays import Array
+    from dkrls_cli.arrays import Array, Slices
     from dkrls_cli.files.patching import Members
+    from dkrls_cli.files.source import Source
     from dkrls_cli.files.text.points import PointBlock
     from dkrls_cli.files.writing import Field
+    from dkrls_cli.grid.axes import Axis
+    from dkrls_cli.grid.grid import Grid
     from dkrls_cli.model.answering.answers import PointQuery, Query
     from dkrls_cli.model.model import Model
 
@@ -98,12 +102,17 @@ def answer_ensembles(
     with report.working("drawing members") as done:
         draws = open_draws(queries, options, done)
         if target.form in ROW_FORMATS:
-            write_member_cells(queries, draws, target, answers.std)
+            errors = [query.std() if answers.std else None for query in queries]
+            parts = [
+                partial(_columns_of_part, query.model, std)
+                for query, std in zip(queries, errors, strict=True)
+            ]
+            write_member_cells(queries[0].axes, names_of(models), draws, parts, target)
         else:
             fields: list[Field] = []
             for query in queries:
                 fields += answer_fields(query, answers.std)
-            members = [as_members(*each, options) for each in zip(models, draws, strict=True)]
+            members = all_members(models, draws, options)
             for note in write_fields(fields, target, members):
                 report.note(f"Note: {note}.")
     return sum(math.prod(query.shape) for query in queries)
@@ -138,24 +147,29 @@ def answer_point_ensembles(
             found: dict[str, Any] = {}
             for query in queries:
                 found |= columns(query.model, query.values(), query.std() if answers.std else None)
-            members = [as_members(*each, options) for each in zip(models, draws, strict=True)]
+            members = all_members(models, draws, options)
             write_table(table, stations, with_attrs(found, models), models[0], target, members)
     return sum(math.prod(query.shape) for query in queries)
 
 
-def refuse_names(models: Sequence[Model], std: bool) -> None:
+def refuse_names(variables: Sequence[Model | Source], std: bool) -> None:
     """Raise SettingError if what is added to a variable has the name of another variable."""
     from dkrls_cli.grid.grid import ensemble_variable
 
-    refuse_taken_names(models, std)
-    names = [model.name for model in models]
-    for model in models:
-        added = ensemble_variable(model.name, model.attrs)[0]
+    refuse_taken_names(variables, std)
+    names = names_of(variables)
+    for one in variables:
+        added = ensemble_variable(one.name, one.attrs)[0]
         if added in names:
             raise SettingError(
                 f"'{added}' is a variable of its own and the name of the ensemble of "
-                f"'{model.name}'. Choose variables by --var, or leave --ensemble out."
+                f"'{one.name}'. Choose variables by --var, or leave --ensemble out."
             )
+
+
+def names_of(variables: Sequence[Model | Source]) -> list[str]:
+    """Return the names of variables."""
+    return [one.name for one in variables]
 
 
 def open_draws(
@@ -164,8 +178,15 @@ def open_draws(
     """Return the members of every variable; `done` is told the fraction that has been drawn."""
     from dkrls_cli.model.answering.ensembles import draw_members
 
-    total = options.members * len(queries)
-    drawn = 0
+    draws = [draw_members(query, options.members, options.seed or 0) for query in queries]
+    return count_draws(draws, options.members, done)
+
+
+def count_draws(
+    draws: Sequence[Iterator[Array]], members: int, done: Callable[[float], None]
+) -> list[Iterator[Array]]:
+    """Return the same members; `done` is told the fraction that has been drawn."""
+    total, drawn = members * len(draws), 0
 
     def count(members: Iterator[Array]) -> Iterator[Array]:
         nonlocal drawn
@@ -174,38 +195,54 @@ def open_draws(
             drawn += 1
             done(drawn / total)
 
-    return [count(draw_members(query, options.members, options.seed or 0)) for query in queries]
+    return list(map(count, draws))
 
 
-def as_members(model: Model, drawn: Iterator[Array], options: EnsembleOptions) -> Members:
-    """Return the members of a variable, to be written to a file."""
+def all_members(
+    variables: Sequence[Model | Grid], draws: Sequence[Iterator[Array]], options: EnsembleOptions
+) -> list[Members]:
+    """Return the members of every variable, to be written to a file."""
     from dkrls_cli.files.patching import Members
     from dkrls_cli.grid.grid import ensemble_variable
 
-    name, attrs = ensemble_variable(model.name, model.attrs)
-    dtype = model.style.of_errors.dtype  # how far members reach is not known before they are drawn
-    return Members(model.name, name, attrs, dtype, options.members, drawn)
+    result = []
+    for one, drawn in zip(variables, draws, strict=True):
+        name, attrs = ensemble_variable(one.name, one.attrs)
+        dtype = one.style.of_errors.dtype  # how far members reach is not known before the draws
+        result.append(Members(one.name, name, attrs, dtype, options.members, drawn))
+    return result
 
 
 def write_member_cells(
-    queries: Sequence[Query], draws: Sequence[Iterator[Array]], target: Target, std: bool
+    axes: Sequence[Axis],
+    names: Sequence[str],
+    draws: Sequence[Iterator[Array]],
+    parts: Sequence[Callable[[Slices, Array], dict[str, Any]]],
+    target: Target,
 ) -> None:
-    """Write a row for every member and cell of a grid, one member after the other."""
+    """Write a row for every member and cell of a grid, one member after the other.
+
+    `parts` return, per variable, the columns of one part of the grid, given a member.
+    """
     from dkrls_cli.cascade.tensors import blocks
     from dkrls_cli.grid.grid import REALIZATION
 
-    first = queries[0]
-    dims, texts = [REALIZATION, *first.model.dims], [axis.texts for axis in first.axes]
-    errors = [query.std() if std else None for query in queries]
-    with rows_output(target, [query.model.name for query in queries]) as writer:
+    dims, texts = [REALIZATION, *(axis.name for axis in axes)], [axis.texts for axis in axes]
+    with rows_output(target, names) as writer:
         for number, together in enumerate(zip(*draws, strict=True)):
-            for part in blocks(first.shape, _BLOCK_CELLS):
+            for part in blocks([axis.size for axis in axes], _BLOCK_CELLS):
                 here = [words[p] for words, p in zip(texts, part, strict=True)]
                 found: dict[str, Any] = {}
-                for query, values, error in zip(queries, together, errors, strict=True):
-                    bars = None if error is None else error[part]
-                    found |= columns(query.model, values[part], bars)
+                for columns_of, values in zip(parts, together, strict=True):
+                    found |= columns_of(part, values)
                 writer.write_cells(dims, [[str(number)], *here], found)
+
+
+def _columns_of_part(
+    model: Model, std: Array | None, part: Slices, values: Array
+) -> dict[str, Any]:
+    """Return a member of a variable, and its standard errors if there are any, on a part."""
+    return columns(model, values[part], None if std is None else std[part])
 
 
 def read_points(
@@ -243,7 +280,7 @@ def write_member_points(
     dims = [REALIZATION, *stations.dims]
     texts = [stations.axes[place].texts for place in stations.spread]
     errors = [query.std() if std else None for query in queries]
-    with rows_output(target, [query.model.name for query in queries]) as writer:
+    with rows_output(target, names_of([query.model for query in queries])) as writer:
         for number, together in enumerate(zip(*draws, strict=True)):
             found: dict[str, Any] = {}
             for query, values, error in zip(queries, together, errors, strict=True):

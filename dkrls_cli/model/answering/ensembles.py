@@ -8,13 +8,12 @@ a time, so that memory does not grow with their number.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dkrls_cli.arrays import Array
-from dkrls_cli.cascade.errorbars import PointBars
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.grid import REALIZATION, ensemble_variable, realization_axis, to_data_array
 from dkrls_cli.model.answering.answers import PointQuery, Query
@@ -43,11 +42,10 @@ def draw_members(query: Query | PointQuery, members: int, seed: int = 0) -> Iter
     Raises
     ------
     SettingError
-        If there is no such number of members or seed, the model has no ensembles, or there are too
-        many points or coordinates.
+        If there is no such number of members or seed, or there are too many points or coordinates.
     """
     model = query.model
-    check_ensemble(model, members, seed)
+    check_ensemble(model.name, model.dims, members, seed)
     deviation = _deviations(query, _seed_of(model, seed))
     answers, bounds = _unbounded(query), model.bounds
 
@@ -58,15 +56,15 @@ def draw_members(query: Query | PointQuery, members: int, seed: int = 0) -> Iter
     return map(member, range(members))
 
 
-def check_ensemble(model: Model, members: int, seed: int) -> None:
-    """Raise SettingError if a number of members or a seed is none, or the name is taken."""
+def check_ensemble(name: str, dims: Collection[str], members: int, seed: int) -> None:
+    """Raise SettingError if an ensemble of a variable on these dimensions is not possible."""
     if members < 1:
         raise SettingError(f"Invalid number of members {members}. It must be 1 or more.")
     if seed < 0:
         raise SettingError(f"Invalid seed {seed}. It must be 0 or above.")
-    if REALIZATION in model.dims:
+    if REALIZATION in dims:
         raise SettingError(
-            f"'{model.name}' has a dimension '{REALIZATION}' of its own, as that of an ensemble is "
+            f"'{name}' has a dimension '{REALIZATION}' of its own, as that of an ensemble is "
             "to be named. Rename it before the fit."
         )
 
@@ -80,22 +78,11 @@ def _seed_of(model: Model, seed: int) -> int:
 def _deviations(query: Query | PointQuery, seed: int) -> Callable[[int], Array]:
     """Return a function that draws the deviation of a member from the answers."""
     model, smooth = query.model, query.rules.smooth
-    bars = model.bars
-    try:
-        if isinstance(query, Query):
-            asked = model.queries(query.asked)
-            return bars.deviations(model.cascade, asked, smooth=smooth, seed=seed)
-        if isinstance(bars, PointBars):
-            return bars.deviations_at_points(
-                model.cascade, query.asked, spread=query.spread, smooth=smooth, seed=seed
-            )
-    except NotImplementedError:
-        pass
-    where = "" if isinstance(query, Query) else " at scattered points"
-    raise SettingError(
-        f"There are no ensembles{where} of a model of a grid with missing cells, such as "
-        f"'{model.name}'. Ask for standard errors instead.",
-        setting="std",
+    if isinstance(query, Query):
+        asked = model.queries(query.asked)
+        return model.bars.deviations(model.cascade, asked, smooth=smooth, seed=seed)
+    return model.bars.deviations_at_points(
+        model.cascade, query.asked, spread=query.spread, smooth=smooth, seed=seed
     )
 
 

@@ -11,7 +11,6 @@ import pytest
 import xarray as xr
 
 from dkrls_cli import Model, fit
-from dkrls_cli.cascade.errorbars import LevelBars
 from dkrls_cli.errors import SettingError
 from dkrls_cli.model.answering.answers import Rules, ask
 from dkrls_cli.model.answering.ensembles import draw_members
@@ -222,6 +221,42 @@ def test_filled_cells_of_an_update_have_members() -> None:
     np.testing.assert_allclose(spread[filled], std.values[filled], rtol=0.25)
 
 
+# Grids with missing cells -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def gappy() -> tuple[Model, np.ndarray]:
+    data = field()
+    missing = np.random.default_rng(3).random(data.shape) < 0.2
+    missing[4:7, 2:5, 2:6] = True
+    joint = {"kernel": "matern32", "sigma": GIVEN["sigma"], "ridge": 1e-2}
+    return fit(data.where(~missing), **joint), missing
+
+
+def test_missing_cells_have_members(gappy: tuple[Model, np.ndarray]) -> None:
+    model, missing = gappy
+    members, answers, std = model.ensemble(60, seed=2), model.predict(), model.std()
+    assert members.dims == ("realization", *answers.dims)
+    assert (members.values == answers.values)[:, ~missing].all()
+    spread = members.std("realization").values[missing] / std.values[missing]
+    assert spread.mean() == pytest.approx(1.0, abs=0.1)
+    assert (np.abs(members - answers).values[:, missing] < 6 * std.values[missing]).all()
+
+
+def test_points_and_stations_have_the_members_of_the_grid(
+    gappy: tuple[Model, np.ndarray],
+) -> None:
+    model, missing = gappy
+    members = model.ensemble(3, seed=2)
+    t, i, j = np.argwhere(missing)[::9].T
+    lat, lon = members.lat.values[i], members.lon.values[j]
+    found = model.ensemble_points(3, lat=lat, lon=lon, time=members.time.values[t], seed=2)
+    np.testing.assert_allclose(found, members.values[:, t, i, j], rtol=1e-9)
+    stations = model.ensemble_stations(3, {"lat": lat, "lon": lon}, seed=2)
+    together = stations.values[:, np.arange(t.size), t]
+    np.testing.assert_allclose(together, members.values[:, t, i, j], rtol=1e-9)
+
+
 # What is refused ----------------------------------------------------------------------------------
 
 
@@ -242,30 +277,6 @@ def test_a_dimension_of_the_same_name_is_refused() -> None:
     own = fit(field().rename(time="realization"), kernel="matern32", sigma=9.0, ridge=0.1)
     with pytest.raises(SettingError, match="'sst' has a dimension 'realization' of its own"):
         own.ensemble(2)
-
-
-def test_a_model_without_ensembles_says_so(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(*args: Any, **options: Any) -> None:
-        raise NotImplementedError
-
-    monkeypatch.setattr(LevelBars, "deviations", none)
-    with pytest.raises(SettingError, match=r"no ensembles of a model .* missing cells") as found:
-        model.ensemble(2, **AT)
-    assert found.value.setting == "std"
-    monkeypatch.setattr(LevelBars, "deviations_at_points", none)
-    with pytest.raises(SettingError, match="no ensembles at scattered points of a model"):
-        model.ensemble_points(2, **PLACES, time=TIME[[2, 2, 2]])
-
-
-def test_bars_that_draw_on_grids_only_are_refused_at_points(
-    model: Model, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class GridBars:
-        """Error bars that draw no members at points."""
-
-    monkeypatch.setattr(Model, "bars", property(lambda self: GridBars()))
-    with pytest.raises(SettingError, match="no ensembles at scattered points"):
-        model.ensemble_points(2, **PLACES, time=TIME[[2, 2, 2]])
 
 
 def test_draws_are_refused_before_the_first_is_asked_for(model: Model) -> None:

@@ -1,0 +1,195 @@
+"""A coarse space: the directions of largest variance, solved for exactly with the true mask.
+
+The system is V' M V + lambda / w, see :mod:`dkrls_cli.gaps.solve`. Dividing by p + lambda / w, with
+p the observed share, is good for directions that change from cell to cell: some of their cells are
+observed. Smooth directions fit into a hole, where nothing is. So for the k directions of largest w
+the system is formed with the mask as it is, and factored; all others are divided as before. The
+matrix V_k' M V_k is the same for all kernels in one basis, so a search makes it once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dkrls_cli.arrays import Array, Indices
+from dkrls_cli.gaps.field import Field
+
+_SIZES = (200, 300, 450, 700, 1000, 1500, 2200, 3000)
+"""Numbers of directions to choose from: 3000 take 140 MB, and some 0.5 s to factor."""
+
+_STEPS = 7.0
+"""Iterations of a solve per root of the ratio that a coarse space leaves, as measured."""
+
+_MOST_STEPS = 1000.0
+"""Iterations of a solve at most: a ratio that asks for more is of directions at round-off."""
+
+_DEARER = 1.5
+"""Cost of an operation in an iteration against one in making the space.
+
+Products of an iteration are thin, and one factor serves many solves.
+"""
+
+_READING = 5.0
+"""Cost of an entry of the factor in an iteration: it is read from memory twice."""
+
+_SINGLE = 1e-6
+"""Ridge, as a share of the largest variance, from which the factor is held in single precision."""
+
+_LEAST = 1e-14
+"""Least ridge of the coarse system, as a share of its trace: below is round-off."""
+
+_AT_ONCE = 2**21
+"""Numbers that a Gram matrix is summed from at a time: 16 MB, thrice."""
+
+_NO_USE = 0.01
+"""Directions whose w is below this share of the ridge are solved as well without."""
+
+
+@dataclass(frozen=True, eq=False)
+class CoarseSpace:
+    """The system on some directions, factored.
+
+    Attributes
+    ----------
+    places
+        Indices of the directions, one vector per axis.
+    roots
+        sqrt(w) of the directions (k,).
+    factor
+        Cholesky factor of sqrt(w) V' M V sqrt(w) + lambda.
+    """
+
+    places: tuple[Indices, ...]
+    roots: Array
+    factor: tuple[Array, bool]
+
+    def solve(self, left: Array, result: Array) -> None:
+        """Overwrite the directions of `result` with the solution for `left`."""
+        from scipy.linalg import cho_solve
+
+        right = self.roots * left[self.places]
+        size = float(np.abs(right).max()) or 1.0
+        right = (right / size).astype(self.factor[0].dtype)
+        part = cho_solve(self.factor, right, overwrite_b=True, check_finite=False)
+        result[self.places] = (size * self.roots) * part
+
+
+class CoarseMaker:
+    """Makes coarse spaces for one grid; what depends on the basis alone is made once.
+
+    Parameters
+    ----------
+    weights
+        Weight of every cell in the system: 1 where it is observed, 0 where it is missing.
+    most
+        Directions at most; None: as many as are worth their time.
+    """
+
+    def __init__(self, weights: Array, most: int | None = None) -> None:
+        self._weights, self._most = weights, most
+        self._known: tuple[tuple[Array, ...], tuple[Indices, ...], Array] | None = None
+        self._last: tuple[Array, float, CoarseSpace] | None = None
+
+    def make(self, field: Field, ridge: float) -> CoarseSpace:
+        """Return the coarse space of a field; that of the last one is kept."""
+        if self._last is not None:
+            variances, before, space = self._last
+            if variances is field.variances and before == ridge:
+                return space
+        self._last = None  # its memory is free while another one is made
+        space = self._make(field, ridge)
+        self._last = field.variances, ridge, space
+        return space
+
+    def _make(self, field: Field, ridge: float) -> CoarseSpace:
+        from scipy.linalg import cho_factor
+
+        share = float(self._weights.mean())
+        most = coarse_size(field, share, ridge) if self._most is None else self._most
+        places = largest_places(field.variances, most, _NO_USE * ridge)
+        system = self._gram(field, places)
+        roots = np.sqrt(field.variances[places])
+        system *= roots
+        system *= roots[:, None]
+        least = _LEAST * float(np.trace(system))
+        system[np.diag_indices(roots.size)] += max(ridge, least)
+        lower, _ = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        if ridge > _SINGLE * float(field.variances.max()):
+            lower = lower.astype(np.float32)
+        return CoarseSpace(places, roots, (lower, True))
+
+    def _gram(self, field: Field, places: tuple[Indices, ...]) -> Array:
+        """Return V_k' M V_k, which may be overwritten; that of a group is kept for other sigmas."""
+        bases = field.bases
+        if self._known is not None:
+            before, there, gram = self._known
+            same = all(one is other for one, other in zip(bases, before, strict=True))
+            if same and all(np.array_equal(*pair) for pair in zip(places, there, strict=True)):
+                return gram.copy()
+        self._known = None
+        gram = masked_gram(self._weights, bases, places)
+        if not field.grouped:
+            return gram
+        self._known = bases, places, gram
+        return gram.copy()
+
+
+def coarse_size(field: Field, share: float, ridge: float) -> int:
+    """Return the number of directions with which making the space and solving cost least.
+
+    The k-th largest variance w leaves eigenvalues from lambda to p w + lambda, of whose ratio the
+    iterations are the root.
+    """
+    shape = [len(basis) for basis in field.bases]
+    cells, flat = math.prod(shape), field.variances.ravel()
+    sizes = [size for size in _SIZES if size < flat.size]
+    if not sizes:
+        return flat.size
+    ordered = np.partition(flat, [flat.size - 1 - size for size in sizes])
+    products = _DEARER * 4.0 * cells * sum(field.variances.shape)
+    least = max(ridge, _LEAST * float(flat.max()))
+    ratios = [1.0 + share * float(ordered[flat.size - 1 - size]) / least for size in sizes]
+    steps = [min(_STEPS * math.sqrt(ratio), _MOST_STEPS) for ratio in ratios]
+    costs = [
+        2 * size**2 * cells / max(shape) + size**3 / 3 + step * (products + _READING * size**2)
+        for size, step in zip(sizes, steps, strict=True)
+    ]
+    return sizes[int(np.argmin(costs))]
+
+
+def largest_places(variances: Array, most: int, least: float) -> tuple[Indices, ...]:
+    """Return the indices of the largest variances above `least`; at least one."""
+    count = min(most, max(1, int(np.count_nonzero(variances > least))))
+    flat = variances.ravel()
+    largest = np.sort(np.argpartition(flat, flat.size - count)[flat.size - count :])
+    return np.unravel_index(largest, variances.shape)
+
+
+def masked_gram(weights: Array, bases: Sequence[Array], places: tuple[Indices, ...]) -> Array:
+    """Return V' M V for some directions (k, k), given the weights of the cells, M.
+
+    The longest axis is summed over before the others, once for each pair of its directions.
+    """
+    first = int(np.argmax(weights.shape))
+    others = [axis for axis in range(weights.ndim) if axis != first]
+    shape, count = [1, *(weights.shape[axis] for axis in others)], places[0].size
+    distinct, which = np.unique(places[first], return_inverse=True)
+    basis = bases[first][:, distinct]
+    cells = np.moveaxis(weights, first, 0).reshape(len(basis), -1).astype(np.float64, copy=False)
+    gram = np.zeros((count, count))
+    step = max(1, _AT_ONCE // count)
+    for start in range(0, cells.shape[1], step):
+        fibres = cells[:, start : start + step]
+        spots = np.unravel_index(np.arange(start, start + fibres.shape[1]), shape)
+        rest = np.ones((fibres.shape[1], count))
+        for axis, spot in zip(others, spots[1:], strict=True):
+            rest *= bases[axis][np.ix_(spot, places[axis])]
+        for place in range(distinct.size):
+            sums = (basis * basis[:, [place]]).T @ fibres
+            mine = np.flatnonzero(which == place)
+            gram[mine] += rest[:, mine].T @ (sums[which].T * rest)
+    return gram

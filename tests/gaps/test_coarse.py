@@ -1,0 +1,231 @@
+"""The coarse space of a solve, against dense systems."""
+
+from functools import reduce
+
+import numpy as np
+import pytest
+from gap_grids import case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.gaps import coarse as module
+from dkrls_cli.gaps.coarse import CoarseMaker, CoarseSpace, coarse_size, largest_places, masked_gram
+from dkrls_cli.gaps.field import Field, Grouping, make_field
+
+PAIR = Grouping(((0, 1),))
+
+
+def weights_of(shape, seed=0):
+    """Return weights of cells: none in a third of them, and between 0 and 1 in the others."""
+    rng = np.random.default_rng(seed)
+    return rng.random(shape) * (rng.random(shape) > 0.3)
+
+
+def field_of(shape, family="matern32", grouping=PAIR):
+    return make_field(
+        [np.arange(float(m)) for m in shape], [Kernel(family, 3.0)] * len(shape), grouping
+    )
+
+
+def dense_system(field, weights, ridge):
+    v = reduce(np.kron, field.bases)
+    return (v.T * weights.ravel()) @ v + np.diag(ridge / field.variances.ravel())
+
+
+@pytest.mark.parametrize("at_once", [1, 40, 2**21])
+@pytest.mark.parametrize("shape", [(9,), (7, 5), (3, 8), (4, 3, 5), (2, 3, 4, 3), (1, 6)])
+def test_the_masked_gram_is_that_of_dense_columns(shape, at_once, monkeypatch):
+    monkeypatch.setattr(module, "_AT_ONCE", at_once)
+    rng = np.random.default_rng(1)
+    bases = [rng.standard_normal((m, m + 2)) for m in shape]
+    ranks = [basis.shape[1] for basis in bases]
+    weights = weights_of(shape)
+    flat = np.sort(rng.permutation(np.prod(ranks))[:12])
+    v = reduce(np.kron, bases)[:, flat]
+    found = masked_gram(weights, bases, np.unravel_index(flat, ranks))
+    np.testing.assert_allclose(found, (v.T * weights.ravel()) @ v, atol=1e-10)
+
+
+@pytest.mark.parametrize("ridge", [1e-6, 1e-3, 0.02])
+@pytest.mark.parametrize("grouping", [Grouping(), PAIR], ids=["product", "group"])
+def test_on_all_directions_the_solution_is_that_of_the_dense_system(grouping, ridge):
+    field = field_of((6, 7), grouping=grouping)
+    weights = weights_of((6, 7))
+    near = CoarseMaker(weights, field.variances.size).make(field, ridge)
+    exact = 1e-7 if near.factor[0].dtype == np.float64 else 1e-5
+    assert near.places[0].size == field.variances.size
+    left = np.random.default_rng(2).standard_normal(field.variances.shape)
+    result = np.full(left.shape, np.nan)
+    near.solve(left, result)
+    expected = np.linalg.solve(dense_system(field, weights, ridge), left.ravel())
+    np.testing.assert_allclose(result.ravel(), expected, atol=exact * np.abs(expected).max())
+
+
+def in_double(near, field, weights, ridge):
+    """Return the same space with its factor in double precision, from the dense system."""
+    flat = np.ravel_multi_index(near.places, field.variances.shape)
+    system = dense_system(field, weights, ridge)[np.ix_(flat, flat)] * near.roots
+    lower = np.linalg.cholesky(system * near.roots[:, None])
+    return CoarseSpace(near.places, near.roots, (lower, True))
+
+
+@pytest.mark.parametrize(("share", "kind"), [(0.999e-6, np.float64), (1.001e-6, np.float32)])
+def test_the_factor_is_held_in_single_precision_for_ordinary_ridges(share, kind):
+    field, weights = field_of((6, 7)), weights_of((6, 7))
+    ridge = share * float(field.variances.max())
+    near = CoarseMaker(weights, 20).make(field, ridge)
+    assert near.factor[0].dtype == kind
+    expected = in_double(near, field, weights, ridge).factor[0]
+    found = np.tril(near.factor[0])
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("size", [1e-60, 1.0, 1e60])
+def test_a_residual_of_any_size_is_solved_for_in_single_precision(size):
+    """Beyond 1e38 and below 1e-45 there are no single-precision numbers."""
+    field, weights, ridge = field_of((6, 7)), weights_of((6, 7)), 0.1
+    near = CoarseMaker(weights, 20).make(field, ridge)
+    assert near.factor[0].dtype == np.float32
+    left = np.random.default_rng(2).standard_normal(field.variances.shape)
+    found, expected = np.zeros(left.shape), np.zeros(left.shape)
+    near.solve(size * left, found)
+    in_double(near, field, weights, ridge).solve(left, expected)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found / size, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_a_residual_of_nothing_has_a_solution_of_nothing():
+    field = field_of((6, 7))
+    near = CoarseMaker(weights_of((6, 7)), field.variances.size).make(field, 0.01)
+    result = np.full(field.variances.shape, np.nan)
+    near.solve(np.zeros(field.variances.shape), result)
+    assert (result[near.places] == 0).all()
+
+
+def test_directions_of_no_use_beside_the_ridge_are_left_out():
+    field = field_of((6, 7))
+    near = CoarseMaker(weights_of((6, 7)), 999).make(field, 20.0)
+    count = np.count_nonzero(field.variances > 0.2)
+    assert near.places[0].size == count
+    assert 1 < count < field.variances.size
+
+
+@pytest.mark.parametrize("most", [1, 5, 20])
+def test_the_largest_directions_are_solved_for_and_others_left_alone(most):
+    field, weights, ridge = field_of((6, 7)), weights_of((6, 7)), 0.1
+    near = CoarseMaker(weights, most).make(field, ridge)
+    flat = np.ravel_multi_index(near.places, field.variances.shape)
+    order = np.sort(field.variances.ravel())[::-1]
+    np.testing.assert_allclose(np.sort(field.variances.ravel()[flat])[::-1], order[:most])
+    left = np.random.default_rng(2).standard_normal(field.variances.shape)
+    result = np.full(left.shape, 7.0)
+    near.solve(left, result)
+    system = dense_system(field, weights, ridge)[np.ix_(flat, flat)]
+    expected = np.linalg.solve(system, left.ravel()[flat])
+    exact = 1e-6 * np.abs(expected).max()  # the factor is held in single precision
+    np.testing.assert_allclose(result.ravel()[flat], expected, atol=exact)
+    sharp = np.zeros(left.shape)
+    in_double(near, field, weights, ridge).solve(left, sharp)
+    np.testing.assert_allclose(sharp.ravel()[flat], expected, rtol=1e-8)
+    assert (np.delete(result.ravel(), flat) == 7.0).all()
+
+
+def test_a_ridge_of_nothing_still_has_a_factor():
+    field = field_of((6, 7), "gaussian", Grouping())
+    weights = np.zeros((6, 7))
+    weights[0, 0] = 1.0
+    near = CoarseMaker(weights, 42).make(field, 0.0)
+    result = np.zeros(field.variances.shape)
+    near.solve(np.ones(field.variances.shape), result)
+    assert np.isfinite(result).all()
+
+
+@given(st.integers(1, 50), st.floats(0, 10), st.integers(0, 99))
+@settings(max_examples=40, deadline=None)
+def test_largest_places_are_above_the_least_but_one_there_is(most, least, seed):
+    variances = np.random.default_rng(seed).exponential(3.0, (4, 5, 2))
+    places = largest_places(variances, most, least)
+    taken, ordered = variances[places], np.sort(variances.ravel())[::-1]
+    count = min(most, max(1, np.count_nonzero(variances > least)))
+    assert taken.size == count
+    np.testing.assert_array_equal(np.sort(taken)[::-1], ordered[:count])
+
+
+def test_the_gram_is_made_again_only_for_other_bases_or_places(monkeypatch):
+    made, real = [], module.masked_gram
+    monkeypatch.setattr(module, "masked_gram", lambda *args: made.append(1) or real(*args))
+    weights = weights_of((8, 9))
+    maker, field = CoarseMaker(weights, 10), field_of((8, 9))
+    one = maker.make(field, 0.1)
+    again = maker.make(field, 0.1)
+    assert len(made) == 1
+    np.testing.assert_array_equal(one.factor[0], again.factor[0])
+    scaled = Field(field.bases, 5.0 * field.variances, field.grouped)  # another kernel, same waves
+    found = maker.make(scaled, 0.2)
+    assert len(made) == 1
+    fresh = CoarseMaker(weights, 10).make(scaled, 0.2)
+    np.testing.assert_allclose(np.tril(found.factor[0]), np.tril(fresh.factor[0]))
+    assert len(made) == 2
+    copied = Field(tuple(b.copy() for b in field.bases), field.variances, field.grouped)
+    maker.make(copied, 0.1)
+    assert len(made) == 3
+    turned = Field(copied.bases, copied.variances[::-1, ::-1], field.grouped)  # other places
+    other = maker.make(turned, 0.1)
+    assert len(made) == 4
+    fresh = CoarseMaker(weights, 10).make(turned, 0.1)
+    np.testing.assert_allclose(np.tril(other.factor[0]), np.tril(fresh.factor[0]))
+
+
+@pytest.mark.parametrize("family", ["matern12", "matern32", "gaussian"])
+def test_the_size_is_one_of_some_and_falls_with_the_ridge(family):
+    field = field_of((64, 60), family)
+    sizes = [coarse_size(field, 0.7, 10.0**exponent) for exponent in range(-3, 4)]
+    assert set(sizes) <= set(module._SIZES)
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == module._SIZES[0]
+    if family == "matern12":
+        assert sizes[0] > sizes[-1]
+
+
+def test_a_ridge_that_takes_the_most_iterations_anyway_is_no_reason_for_a_large_space():
+    field = field_of((64, 60), "matern12")
+    flat = np.sort(field.variances.ravel())[::-1]
+    ridges = [0.7 * flat[size] * (7.0 / 1000.0) ** 2 for size in (300, 2200)]
+    assert coarse_size(field, 0.7, 2.0 * ridges[0]) > 200  # 300 directions save iterations
+    assert coarse_size(field, 0.7, 0.9 * ridges[1]) == 200
+
+
+def test_a_small_grid_is_solved_for_in_all_directions():
+    field = field_of((6, 7))
+    assert coarse_size(field, 0.7, 0.1) == min(200, field.variances.size)
+
+
+def test_a_ridge_of_round_off_is_no_reason_for_a_large_space():
+    """Of a smooth kernel: more directions than fit leave as large a ratio."""
+    axes = [np.linspace(0, 6, m) for m in (60, 60, 40)]
+    field = make_field(axes, [Kernel("gaussian", 0.3)] * 3).useful(1e-12)
+    assert coarse_size(field, 0.9, 1e-12) == module._SIZES[0]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("ridge", [0.001, 0.003, 0.01, 0.03, 0.1])
+def test_the_size_is_what_is_worth_its_time(share, ridge):
+    """The cheapest by the costs of making the space, and of the iterations that are left."""
+    field = field_of((50, 80), "matern12")
+    flat = np.sort(field.variances.ravel())[::-1]
+    cells, ranks = 4000, sum(field.variances.shape)
+    costs = {}
+    for size in module._SIZES:
+        steps = min(1000, 7 * np.sqrt(1 + share * flat[size] / ridge))
+        each = 1.5 * 4 * cells * ranks + 5 * size**2  # products, and reading the factor
+        costs[size] = 2 * size**2 * cells / 80 + size**3 / 3 + steps * each
+    assert coarse_size(field, share, ridge) == min(costs, key=costs.get)
+
+
+def test_without_a_limit_the_size_is_chosen():
+    values, *_ = case((40, 45))
+    observed = np.isfinite(values)
+    field = field_of((40, 45), "matern12")
+    near = CoarseMaker(observed * 1.0).make(field, 0.05)
+    assert near.places[0].size == coarse_size(field, float(observed.mean()), 0.05)

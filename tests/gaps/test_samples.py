@@ -1,0 +1,133 @@
+"""Draws given the observed cells, against the dense Gaussian posterior."""
+
+from functools import reduce
+
+import numpy as np
+import pytest
+
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.gaps import samples as module
+from dkrls_cli.gaps.field import Grouping, make_field
+from dkrls_cli.gaps.samples import posterior_draws, posterior_variance, thinning
+
+PAIR = Grouping(((0, 1),))
+GROUPINGS = pytest.mark.parametrize("grouping", [Grouping(), PAIR], ids=["product", "group"])
+SHAPE = (5, 6)
+
+
+def small(grouping):
+    """Return a field on a tiny grid, and its observed cells: a hole, and single cells."""
+    axes = [np.arange(float(m)) for m in SHAPE]
+    field = make_field(axes, [Kernel("matern32", 2.5)] * 2, grouping)
+    observed = np.ones(SHAPE, bool)
+    observed[1:4, 1:4] = observed[0, 5] = observed[4, 0] = False
+    return field, observed
+
+
+def noise_of(seed=5):
+    return np.random.default_rng(seed).uniform(0.0, 0.6, SHAPE)
+
+
+def posterior(field, observed, noise):
+    """Return the covariance of all cells given the observed ones (30, 30), by one dense system."""
+    v = reduce(np.kron, field.bases)
+    prior = (v * field.variances.ravel()) @ v.T
+    seen = observed.ravel()
+    system = prior[np.ix_(seen, seen)] + np.diag(np.broadcast_to(noise, SHAPE).ravel()[seen])
+    return prior - prior[:, seen] @ np.linalg.solve(system, prior[seen])
+
+
+@pytest.mark.slow
+@GROUPINGS
+@pytest.mark.parametrize("noisy", [False, True], ids=["ridge", "noise"])
+def test_draws_have_the_covariance_of_the_posterior(grouping, noisy):
+    field, observed = small(grouping)
+    ridge, noise = 0.05, noise_of() if noisy else None
+    draw = posterior_draws(field, observed, ridge, (1,), noise)
+    draws = np.array([draw(number).ravel() for number in range(2000)])
+    expected = posterior(field, observed, ridge + (noise if noisy else 0.0))
+    cells = np.ones(30, bool) if noisy else ~observed.ravel()
+    found = (draws.T @ draws / 2000)[np.ix_(cells, cells)]
+    spread = np.sqrt(np.outer(*[np.diag(expected)[cells]] * 2))
+    # the standard error of a covariance is at most sqrt(2 / 2000) = 0.03 of the variances
+    error = np.abs(found - expected[np.ix_(cells, cells)]) / spread
+    assert error.max() < 0.13
+    assert np.sqrt(np.mean(error**2)) < 0.035
+    assert np.abs(draws.mean(axis=0))[cells].max() < 0.12 * np.sqrt(spread.max())
+
+
+@GROUPINGS
+def test_draws_are_zero_at_observed_cells_unless_cells_have_noise(grouping):
+    field, observed = small(grouping)
+    without = posterior_draws(field, observed, 0.05, (1,))(0)
+    assert (without[observed] == 0).all()
+    assert (without[~observed] != 0).all()
+    assert (posterior_draws(field, observed, 0.05, (1,), noise_of())(0) != 0).all()
+
+
+def test_a_draw_depends_on_its_number_and_the_seed_alone():
+    field, observed = small(PAIR)
+    draw = posterior_draws(field, observed, 0.05, (1,))
+    third = draw(3)
+    draw(0)
+    np.testing.assert_array_equal(draw(3), third)
+    np.testing.assert_array_equal(posterior_draws(field, observed, 0.05, (1,))(3), third)
+    assert np.abs(posterior_draws(field, observed, 0.05, (2,))(3) - third).max() > 1e-3
+    assert np.abs(draw(2) - third).max() > 1e-3
+
+
+def test_noise_of_zero_is_no_noise():
+    field, observed = small(PAIR)
+    plain = posterior_draws(field, observed, 0.05, (1,))(0)
+    zero = posterior_draws(field, observed, 0.05, (1,), np.zeros(SHAPE))(0)
+    np.testing.assert_allclose(zero[~observed], plain[~observed], atol=0.02)
+
+
+def test_without_data_nearby_a_draw_is_one_of_the_prior():
+    axes = [np.arange(40.0), np.arange(6.0)]
+    field = make_field(axes, [Kernel("matern12", 1.0)] * 2, PAIR)
+    observed = np.zeros((40, 6), bool)
+    observed[0] = True
+    found = posterior_variance(field, observed, 0.1, (3,))
+    assert found[20:].mean() == pytest.approx(1.0, abs=0.15)
+    assert found[1].mean() < 0.95
+
+
+@GROUPINGS
+def test_the_variance_is_the_mean_square_of_the_draws(grouping):
+    field, observed = small(grouping)
+    found = posterior_variance(field, observed, 0.05, (1,), draws=7)
+    draw = posterior_draws(field, observed, 0.05, (1,))
+    np.testing.assert_allclose(found, np.mean([draw(i) ** 2 for i in range(7)], axis=0))
+    usual = posterior_variance(field, observed, 0.05, (1,))
+    expected = np.diag(posterior(field, observed, 0.05)).reshape(SHAPE)[~observed]
+    ratio = usual[~observed] / expected
+    assert module.DRAWS == 24
+    assert 0.6 < ratio.mean() < 1.6
+    assert (usual[observed] == 0).all()
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-12])
+def test_a_ridge_of_nothing_has_draws(ridge):
+    field, observed = small(Grouping())
+    draws = np.array([posterior_draws(field, observed, ridge, (1,))(i) for i in range(100)])
+    expected = np.diag(posterior(field, observed, ridge)).reshape(SHAPE)[~observed]
+    assert np.isfinite(draws).all()
+    ratio = (draws**2).mean(axis=0)[~observed] / expected
+    assert 0.7 < ratio.mean() < 1.4
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"),
+    [
+        ((200, 300), (1, 1)),
+        ((300, 300), (2, 1)),
+        ((10, 60_000), (1, 10)),
+        ((1000, 1000), (4, 5)),
+        ((60_001,), (2,)),
+    ],
+)
+def test_the_longest_axes_of_a_large_grid_are_thinned(shape, strides):
+    found = thinning(shape)
+    assert sorted(found) == sorted(strides)
+    assert np.prod([-(-m // s) for m, s in zip(shape, found, strict=True)]) <= 60_000
