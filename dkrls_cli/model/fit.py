@@ -281,7 +281,10 @@ def retune(model: Model) -> Model:
         values[model.unobserved] = np.nan
     grid = Grid(values, model.axes, model.name, model.attrs, model.style)
     settings = Settings(
-        [*others, last.name], noise="joint" if joint else "level", mean=model.cascade.mean
+        [*others, last.name],
+        noise="joint" if joint else "level",
+        mean=model.cascade.mean,
+        accept_inexact=True,  # with a warning, as an update
     )
     from dkrls_cli.model.update import change_settings
 

@@ -384,6 +384,12 @@ def _group(
                 f"{' of text' if axis.labels is not None else ''}. Expected 2 to "
                 f"{_GROUP_SIZES[1]} numbers."
             )
+    longest = max(axes, key=lambda axis: axis.size)
+    if longest.size > _GROUP_SIZES[1]:
+        raise SettingError(
+            f"'{longest.name}' has {longest.size} coordinates. Beside a group every dimension has "
+            f"{_GROUP_SIZES[1]} at most. Leave the group out, or fit a part."
+        )
     places = tuple(sorted({list(axes).index(axis) for axis in found}))
     if len(places) < len(names):
         raise SettingError(f"The group '{','.join(names)}' names a dimension twice. Name it once.")
@@ -401,7 +407,12 @@ def _check_group(places: Sequence[int], levels: Sequence[Level | LevelRequest]) 
 
 
 def _natural_group(axes: Sequence[Axis], levels: Sequence[Level | LevelRequest]) -> tuple[int, ...]:
-    """Return the places of latitude and longitude, or of the axes of a map; none without both."""
+    """Return the places of latitude and longitude, or of the axes of a map; none without both.
+
+    Beside a group, every other dimension has a matrix of its square as well.
+    """
+    if any(axis.size > _GROUP_SIZES[1] for axis in axes):
+        return ()
     kinds = [place_of(axis) for axis in axes]
     for wanted in (("latitude", "longitude"), ("projection", "projection")):
         found = [place for place, kind in enumerate(kinds) if kind in wanted]

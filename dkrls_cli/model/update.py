@@ -254,7 +254,7 @@ def change_settings(
     )
     known = model.known_bars
     if isinstance(known, GapBars) and isinstance(bars, GapBars):
-        known = rescale(bars, known.unobserved)
+        known = _keep_group(known, rescale(bars, known.unobserved))
     origin = {**model.origin, "notes": notes}
     changed = dataclasses.replace(model, cascade=cascade, known_bars=known, origin=origin)
     none = np.arange(0)
@@ -478,6 +478,17 @@ def _refill_all(model: Model, values: Array, axis: Axis, source: Indices, missin
     known = calibrate(trained) if model.known_bars is None else model.known_bars
     bars = rescale(known, unobserved)
     return _with_slices(model, Growing(solved, growing.axis), axis, bars=bars, done=done)
+
+
+def _keep_group(before: GapBars, bars: GapBars) -> GapBars:
+    """Return new error bars of a model whose holes are still filled with its group, if it has one.
+
+    Other settings are chosen with a product of kernels, which says nothing of the group.
+    """
+    if not before.grouping.axes:
+        return bars
+    factors = before.hole_factors or bars.factors
+    return dataclasses.replace(bars, grouping=before.grouping, factors=factors)
 
 
 def _grouping(model: Model) -> Grouping:

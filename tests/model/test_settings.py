@@ -364,3 +364,11 @@ def test_a_group_is_refused_once_no_cell_is_known_to_be_missing():
         plan_fit(AXES, settings, complete=True)
     with pytest.raises(SettingError, match="no cell is missing here"):
         fit(GRID, group=("lat", "lon"))
+
+
+def test_a_long_dimension_leaves_no_room_for_a_group():
+    for size, group in ((2048, (1, 2)), (2049, ())):
+        axes = [axis_of("time", np.arange(float(size)), MAP[0].attrs), *MAP[1:]]
+        assert plan_fit(axes, complete=False).group == group
+    with pytest.raises(SettingError, match="'time' has 2049 coordinates"):
+        plan_fit(axes, Settings(group="lat,lon"))

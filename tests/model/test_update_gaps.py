@@ -22,7 +22,9 @@ from growing_grids import (
 from dkrls_cli import fit, load_model
 from dkrls_cli.errors import InputError
 from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.gaps.field import Grouping
 from dkrls_cli.gaps.solve import complete
+from dkrls_cli.model import update
 from dkrls_cli.model.fit import retune
 
 
@@ -229,3 +231,31 @@ def test_a_model_with_a_group_fills_new_slices_with_it():
     product = complete(array.values, [X, Y, T], kernels, 1e-2, 1.5)
     assert np.abs(product.values - whole.values)[lost].max() > 1e-3
     assert grown.origin["missing"]["group"] == ["x", "y"]
+
+
+def test_retuning_keeps_the_group_of_a_model():
+    array, _ = with_gaps()
+    start = fit(array, group="x,y", sigma={"x": 2.0, "y": 2.0}, kernel="matern12", ridge=1e-2)
+    other = retune(start)
+    assert start.bars.grouping.axes == ((0, 1),)
+    assert other.bars.grouping == start.bars.grouping
+    kernels = [level.kernel for level in other.cascade.levels]
+    whole = complete(
+        array.values,
+        other.cascade.coordinates,
+        kernels,
+        other.joint_ridge,
+        other.cascade.mean,
+        grouping=start.bars.grouping,
+    )
+    np.testing.assert_allclose(other.cascade.predict(), whole.values, atol=1e-5)
+
+
+def test_new_error_bars_keep_a_group_and_its_factors():
+    lost = np.eye(3, dtype=bool)
+    group = Grouping(((0, 1),), 0.4, 0.2)
+    new = GapBars(lost, 2.0, 1.1, 0.3, factors=(5.0,))
+    for factors, kept in (((1.5, 1.2), (1.5, 1.2)), (None, (5.0,))):
+        bars = update._keep_group(GapBars(lost, 1.0, 1.0, 0.1, group, factors), new)
+        assert (bars.grouping, bars.hole_factors, bars.scale) == (group, kept, 2.0)
+    assert update._keep_group(GapBars(lost, 1.0, 1.0, 0.1), new) is new
