@@ -131,7 +131,7 @@ class CoarseMaker:
             if same and all(np.array_equal(*pair) for pair in zip(places, there, strict=True)):
                 return gram.copy()
         self._known = None
-        gram = masked_gram(self._weights, bases, places)
+        gram = masked_gram(self._weights, *field.factors(places))
         if not field.grouped:
             return gram
         self._known = bases, places, gram
@@ -144,7 +144,7 @@ def coarse_size(field: Field, share: float, ridge: float) -> int:
     The k-th largest variance w leaves eigenvalues from lambda to p w + lambda, of whose ratio the
     iterations are the root.
     """
-    shape = [len(basis) for basis in field.bases]
+    shape = field.shape
     cells, flat = math.prod(shape), field.variances.ravel()
     sizes = [size for size in _SIZES if size < flat.size]
     if not sizes:
@@ -169,7 +169,7 @@ def largest_places(variances: Array, most: int, least: float) -> tuple[Indices, 
     return np.unravel_index(largest, variances.shape)
 
 
-def masked_gram(weights: Array, bases: Sequence[Array], places: tuple[Indices, ...]) -> Array:
+def masked_gram(weights: Array, bases: Sequence[Array], places: Sequence[Indices]) -> Array:
     """Return V' M V for some directions (k, k), given the weights of the cells, M.
 
     The longest axis is summed over before the others, once for each pair of its directions.

@@ -27,14 +27,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Array
+from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
 from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.circle import spacing, wrap
+
+Grid = TypeVar("Grid", bound=NDArray[Any])
+"""Values of all cells, or a mask of them."""
 
 _MARGIN, _LEAST_MARGIN = 0.1, 2
 """Margin at each end of a line: a share of its coordinates, and at least this many steps."""
@@ -83,8 +88,8 @@ class Field:
     variances
         w, the prior variance of every coefficient (r_0, r_1, ...).
     grouped
-        The axes that belong to a group. Along all others the variances are a factor, and V_l are
-        eigenvectors.
+        The axes of the grid that belong to a group. Along all others the variances are a factor,
+        and V_l are eigenvectors.
     """
 
     bases: tuple[Array, ...]
@@ -92,16 +97,63 @@ class Field:
     grouped: frozenset[int] = frozenset()
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the grid."""
+        return tuple(len(basis) for basis in self.bases)
+
+    @property
     def variance(self) -> float:
         """Mean variance of a cell."""
         shares = [(basis**2).mean(axis=0) for basis in self.bases]
         return float(apply(self.variances, [share[None] for share in shares]).item())
 
+    def fold(self, grid: Grid) -> Grid:
+        """Return a grid with one axis per basis: as it is."""
+        return grid
+
+    def unfold(self, cells: Grid) -> Grid:
+        """Return the grid that was folded."""
+        return cells
+
+    def synthesis(self, coefficients: Array) -> Array:
+        """Return V g, folded."""
+        return apply(coefficients, self.bases)
+
+    def analysis(self, cells: Array) -> Array:
+        """Return V' times a folded grid."""
+        return apply(cells, [basis.T for basis in self.bases])
+
+    def mean_share(self, weights: Array) -> float:
+        """Return the mean of the diagonal of V' M V, given the weights of folded cells, M."""
+        squares = [(basis**2).mean(axis=1) for basis in self.bases]
+        return float(apply(weights, [square[None] for square in squares]).item())
+
+    def axis_of(self, axis: int) -> int:
+        """Return the axis of the coefficients of an axis of the grid that is in no group."""
+        return axis
+
+    def factors(self, places: tuple[Indices, ...]) -> tuple[list[Array], list[Indices]]:
+        """Return some directions as products of one matrix per axis of the grid.
+
+        Parameters
+        ----------
+        places
+            Indices of the directions, one vector per axis of the coefficients.
+
+        Returns
+        -------
+        list
+            The matrices (m_l, r_l).
+        list
+            The column in each of them of every direction.
+        """
+        return list(self.bases), list(places)
+
     def draw(self, rng: np.random.Generator) -> Array:
         """Return a random field of this prior, on the grid."""
         numbers = rng.standard_normal(self.variances.shape)
         numbers *= np.sqrt(self.variances)
-        return apply(numbers, self.bases)
+        return self.unfold(self.synthesis(numbers))
 
     def useful(self, ridge: float) -> Field:
         """Drop directions that are round-off, or change no answer at this ridge."""

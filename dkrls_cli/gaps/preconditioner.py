@@ -46,7 +46,7 @@ class ProductPreconditioner:
     Attributes
     ----------
     axis
-        The axis of t.
+        The axis of t, of the coefficients.
     places
         Indices of the directions, one vector per axis of x.
     across, along
@@ -94,17 +94,21 @@ def build_preconditioner(
     largest = float(field.variances.max())
     if axis is None or axis in field.grouped or ridge < ROUND_OFF * largest:  # then round-off
         return None
-    others, one = _split(field.variances, axis)
+    own = field.axis_of(axis)
+    others, one = _split(field.variances, own)
     if most is None:
         most = min(max(math.isqrt(observed.size), _DIRECTIONS[0]), _DIRECTIONS[1])
     places = largest_places(others, most, _NO_USE * ridge / one.max())
-    bases = [basis for place, basis in enumerate(field.bases) if place != axis]
+    none = np.zeros(places[0].size, np.intp)
+    bases, columns = field.factors((*places[:own], none, *places[own:]))
+    basis = bases.pop(axis)
+    del columns[axis]
     turned = np.moveaxis(observed, axis, 0).reshape(observed.shape[axis], -1)
-    across, mu = _modes(observed.mean(axis=axis), bases, others, places)
+    across, mu = _modes(observed.mean(axis=axis), bases, columns, np.sqrt(others[places]))
     shares = turned.mean(axis=1) / turned.mean()
-    along, nu = _modes(shares, [field.bases[axis]], one, (np.arange(one.size),))
+    along, nu = _modes(shares, [basis], [np.arange(one.size)], np.sqrt(one))
     inverse = 1.0 / (np.multiply.outer(mu, nu) + ridge)
-    return ProductPreconditioner(axis, places, across, along, inverse.astype(np.float32))
+    return ProductPreconditioner(own, places, across, along, inverse.astype(np.float32))
 
 
 def _split(variances: Array, axis: int) -> tuple[Array, Array]:
@@ -116,10 +120,9 @@ def _split(variances: Array, axis: int) -> tuple[Array, Array]:
 
 
 def _modes(
-    density: Array, bases: Sequence[Array], variances: Array, places: tuple[Indices, ...]
+    density: Array, bases: Sequence[Array], places: Sequence[Indices], root: Array
 ) -> tuple[Singles, Array]:
     """Return sqrt(w) U and mu of sqrt(w) V' s V sqrt(w) = U diag(mu) U' for some directions."""
-    root = np.sqrt(variances[places])
     system = masked_gram(density, bases, places)
     system *= root
     system *= root[:, None]

@@ -49,6 +49,9 @@ from dkrls_cli.threads import one_blas_thread
 _SLAB = 2**15
 """Cells of one slab: 256 kB of numbers stay in the cache of a core."""
 
+_LEAST_WIDTH = 16
+"""Fibres of one product at least: fewer would not be worth reading a matrix for."""
+
 _LOOK = 10
 """Iterations between two calls of `give_up`, each of which costs about half an iteration."""
 
@@ -310,7 +313,7 @@ def complete_field(
         if field.grouped:
             ridge = max(ridge, LEAST_RIDGE * float(field.variances.max()))
         weights = cell_weights(observed, ridge, noise)
-        system = _System(field.useful(ridge), weights, ridge, watched)
+        system = _System(field.useful(ridge), field.fold(weights), ridge, field.fold(watched))
         near = _near(system, observed, coarse)
         left = system.projected(values, mean)
         g = np.zeros(left.shape) if start is None else system.smoothed(start, mean)
@@ -341,7 +344,7 @@ def _near(
 
     A mask that lasts along an axis, beside which cells are missing here and there, has its own.
     """
-    axis, beside = lasting_axis(observed), system.watched
+    axis, beside = lasting_axis(observed), system.field.unfold(system.watched)
     if axis is not None:
         beside = beside & observed.any(axis=axis, keepdims=True)
     away = distance_to_data(observed)[beside]
@@ -350,7 +353,8 @@ def _near(
         lasting = build_preconditioner(system.field, observed, system.ridge, most)
         if lasting is not None or axis is None:
             return lasting
-    return (coarse or CoarseMaker(system.weights)).make(system.field, system.ridge)
+    coarse = coarse or CoarseMaker(system.field.unfold(system.weights))
+    return coarse.make(system.field, system.ridge)
 
 
 def _descend(
@@ -405,11 +409,12 @@ class _System:
     field
         V and w.
     weights
-        M: the weight of every cell, 1 where it is observed, 0 where it is missing.
+        M: the weight of every cell, 1 where it is observed, 0 where it is missing; folded, as the
+        field has it.
     ridge
         lambda.
     watched
-        The cells whose changes are measured.
+        The cells whose changes are measured; folded.
     """
 
     field: Field
@@ -425,8 +430,7 @@ class _System:
     @cached_property
     def share(self) -> float:
         """The mean of the diagonal of V' M V, p."""
-        squares = [(basis**2).mean(axis=1) for basis in self.field.bases]
-        return float(apply(self.weights, [square[None] for square in squares]).item())
+        return self.field.mean_share(self.weights)
 
     def slabs(self) -> Iterator[slice]:
         """Yield parts of the first axis of g that are small enough to stay in the cache."""
@@ -449,21 +453,21 @@ class _System:
 
     def projected(self, values: Array, mean: float) -> Array:
         """Return the right-hand side V' M (y - mean)."""
-        seen = np.where(self.weights > 0, values, mean)
+        seen = np.where(self.weights > 0, self.field.fold(values), mean)
         seen -= mean
         seen *= self.weights
-        return apply(seen, [basis.T for basis in self.field.bases])
+        return self.field.analysis(seen)
 
     def smoothed(self, completed: Array, mean: float) -> Array:
         """Return the g of a completed grid, V' (y - mean) w / (w + lambda)."""
-        g = apply(completed - mean, [basis.T for basis in self.field.bases])
+        g = self.field.analysis(self.field.fold(completed - mean))
         for part in self.slabs():
             g[part] /= 1.0 + self.penalty(part)
         return g
 
     def answers(self, g: Array, mean: float) -> Array:
         """Return the field V g + mean."""
-        field = apply(g, self.field.bases)
+        field = self.field.unfold(self.field.synthesis(g))
         field += mean
         return field
 
@@ -475,7 +479,7 @@ class _System:
             cells[part] = apply(g[part], [None, *others])
         fibres, weights = cells.reshape(self.ranks[0], -1), self.weights.reshape(len(first), -1)
         watched = self.watched.reshape(len(first), -1)
-        width, largest = max(1, _SLAB // len(first)), 0.0
+        width, largest = max(_LEAST_WIDTH, _SLAB // len(first)), 0.0
         for start in range(0, fibres.shape[1], width):
             columns = slice(start, start + width)
             field = first @ fibres[:, columns]

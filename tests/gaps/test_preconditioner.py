@@ -181,6 +181,7 @@ def test_modes_of_a_mask_have_no_negative_eigenvalues():
     density[:4] = 0.5
     places = tuple(np.indices((9, 8)).reshape(2, -1))
     bases, values = zip(*[(s.vectors, s.values) for s in spectra[:2]], strict=True)
-    _, mu = preconditioner._modes(density, bases, np.multiply.outer(*values), places)
+    root = np.sqrt(np.multiply.outer(*values).ravel())
+    _, mu = preconditioner._modes(density, bases, places, root)
     assert mu.min() == 0.0
     assert np.count_nonzero(mu > 1e-12) == 32
