@@ -128,7 +128,11 @@ def missing_words(model: Model) -> dict[str, str]:
 
 def _group_text(known: Mapping[str, Any]) -> str:
     """Return which dimensions share one distance, and the second scale if there is one."""
-    text, second = f"{', '.join(known['group'])} share one distance", known.get("second_scale")
+    where = ", on the sphere" if known.get("sphere") else ""
+    text, second = (
+        f"{', '.join(known['group'])} share one distance{where}",
+        known.get("second_scale"),
+    )
     if not second:
         return text
     return (

@@ -271,6 +271,7 @@ def estimates(
     has. `besides` are bytes that are held during the fits, `answers` those of answers after them.
     """
     from dkrls_cli.memory import held_bytes, peak_bytes
+    from dkrls_cli.model.settings import group_memory
     from dkrls_cli.tuning.footprint import Machine, footprint, kept_memory
 
     machine, kept, found = Machine(held_bytes(), peak_bytes()), besides, []
@@ -284,6 +285,7 @@ def estimates(
             loaded=loaded or source.table is not None,
             others=kept,
             answers=answers,
+            sphere=group_memory(source.axes, settings) if gaps else 0,
             machine=machine,
         )
         found.append(needs)

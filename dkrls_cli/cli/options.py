@@ -163,7 +163,8 @@ class LevelOptions:
         typer.Option(
             metavar="DIM,DIM",
             help="Dimensions with one distance where cells are missing, like lat,lon; none; auto: "
-            "latitude and longitude where that predicts hidden cells better.",
+            "latitude and longitude (on the sphere if they go round it) where that predicts hidden "
+            "cells better.",
         ),
     ] = "auto"
     accept_inexact: Annotated[

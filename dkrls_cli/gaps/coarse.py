@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices
+from dkrls_cli.gaps.bases.sphere import SphereBasis
 from dkrls_cli.gaps.field import Field
 
 _SIZES = (200, 300, 450, 700, 1000, 1500, 2200, 3000)
@@ -91,7 +92,9 @@ class CoarseMaker:
 
     def __init__(self, weights: Array, most: int | None = None) -> None:
         self._weights, self._most = weights, most
-        self._known: tuple[tuple[Array, ...], tuple[Indices, ...], Array] | None = None
+        self._known: tuple[tuple[Array | SphereBasis, ...], tuple[Indices, ...], Array] | None = (
+            None
+        )
         self._last: tuple[Array, float, CoarseSpace] | None = None
 
     def make(self, field: Field, ridge: float) -> CoarseSpace:
@@ -124,7 +127,7 @@ class CoarseMaker:
 
     def _gram(self, field: Field, places: tuple[Indices, ...]) -> Array:
         """Return V_k' M V_k, which may be overwritten; that of a group is kept for other sigmas."""
-        bases = field.bases
+        bases = field.operators
         if self._known is not None:
             before, there, gram = self._known
             same = all(one is other for one, other in zip(bases, before, strict=True))
@@ -150,7 +153,7 @@ def coarse_size(field: Field, share: float, ridge: float) -> int:
     if not sizes:
         return flat.size
     ordered = np.partition(flat, [flat.size - 1 - size for size in sizes])
-    products = _DEARER * 4.0 * cells * sum(field.variances.shape)
+    products = _DEARER * field.operations
     least = max(ridge, _LEAST * float(flat.max()))
     ratios = [1.0 + share * float(ordered[flat.size - 1 - size]) / least for size in sizes]
     steps = [min(_STEPS * math.sqrt(ratio), _MOST_STEPS) for ratio in ratios]
@@ -169,12 +172,20 @@ def largest_places(variances: Array, most: int, least: float) -> tuple[Indices, 
     return np.unravel_index(largest, variances.shape)
 
 
+def _cheapest_first(shape: Sequence[int], places: Sequence[Indices]) -> int:
+    """Return the axis to sum over first: a long one of which few directions are asked for."""
+    pairs = [np.unique(place).size ** 2 for place in places]
+    costs = [pair + places[0].size ** 2 / size for pair, size in zip(pairs, shape, strict=True)]
+    return int(np.argmin(costs))
+
+
 def masked_gram(weights: Array, bases: Sequence[Array], places: Sequence[Indices]) -> Array:
     """Return V' M V for some directions (k, k), given the weights of the cells, M.
 
-    The longest axis is summed over before the others, once for each pair of its directions.
+    One axis is summed over before the others, once for each pair of its directions: the one with
+    which that costs least.
     """
-    first = int(np.argmax(weights.shape))
+    first = _cheapest_first(weights.shape, places)
     others = [axis for axis in range(weights.ndim) if axis != first]
     shape, count = [1, *(weights.shape[axis] for axis in others)], places[0].size
     distinct, which = np.unique(places[first], return_inverse=True)

@@ -1,7 +1,7 @@
 """Gaussian fields on a grid, in a basis where their covariance is diagonal.
 
 A field is f = V g: V is a product of one basis per axis, and the coefficients g are independent
-with prior variances w. Two kinds of fields have this form.
+with prior variances w. Three kinds of fields have this form.
 
 - A product of kernels: V_l and w_l are eigenvectors and eigenvalues of each axis's Gram matrix, and
   w is the product of the w_l.
@@ -13,10 +13,10 @@ with prior variances w. Two kinds of fields have this form.
 
       w ~ (2 nu + sum_l (sigma_l omega_l)^2)^-(nu + n/2),
 
-  for a Gaussian exp(-sum_l (sigma_l omega_l)^2 / 2). On a line the waves are the cosines of an
-  interval that reaches beyond the data (a *margin*), on a circle its sines and cosines. They are
-  functions of the coordinate, so steps need not be even. Cosines reflect the field at the ends of
-  their interval; the margin keeps that away from the data.
+  for a Gaussian exp(-sum_l (sigma_l omega_l)^2 / 2). The waves are those of a line or a circle:
+  :mod:`dkrls_cli.gaps.bases.waves`.
+- Latitude and longitude with the distance on the sphere, which have one basis together:
+  :mod:`dkrls_cli.gaps.bases.sphere`. Cells are *folded*: the two are one axis, which goes first.
 
 Groups take products with the kernels of all other axes, as kernels do among each other.
 """
@@ -25,27 +25,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Array, Indices
-from dkrls_cli.cascade.kernels import Kernel, gram
+from dkrls_cli.arrays import Array, Indices, Mask
+from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
 from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
 from dkrls_cli.cascade.tensors import apply
-from dkrls_cli.circle import spacing, wrap
+from dkrls_cli.gaps.bases.sphere import SphereBasis, sphere_basis
+from dkrls_cli.gaps.bases.waves import Waves, waves_of
 
 Grid = TypeVar("Grid", bound=NDArray[Any])
 """Values of all cells, or a mask of them."""
-
-_MARGIN, _LEAST_MARGIN = 0.1, 2
-"""Margin at each end of a line: a share of its coordinates, and at least this many steps."""
-
-_MOST_WAVES = 2
-"""Waves on an axis per coordinate, at most: enough for steps that differ by a factor of two."""
 
 _NEGLIGIBLE = 1e-11
 """Directions with w below this share of the ridge change no answer by more than this share."""
@@ -66,11 +61,14 @@ class Grouping:
         Share of a group's variance that lies in its second scale, 0 to 1.
     factor
         Length of the second scale, in units of the first.
+    sphere
+        Whether the group is latitude and longitude, and the distance that on the sphere.
     """
 
     axes: tuple[tuple[int, ...], ...] = ()
     share: float = 0.0
     factor: float = 1.0
+    sphere: bool = False
 
 
 NO_GROUPS = Grouping()
@@ -100,6 +98,16 @@ class Field:
     def shape(self) -> tuple[int, ...]:
         """Shape of the grid."""
         return tuple(len(basis) for basis in self.bases)
+
+    @property
+    def operators(self) -> tuple[Array | SphereBasis, ...]:
+        """What V is a product of: one matrix per axis of the coefficients."""
+        return self.bases
+
+    @property
+    def operations(self) -> float:
+        """Operations of a product with V' M V."""
+        return 4.0 * math.prod(self.shape) * sum(self.variances.shape)
 
     @property
     def variance(self) -> float:
@@ -159,18 +167,125 @@ class Field:
         """Drop directions that are round-off, or change no answer at this ridge."""
         bases, kept = list(self.bases), self.variances
         for axis, basis in enumerate(self.bases):
-            others = tuple(other for other in range(kept.ndim) if other != axis)
-            largest = kept.max(axis=others)
-            matters = (largest + ridge > ROUND_OFF * largest.max()) & (
-                largest > _NEGLIGIBLE * ridge
-            )
-            matters[np.argmax(largest)] = True
+            matters = _matters(kept, axis, ridge)
             if not matters.all():
                 bases[axis] = np.ascontiguousarray(basis[:, matters])
                 kept = np.compress(matters, kept, axis)
         if kept is self.variances:
             return self
         return Field(tuple(bases), kept, self.grouped)
+
+
+def _matters(variances: Array, axis: int, ridge: float) -> Mask:
+    """Return which directions along an axis are above round-off and change an answer."""
+    others = tuple(other for other in range(variances.ndim) if other != axis)
+    largest = variances.max(axis=others)
+    matters = (largest + ridge > ROUND_OFF * largest.max()) & (largest > _NEGLIGIBLE * ridge)
+    matters[np.argmax(largest)] = True
+    return np.asarray(matters)
+
+
+@dataclass(frozen=True, eq=False)
+class SphereField(Field):
+    """A field on a sphere, or a product of one with the kernels of other axes.
+
+    Folded, cells have one axis for latitude and longitude together, which goes first, and so have
+    the coefficients.
+
+    Attributes
+    ----------
+    bases
+        V_l of the other axes.
+    sphere
+        V of latitude and longitude together.
+    places
+        The axes of latitude and longitude in the grid.
+    """
+
+    sphere: SphereBasis = field(kw_only=True)
+    places: tuple[int, int] = field(kw_only=True)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the grid."""
+        sides = [len(basis) for basis in self.bases]
+        for place, side in sorted(zip(self.places, self.sphere.sides, strict=True)):
+            sides.insert(place, side)
+        return tuple(sides)
+
+    @property
+    def operators(self) -> tuple[Array | SphereBasis, ...]:
+        """What V is a product of: one matrix per axis of the coefficients."""
+        return self.sphere, *self.bases
+
+    @property
+    def operations(self) -> float:
+        """Operations of a product with V' M V."""
+        beside = math.prod(self.variances.shape[1:])
+        others = 4.0 * math.prod(self.shape) * sum(self.variances.shape[1:])
+        return 2.0 * self.sphere.operations * beside + others
+
+    @property
+    def variance(self) -> float:
+        """Mean variance of a cell."""
+        shares = [self.sphere.mean_squares(), *((b**2).mean(axis=0) for b in self.bases)]
+        return float(apply(self.variances, [share[None] for share in shares]).item())
+
+    def fold(self, grid: Grid) -> Grid:
+        """Return a grid with latitude and longitude as one axis, which goes first."""
+        turned = np.moveaxis(grid, self.places, (0, 1))
+        return cast(Grid, turned.reshape(len(self.sphere), *turned.shape[2:]))
+
+    def unfold(self, cells: Grid) -> Grid:
+        """Return the grid that was folded."""
+        grid = cells.reshape(*self.sphere.sides, *cells.shape[1:])
+        return cast(Grid, np.ascontiguousarray(np.moveaxis(grid, (0, 1), self.places)))
+
+    def synthesis(self, coefficients: Array) -> Array:
+        """Return V g, folded."""
+        return apply(coefficients, self.operators)
+
+    def analysis(self, cells: Array) -> Array:
+        """Return V' times a folded grid."""
+        return apply(cells, [self.sphere.T, *(basis.T for basis in self.bases)])
+
+    def mean_share(self, weights: Array) -> float:
+        """Return the mean of the diagonal of V' M V, given the weights of folded cells, M."""
+        own = self.sphere.cell_squares() / self.sphere.shape[1]
+        squares = [own, *((basis**2).mean(axis=1) for basis in self.bases)]
+        return float(apply(weights, [square[None] for square in squares]).item())
+
+    def axis_of(self, axis: int) -> int:
+        """Return the axis of the coefficients of an axis of the grid that is in no group."""
+        return 1 + axis - sum(place < axis for place in self.places)
+
+    def factors(self, places: tuple[Indices, ...]) -> tuple[list[Array], list[Indices]]:
+        """Return some directions as products of one matrix per axis of the grid."""
+        own, *others = places
+        bases, columns = list(self.bases), list(others)
+        parts = [
+            (self.places[0], self.sphere.meridional(own), np.arange(own.size)),
+            (self.places[1], self.sphere.zonal, self.sphere.waves[own]),
+        ]
+        for place, matrix, column in sorted(parts, key=lambda part: part[0]):
+            bases.insert(place, matrix)
+            columns.insert(place, column)
+        return bases, columns
+
+    def useful(self, ridge: float) -> Field:
+        """Drop directions that are round-off, or change no answer at this ridge."""
+        bases, kept, sphere = list(self.bases), self.variances, self.sphere
+        for axis, basis in enumerate(self.bases):
+            matters = _matters(kept, 1 + axis, ridge)
+            if not matters.all():
+                bases[axis] = np.ascontiguousarray(basis[:, matters])
+                kept = np.compress(matters, kept, 1 + axis)
+        matters = _matters(kept, 0, ridge)
+        if not matters.all():
+            sphere, kept = sphere.keep(matters), kept[matters]
+        if kept is self.variances:
+            return self
+        return replace(self, bases=tuple(bases), variances=kept, sphere=sphere)
 
 
 def product_field(spectra: Sequence[Spectrum]) -> Field:
@@ -214,6 +329,8 @@ def make_field(
     }
     if not grouped:
         return product_field([singles[axis] for axis in range(len(kernels))])
+    if grouping.sphere:
+        return _sphere_field(coordinates, kernels, grouping, list(singles.values()))
     bases: dict[int, Array] = {axis: found.vectors for axis, found in singles.items()}
     parts: list[tuple[tuple[int, ...], Array]] = [((a,), s.values) for a, s in singles.items()]
     for group in grouping.axes:
@@ -227,85 +344,55 @@ def make_field(
     return Field(tuple(bases[axis] for axis in range(len(kernels))), variances, frozenset(grouped))
 
 
-@dataclass(frozen=True, eq=False)
-class Waves:
-    """Waves along an axis.
-
-    Attributes
-    ----------
-    values
-        Every wave at every coordinate (m, r). Squares of a wave have the mean 1 / r.
-    frequencies
-        In radians per unit of the coordinate (r,), ascending from 0.
-    circle
-        Whether they are the waves of a circle.
-    """
-
-    values: Array
-    frequencies: Array
-    circle: bool
-
-
-def waves_of(coordinates: Array, period: float | None) -> Waves:
-    """Return the waves of an axis: on a circle of its period, else on a line with margins.
-
-    The last ones are kept: a search asks for the same waves again and again.
-    """
-    return _make_waves(coordinates.tobytes(), period)
-
-
-@lru_cache(maxsize=16)
-def _make_waves(coordinates: bytes, period: float | None) -> Waves:
-    numbers = np.frombuffer(coordinates)
-    return _line_waves(numbers) if period is None else _circle_waves(numbers, period)
+def _sphere_field(
+    coordinates: Sequence[Array],
+    kernels: Sequence[Kernel],
+    grouping: Grouping,
+    spectra: Sequence[Spectrum],
+) -> SphereField:
+    """Return the field of a group on the sphere; `spectra` are those of all other axes."""
+    (group,) = grouping.axes
+    latitude, longitude = sorted(group, key=lambda axis: kernels[axis].period is not None)
+    sphere, own = _make_sphere(
+        coordinates[latitude].tobytes(),
+        coordinates[longitude].tobytes(),
+        replace(kernels[latitude], sigma=sphere_sigma([kernels[axis] for axis in group])),
+        grouping.share,
+        grouping.factor,
+    )
+    parts = [own, *(spectrum.values for spectrum in spectra)]
+    return SphereField(
+        tuple(spectrum.vectors for spectrum in spectra),
+        np.asarray(reduce(np.multiply.outer, parts)),
+        frozenset(group),
+        sphere=sphere,
+        places=(latitude, longitude),
+    )
 
 
-def _line_waves(coordinates: Array) -> Waves:
-    step, count = spacing(coordinates), coordinates.size
-    margin = max(_LEAST_MARGIN, round(_MARGIN * count)) * step
-    start = float(coordinates.min()) - margin - step / 2
-    length = float(np.ptp(coordinates)) + 2 * margin + step
-    number = _wave_number(coordinates, length)
-    frequencies = np.arange(float(number)) * (math.pi / length)
-    values = np.cos(np.multiply.outer(coordinates - start, frequencies))
-    values *= math.sqrt(2.0 / number)
-    values[:, 0] = math.sqrt(1.0 / number)
-    return Waves(values, frequencies, circle=False)
+def sphere_sigma(kernels: Sequence[Kernel]) -> float:
+    """Return the one sigma of a group on the sphere, in degrees: the geometric mean of all."""
+    sigmas = {kernel.sigma for kernel in kernels}
+    return sigmas.pop() if len(sigmas) == 1 else math.sqrt(math.prod(sigmas))
 
 
-def _circle_waves(coordinates: Array, period: float) -> Waves:
-    number = _wave_number(_unroll(coordinates, period), period)
-    turns = np.arange(1, number // 2 + 1)
-    places = coordinates - coordinates[0]  # where the shortest wave has a crest, not a node
-    angles = np.multiply.outer(places, turns * (2.0 * math.pi / period))
-    values = np.empty((coordinates.size, 2 * turns.size + 1))
-    values[:, 0] = math.sqrt(0.5)
-    values[:, 1::2], values[:, 2::2] = np.cos(angles), np.sin(angles)
-    values, frequencies = values[:, :number], np.repeat(turns, 2)[: number - 1].astype(float)
-    if number % 2 == 0:  # the shortest wave has a cosine only
-        values[:, -1] *= math.sqrt(0.5)
-    values = values * math.sqrt(2.0 / number)
-    frequencies = np.concatenate([[0.0], frequencies * (2.0 * math.pi / period)])
-    return Waves(values, frequencies, circle=True)
+@lru_cache(maxsize=4)
+def _make_sphere(
+    latitudes: bytes, longitudes: bytes, kernel: Kernel, share: float, factor: float
+) -> tuple[SphereBasis, Array]:
+    """Return the basis of the sphere and its variances; those of the last settings are kept."""
+    sigma = math.radians(kernel.sigma)
 
+    def covariance(squares: Array) -> Array:
+        chords = np.sqrt(squares, out=squares)
+        chords /= sigma
+        longer = chords * (1.0 / factor) if share else chords[:0]
+        result = FAMILIES[kernel.family](chords)
+        if share:
+            result = (1.0 - share) * result + share * FAMILIES[kernel.family](longer)
+        return result + kernel.constant
 
-def _unroll(coordinates: Array, period: float) -> Array:
-    """Return coordinates on a circle as an ascending arc that starts after their widest gap."""
-    turn = np.sort(wrap(coordinates, period))
-    start = (int(np.argmax(np.diff(turn, append=turn[0] + period))) + 1) % turn.size
-    return np.concatenate([turn[start:], turn[:start] + period])
-
-
-def _wave_number(coordinates: Array, length: float) -> int:
-    """Return how many waves tell the coordinates apart: one per step, within a limit."""
-    steps = np.diff(np.sort(coordinates))
-    shortest = float(steps.min()) if steps.size else length
-    extra = length / (float(np.ptp(coordinates)) + spacing(coordinates))
-    most = math.ceil(_MOST_WAVES * extra * coordinates.size)
-    even = round(length / spacing(coordinates))
-    is_even = steps.size and float(steps.max()) < 1.01 * shortest
-    wanted = even if is_even else math.ceil(length / max(shortest, length / most))
-    return max(2, min(wanted, most))
+    return sphere_basis(np.frombuffer(latitudes), np.frombuffer(longitudes), covariance)
 
 
 def _densities(waves: Sequence[Waves], kernels: Sequence[Kernel], grouping: Grouping) -> Array:

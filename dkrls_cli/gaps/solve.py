@@ -473,7 +473,7 @@ class _System:
 
     def normal(self, g: Array) -> tuple[Array, float]:
         """Return (V' M V + lambda / w) g, and the largest |V g| of a watched cell."""
-        first, *others = self.field.bases
+        first, *others = self.field.operators
         cells = np.empty((self.ranks[0], *self.weights.shape[1:]))
         for part in self.slabs():
             cells[part] = apply(g[part], [None, *others])

@@ -100,6 +100,7 @@ def fit(
     group
         Where cells are missing, dimensions that share one distance: ``("lat", "lon")``; ``none``;
         ``auto``: latitude and longitude, where hidden cells are predicted clearly better with it.
+        Where these go round the globe the distance is that on the sphere.
     accept_inexact
         Whether to take missing cells that could not be solved for exactly, with a warning.
     origin
@@ -197,8 +198,9 @@ def fit_grid(
         settings = replace(settings, compact=False, dtype="float64")
     whole = grid
     bounds, told = choose_bounds(settings.bounds, grid)
-    grid, dropped = drop_repeats(grid)
-    share = 0.0
+    grid, repeats = drop_repeats(grid)
+    dropped = list(repeats)
+    share, with_lost = 0.0, grid
     if not grid.is_complete:
         share = float(np.isnan(grid.values).mean())
         grid, lost = drop_lost_slices(grid)
@@ -208,7 +210,10 @@ def fit_grid(
     if complete:
         result = train(grid, plan, settings, watch, spectra)
     else:
-        result = train_through_gaps(grid, plan, settings, share, spectra, land)
+        result = train_through_gaps(grid, plan, settings, share, spectra, land, with_lost)
+        if result.enclosing is not None:
+            grid, lost = result.enclosing
+            dropped = repeats + lost
     cascade, promise = result.cascade, None
     if allowed is not None:
         cascade, promise = shrink(cascade, grid.axes, grid.values, allowed)

@@ -170,7 +170,10 @@ def _grouping_from(record: Mapping[str, Any], axes: int) -> Grouping:
     groups = tuple(tuple(group) for group in record.get("axes", ()))
     if any(axis not in range(axes) for group in groups for axis in group):
         raise ValueError("a group has axes that the levels do not have")
-    return Grouping(groups, record.get("share", 0.0), record.get("factor", 1.0))
+    sphere = record.get("sphere", False)
+    if sphere and [len(group) for group in groups] != [2]:
+        raise ValueError("a sphere has one group of latitude and longitude")
+    return Grouping(groups, record.get("share", 0.0), record.get("factor", 1.0), sphere)
 
 
 def _unobserved_from(arrays: Arrays, shape: tuple[int, ...]) -> Mask | None:

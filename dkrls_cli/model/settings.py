@@ -13,9 +13,11 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
+from dkrls_cli.cascade.factors.choice import LONG
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel
 from dkrls_cli.cascade.level import Level, check_ridges, checked_coordinates
-from dkrls_cli.errors import SettingError
+from dkrls_cli.errors import DkrlsError, SettingError
+from dkrls_cli.gaps.bases.sphere import sphere_memory
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.calendars import is_duration
 from dkrls_cli.grid.cf import (
@@ -47,6 +49,17 @@ _FEWEST_IN_GROUP = 2
 # Coordinates of each dimension of a group that is chosen by itself: fewer have no shape to see, and
 # more would need a matrix of their square.
 _GROUP_SIZES = (8, 2048)
+
+# Degrees that latitudes span, or reach from the equator, from which a plane is no good map of the
+# sphere: at 60 degrees a step of longitude is half of one at the equator.
+_SPHERE_SPAN, _SPHERE_REACH = 60.0, 60.0
+
+# Latitude of a pole, with what single precision may add.
+_POLE = 90.0001
+
+# Bytes of the matrices of a sphere at most. Those of steps of half a degree take 190 MB, or 370 MB
+# if latitudes are not the same north and south.
+_SPHERE_MEMORY = 2**29
 
 
 def _values(setting: PerLevel[T]) -> Iterator[T]:
@@ -298,6 +311,8 @@ class FitPlan:
         Axes that may share one distance where cells are missing, by their places in the data.
     group_given
         Whether they are to share it whatever the data says.
+    sphere
+        Whether these axes are latitude and longitude, and the distance that on the sphere.
     """
 
     hierarchy: tuple[str, ...]
@@ -306,6 +321,7 @@ class FitPlan:
     joint_ridge: float | None = None
     group: tuple[int, ...] = ()
     group_given: bool = False
+    sphere: bool = False
 
 
 def plan_fit(
@@ -364,7 +380,8 @@ def plan_fit(
             f"A group ({','.join(settings.group_names or ())}) is for grids with missing cells, "
             "and no cell is missing here. Leave it out."
         )
-    return FitPlan(hierarchy, levels, joint, joint_ridge, group, given)
+    sphere = _is_sphere(axes, group, levels)
+    return FitPlan(hierarchy, levels, joint, joint_ridge, group, given, sphere)
 
 
 def _group(
@@ -421,6 +438,50 @@ def _natural_group(axes: Sequence[Axis], levels: Sequence[Level | LevelRequest])
         if sorted(str(kinds[p]) for p in found) == sorted(wanted) and fits and open_ones:
             return tuple(found)
     return ()
+
+
+def _is_sphere(
+    axes: Sequence[Axis], group: Sequence[int], levels: Sequence[Level | LevelRequest]
+) -> bool:
+    """Return whether a group has distances on the sphere.
+
+    Its axes are then latitude and longitude, which goes round. Where latitudes are few and near the
+    equator a plane serves as well, and so it does for a grid that is too fine for the matrices of a
+    sphere, or where the user has given two sigmas.
+    """
+    by_kind = {place_of(axes[place]): (axes[place], levels[place]) for place in group}
+    if len(group) != _FEWEST_IN_GROUP or by_kind.keys() != {"latitude", "longitude"}:
+        return False
+    (latitude, own), (longitude, other) = by_kind["latitude"], by_kind["longitude"]
+    if not (isinstance(own, LevelRequest) and isinstance(other, LevelRequest)):
+        return False
+    farthest = float(np.abs(latitude.numbers).max())
+    wide = np.ptp(latitude.numbers) >= _SPHERE_SPAN or farthest >= _SPHERE_REACH
+    return bool(
+        own.period is None
+        and other.period is not None
+        and other.period == longitude.turn
+        and own.sigma == other.sigma
+        and farthest <= _POLE
+        and wide
+        and latitude.size <= LONG  # a search sees longer ones through windows that it moves
+        and sphere_memory(latitude.numbers, longitude.numbers) <= _SPHERE_MEMORY
+    )
+
+
+def group_memory(axes: Sequence[Axis], settings: Settings) -> int:
+    """Return the bytes that the matrices of a group take where cells are missing.
+
+    Settings that cannot be have none: the fit itself says what is wrong.
+    """
+    try:
+        plan = plan_fit(axes, settings)
+    except DkrlsError:
+        return 0
+    if not plan.sphere:
+        return 0
+    by_kind = {place_of(axes[place]): axes[place].numbers for place in plan.group}
+    return sphere_memory(by_kind["latitude"], by_kind["longitude"])
 
 
 def _is_open(level: Level | LevelRequest) -> bool:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from dkrls_cli.arrays import Mask, checked_gaps, checked_values, fits_single, round_to_single
+from dkrls_cli.arrays import (
+    Array,
+    Indices,
+    Mask,
+    checked_gaps,
+    checked_values,
+    fits_single,
+    round_to_single,
+)
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, calibrate
 from dkrls_cli.cascade.fit import fit_cascade
@@ -18,6 +29,7 @@ from dkrls_cli.errors import ConvergenceError
 from dkrls_cli.gaps.pattern import Pattern, empty_slices, pattern
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.axes import Axis, list_some
+from dkrls_cli.grid.cf import place_of
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.choosing import ChoiceCallback, choose_levels, single_level
 from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings
@@ -25,6 +37,9 @@ from dkrls_cli.tuning.gaps import choose_with_gaps, gap_bars
 from dkrls_cli.tuning.joint import JointSetting
 from dkrls_cli.tuning.moves import LevelConstraint
 from dkrls_cli.tuning.spectra import SpectrumCache
+
+_CAP = 60.0
+"""Latitude from which on data encloses the pole: a cap of 30 degrees is a hole like others."""
 
 _LIMIT = 1500
 """Iterations of the solve for missing cells: five times what holes in real grids took at most."""
@@ -46,22 +61,31 @@ class TrainingResult:
     facts
         What the model keeps about its training: ``notes`` to warn of, and ``missing``, the share
         and pattern of the missing cells and how well they are solved for.
+    enclosing
+        The grid that the model holds, and notes on its coordinates that are left out, if these are
+        others than in the grid that was given.
     """
 
     cascade: Cascade
     bars: Bars
     facts: dict[str, Any]
+    enclosing: tuple[Grid, list[str]] | None = None
 
 
-def drop_lost_slices(grid: Grid) -> tuple[Grid, list[str]]:
+def drop_lost_slices(
+    grid: Grid, enclosed: Mapping[int, Indices] = MappingProxyType({})
+) -> tuple[Grid, list[str]]:
     """Return the grid without coordinates at which no cell is observed, and a note per axis.
 
-    A grid without any observed cell is returned as it is.
+    A grid without any observed cell is returned as it is. Coordinates in `enclosed`, by axis, stay.
     """
     observed = grid.observed
     if not observed.any():
         return grid, []
-    lost = empty_slices(observed)
+    lost = [
+        np.setdiff1d(gone, enclosed.get(place, ()))
+        for place, gone in enumerate(empty_slices(observed))
+    ]
     notes = [
         f"{axis.name}: {gone.size} of {axis.size} coordinates have no observed cell and are left "
         f"out, {list_some(axis.take(gone).texts)}"
@@ -130,6 +154,7 @@ def train_through_gaps(
     missing: float,
     spectra: SpectrumCache | None = None,
     land: bool = True,
+    whole: Grid | None = None,
 ) -> TrainingResult:
     """Train on the observed cells of a grid, under one joint ridge: :mod:`dkrls_cli.gaps.solve`.
 
@@ -147,6 +172,9 @@ def train_through_gaps(
         Spectra that are known from other variables on the same axes.
     land
         Whether cells that are missing all along the last level are solved for as exactly as others.
+    whole
+        The grid with the coordinates at which no cell is observed. On the sphere, those that data
+        encloses are solved for as all others are: a polar cap is a hole.
 
     Returns
     -------
@@ -158,26 +186,30 @@ def train_through_gaps(
     InputError
         If all cells are missing, or one is infinite.
     """
-    values = checked_gaps(grid.values)
-    observed = ~np.isnan(values)
-    mean = float(values[observed].mean()) if settings.centre is None else settings.centre
-    places = [place for place, size in enumerate(values.shape) if size > 1]
-    thin = values.squeeze()  # a dimension of one coordinate takes no part in the choice
-    coordinates = [grid.axes[place].numbers for place in places]
+    cells = _Cells.of(grid, plan)
+    places = cells.places
+    seen = cells.values[cells.observed]
+    mean = float(seen.mean()) if settings.centre is None else settings.centre
     given = [_constraint(plan.levels[place]) for place in places]
-    last = grid.dims.index(plan.hierarchy[-1])
-    targets = _targets(observed, last).reshape(thin.shape)
     chosen = choose_with_gaps(
-        thin,
-        coordinates,
+        cells.thin,
+        cells.coordinates,
         given,
         ridge=plan.joint_ridge,
         mean=mean,
         spectra=spectra,
-        targets=targets,
+        targets=cells.targets,
         groups=(tuple(places.index(place) for place in plan.group),) if plan.group else (),
+        sphere=plan.sphere,
         force=plan.group_given,
     )
+    enclosing = None
+    if chosen.setting.grouping.sphere and whole is not None:
+        enclosing = drop_lost_slices(whole, enclosed_coordinates(whole, plan.group))
+        cells = _Cells.of(enclosing[0], plan)
+        chosen = chosen.move_to(cells.coordinates, cells.targets)
+    values, observed, last = cells.values, cells.observed, cells.last
+    thin, coordinates, axes = cells.thin, cells.coordinates, cells.grid.axes
     kernels, ridge = chosen.setting.kernels, chosen.setting.ridge
     done = complete(
         thin,
@@ -189,20 +221,20 @@ def train_through_gaps(
         tolerance=chosen.tolerance,
         limit=_LIMIT,
         spectra=chosen.spectra,
-        watched=None if land or chosen.tried == 1 else targets,
+        watched=None if land or chosen.tried == 1 else cells.targets,
     )
     if not (done.converged or settings.accept_inexact):
         raise _inexact(done)
     levels = [single_level(level) for level in plan.levels]
     known: list[Spectrum | None] = [None] * values.ndim
     for place, kernel, spectrum in zip(places, kernels, chosen.spectra, strict=True):
-        levels[place], known[place] = Level(grid.axes[place].name, kernel), spectrum
+        levels[place], known[place] = Level(axes[place].name, kernel), spectrum
     filled = done.values.reshape(values.shape)
     if fits_single(values):  # then a model file holds the filled cells in float32 as well
         filled = round_to_single(filled, ~observed)
     trained = fit_cascade(
         filled,
-        [axis.numbers for axis in grid.axes],
+        [axis.numbers for axis in axes],
         levels,
         joint_ridge=ridge,
         mean=mean,
@@ -210,11 +242,78 @@ def train_through_gaps(
         dtype=settings.dtype,
         spectra=known,
     )
-    facts = missing_facts(observed, grid.axes, last, done)
+    facts = missing_facts(observed, axes, last, done)
     facts |= {"settings_tried": chosen.tried, "share": missing}
-    facts |= _group_facts(chosen.setting, [grid.axes[place] for place in places])
+    facts |= _group_facts(chosen.setting, [axes[place] for place in places])
     bars = gap_bars(thin, coordinates, chosen).expand(observed.shape, places)
-    return TrainingResult(trained, bars, {"missing": facts, "notes": solve_notes(done)})
+    told = {"missing": facts, "notes": solve_notes(done)}
+    return TrainingResult(trained, bars, told, enclosing)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """The cells of a grid to train on.
+
+    Attributes
+    ----------
+    grid, values
+        The grid, and its values as float64, NaN where cells are missing.
+    last
+        Place among the axes of the last level.
+    """
+
+    grid: Grid
+    values: Array
+    last: int
+
+    @classmethod
+    def of(cls, grid: Grid, plan: FitPlan) -> _Cells:
+        """Return the cells of a grid, or raise InputError if all are missing or one is infinite."""
+        return cls(grid, checked_gaps(grid.values), grid.dims.index(plan.hierarchy[-1]))
+
+    @cached_property
+    def observed(self) -> Mask:
+        """Which cells have a value."""
+        return ~np.isnan(self.values)
+
+    @property
+    def places(self) -> list[int]:
+        """The axes of more than one coordinate: no other takes part in the choice."""
+        return [place for place, size in enumerate(self.values.shape) if size > 1]
+
+    @property
+    def thin(self) -> Array:
+        """The values along these axes alone."""
+        return self.values.squeeze()
+
+    @property
+    def coordinates(self) -> list[Array]:
+        """Coordinates along these axes."""
+        return [self.grid.axes[place].numbers for place in self.places]
+
+    @cached_property
+    def targets(self) -> Mask:
+        """The missing cells that settings are chosen for, along these axes."""
+        return _targets(self.observed, self.last).reshape(self.thin.shape)
+
+
+def enclosed_coordinates(grid: Grid, group: Sequence[int]) -> dict[int, Indices]:
+    """Return the coordinates without data that data encloses on the sphere, by axis.
+
+    They are all longitudes, the latitudes between those with data, and those towards a pole if the
+    last one with data is less than 30 degrees from it.
+    """
+    empty = empty_slices(grid.observed)
+    result = {}
+    for place in group:
+        numbers, gone = grid.axes[place].numbers, empty[place]
+        if place_of(grid.axes[place]) == "latitude":
+            known = np.delete(numbers, gone)
+            south = -math.inf if known.min() <= -_CAP else known.min()
+            north = math.inf if known.max() >= _CAP else known.max()
+            gone = gone[(numbers[gone] > south) & (numbers[gone] < north)]
+        result[place] = gone
+    return result
 
 
 def _targets(observed: Mask, last: int) -> Mask:
@@ -234,7 +333,7 @@ def _group_facts(setting: JointSetting, axes: Sequence[Axis]) -> dict[str, Any]:
         return {}
     names = [axes[place].name for place in grouping.axes[0]]
     second = {"share": grouping.share, "factor": grouping.factor} if grouping.share else None
-    return {"group": names, "second_scale": second}
+    return {"group": names, "sphere": grouping.sphere, "second_scale": second}
 
 
 def _inexact(done: Completed) -> ConvergenceError:

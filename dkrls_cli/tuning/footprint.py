@@ -94,6 +94,7 @@ def footprint(
     loaded: bool = False,
     others: int = 0,
     answers: int = 0,
+    sphere: int = 0,
     machine: Machine | None = None,
 ) -> Footprint:
     """Estimate what fitting a grid takes, before it is read.
@@ -114,6 +115,9 @@ def footprint(
         Bytes that are held from before: other models, other data.
     answers
         Bytes of answers that are held after the fit.
+    sphere
+        Bytes of the matrices of latitude and longitude, if cells are missing and these are tried
+        with distances on the sphere.
     machine
         Bytes of the process; None leaves them out.
 
@@ -132,7 +136,7 @@ def footprint(
     model = {"model": _model(cells, storage)}
     steps = [{"opening": own.opening}, data | {"reading": as_read + cells}]
     if gaps:
-        steps += [data | copy | step for step in _gap_steps(shape)]
+        steps += [data | copy | step | {"sphere": sphere} for step in _gap_steps(shape)]
     else:
         steps += [data | copy | {"search": _search(shape)}]
         steps += [data | model | {"long levels": _solve_long(shape)}]

@@ -21,7 +21,8 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.cascade.factors import choice
-from dkrls_cli.cascade.spectrum import Spectrum
+from dkrls_cli.cascade.kernels import gram
+from dkrls_cli.cascade.spectrum import Spectrum, decompose
 from dkrls_cli.gaps.bars import GapBars, calibrated, distance, field_variance
 from dkrls_cli.gaps.coarse import CoarseMaker
 from dkrls_cli.gaps.field import Field, make_field
@@ -137,6 +138,16 @@ class GapChoice:
         relative = self.error / self.spread if self.spread > 0 and self.tried > 1 else 0.0
         return float(np.clip(_FINAL * relative, *_FINAL_TOLERANCES))
 
+    def move_to(self, coordinates: Sequence[Array], targets: Mask) -> GapChoice:
+        """Return the choice for a grid with further coordinates, at which no cell is observed."""
+        spectra = list(self.spectra)
+        for axis, (kernel, c) in enumerate(zip(self.setting.kernels, coordinates, strict=True)):
+            known = spectra[axis]
+            if known is not None and len(known.vectors) != c.size:
+                is_long = choice.is_long(kernel, c)
+                spectra[axis] = None if is_long else decompose(gram(kernel, c, c))
+        return replace(self, spectra=tuple(spectra), targets=targets)
+
 
 def choose_with_gaps(
     values: Array,
@@ -149,6 +160,7 @@ def choose_with_gaps(
     spectra: SpectrumCache | None = None,
     targets: Mask | None = None,
     groups: tuple[tuple[int, ...], ...] = (),
+    sphere: bool = False,
     force: bool = False,
 ) -> GapChoice:
     """Choose the setting for a grid with missing cells.
@@ -173,6 +185,10 @@ def choose_with_gaps(
     groups
         Axes that may share one distance. A group is taken where hidden cells are predicted clearly
         better with it; it is not tried where all cells to be filled lie next to data.
+    sphere
+        Whether the group is latitude and longitude, in degrees, and may have distances on the
+        sphere. A plane has a sigma for each of them, which fields that are longer along a parallel
+        need: the better of the two is taken. With `force` it is the sphere.
     force
         Whether to take the groups whatever the hidden cells say.
     """
@@ -186,9 +202,15 @@ def choose_with_gaps(
     )
     moves = [list(list_moves(constraints, ridge, bounds, factor)) for factor in _FACTORS]
     if groups and (force or _has_holes(windows, _WIDE)):
-        together = [list(list_moves(constraints, ridge, bounds, f, groups)) for f in _FACTORS]
-        starts = list_group_starts(coordinates, constraints, ridge, groups)
-        grouped = _improve(search, starts, together)
+        grouped: _Attempt | None = None
+        for on_sphere in (False, True) if sphere and not force else (sphere,):
+            together = [
+                list(list_moves(constraints, ridge, bounds, f, groups, on_sphere)) for f in _FACTORS
+            ]
+            starts = list_group_starts(coordinates, constraints, ridge, groups, on_sphere)
+            found = _improve(search, starts, together)  # all start rough: no rival for a start
+            grouped = found if grouped is None else _better(found, grouped)
+        assert grouped is not None
         best = grouped if force else _product_or(grouped, _improve(search, kinds, moves, grouped))
     else:
         best = _improve(search, kinds, moves)
@@ -230,6 +252,11 @@ def _improve(
 def _has_holes(windows: Sequence[HiddenWindow], least: float) -> bool:
     """Return whether cells that are at least so far from data have a part in the error."""
     return float(sum(w.shares @ (w.distances >= least) for w in windows)) > _IN_HOLES
+
+
+def _better(one: _Attempt, other: _Attempt) -> _Attempt:
+    """Return the attempt with the smaller error, or the first if they have the same."""
+    return min(one, other, key=lambda attempt: attempt.error)
 
 
 def _product_or(grouped: _Attempt, product: _Attempt) -> _Attempt:

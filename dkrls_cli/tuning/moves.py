@@ -115,7 +115,7 @@ class Move:
             place = _SECOND_SHARES.index(grouping.share) + sign
             share = _SECOND_SHARES[min(max(place, 0), len(_SECOND_SHARES) - 1)]
             factor = _SECOND_FACTOR if share else 1.0
-            grouping = Grouping(grouping.axes, share, factor)
+            grouping = replace(grouping, share=share, factor=factor)
         return JointSetting(tuple(kernels), ridge, grouping)
 
     def _change(self, kernel: Kernel, bounds: tuple[float, float], sign: int) -> Kernel:
@@ -137,11 +137,15 @@ def list_moves(
     bounds: Bounds,
     factor: float,
     groups: Sequence[tuple[int, ...]] = (),
+    sphere: bool = False,
 ) -> Iterator[Move]:
     """Yield the moves of one round: those of all levels together first, then one by one.
 
-    The levels of a group move together before their sigmas do so alone.
+    The levels of a group move together before their sigmas do so alone. On the sphere they have one
+    sigma, and move together only.
     """
+    if sphere:
+        bounds = _shared_bounds(bounds, groups)
     wide = tuple(axis for axis, level in enumerate(constraints) if level.sigma is None)
     if ridge is None:
         yield Move((), bounds, ridge_factor=factor**2)
@@ -154,12 +158,22 @@ def list_moves(
         yield from _group_moves(group, constraints, bounds, factor)
     grouped = {axis for group in groups for axis in group}
     for axis, level in enumerate(constraints):
-        if level.sigma is None:
+        if level.sigma is None and not (sphere and axis in grouped):
             yield Move((axis,), bounds, factor)
         if level.family is None and axis not in grouped:
             yield Move((axis,), bounds, families=True, rescaled=level.sigma is None)
         if level.constant and axis not in grouped:
             yield Move((axis,), bounds, constants=True)
+
+
+def _shared_bounds(bounds: Bounds, groups: Sequence[tuple[int, ...]]) -> Bounds:
+    """Return bounds of sigma that are the same for all levels of a group."""
+    result = list(bounds)
+    for group in groups:
+        low, high = zip(*[bounds[axis] for axis in group], strict=True)
+        for axis in group:
+            result[axis] = min(low), max(high)
+    return tuple(result)
 
 
 def _group_moves(
@@ -216,9 +230,10 @@ def list_group_starts(
     constraints: Sequence[LevelConstraint],
     ridge: float | None,
     groups: tuple[tuple[int, ...], ...],
+    sphere: bool = False,
 ) -> list[list[JointSetting]]:
     """Return settings with groups to start from: a list of short to long sigmas for each ridge."""
-    grouping = Grouping(groups)
+    grouping = Grouping(groups, sphere=sphere)
     ridges = _GROUP_RIDGES if ridge is None else (ridge,)
     kernels = [
         _in_groups(_start_kernels(coordinates, constraints, "matern12", reach / 4), grouping)
@@ -230,12 +245,16 @@ def list_group_starts(
 
 
 def _in_groups(kernels: tuple[Kernel, ...], grouping: Grouping) -> tuple[Kernel, ...]:
-    """Return kernels of which those of a group have the family and constant of its first."""
+    """Return kernels of which those of a group have the family and constant of its first.
+
+    On the sphere they have one sigma as well.
+    """
     result = list(kernels)
     for first, *others in grouping.axes:
         for axis in others:
             family, constant = result[first].family, result[first].constant
-            result[axis] = replace(result[axis], family=family, constant=constant)
+            sigma = result[first].sigma if grouping.sphere else result[axis].sigma
+            result[axis] = replace(result[axis], family=family, constant=constant, sigma=sigma)
     return tuple(result)
 
 

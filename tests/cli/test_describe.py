@@ -184,3 +184,6 @@ def test_a_group_is_told(field: Model, second: dict[str, float] | None, text: st
     }
     words = missing_words(replace(field, origin={"missing": known}))
     assert words["group"] == f"lat, lon share one distance{text}"
+    for sphere, where in ((True, ", on the sphere"), (False, "")):
+        words = missing_words(replace(field, origin={"missing": {**known, "sphere": sphere}}))
+        assert words["group"] == f"lat, lon share one distance{where}{text}"

@@ -7,6 +7,7 @@ import pytest
 from gap_grids import case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sphere_grids import SPHERE, kernels_of
 
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.gaps import coarse as module
@@ -229,3 +230,43 @@ def test_without_a_limit_the_size_is_chosen():
     field = field_of((40, 45), "matern12")
     near = CoarseMaker(observed * 1.0).make(field, 0.05)
     assert near.places[0].size == coarse_size(field, float(observed.mean()), 0.05)
+
+
+# --- the sphere ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ridge", [1e-6, 0.02])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_on_all_directions_of_a_sphere_the_solution_is_that_of_the_dense_system(place, ridge):
+    """Wherever the other axis is."""
+    axes, kernels = [np.arange(-60.0, 70, 40), np.arange(0.0, 360, 60)], kernels_of("matern32", 50)
+    axes.insert(place, np.arange(3.0))
+    kernels.insert(place, Kernel("matern12", 2.0))
+    group = tuple(axis for axis in range(3) if axis != place)
+    field = make_field(axes, kernels, Grouping((group,), sphere=True))
+    weights = weights_of(field.shape)
+    near = CoarseMaker(weights, field.variances.size).make(field, ridge)
+    left = np.random.default_rng(2).standard_normal(field.variances.shape)
+    result = np.full(left.shape, np.nan)
+    near.solve(left, result)
+    back = field.analysis(field.fold(weights) * field.synthesis(result))
+    back += ridge / field.variances * result
+    exact = 1e-6 if near.factor[0].dtype == np.float64 else 1e-3
+    np.testing.assert_allclose(back, left, atol=exact * np.abs(left).max())
+
+
+def test_the_axis_to_sum_over_first_is_the_one_that_costs_least():
+    few, many = np.zeros(50, np.intp), np.arange(50)
+    assert module._cheapest_first((30, 30), [many, few]) == 1
+    assert module._cheapest_first((30, 30), [few, many]) == 0
+    assert module._cheapest_first((10, 30), [few, few]) == 1
+    assert module._cheapest_first((30, 10), [few, few]) == 0
+
+
+def test_the_size_of_a_coarse_space_follows_from_the_operations_of_the_field():
+    """Of a sphere, the number of directions is no measure of the cost of a product."""
+    axes = [np.arange(-88.0, 90, 4), np.arange(0.0, 360, 4)]
+    sphere = make_field(axes, kernels_of("matern12", 40.0), SPHERE)
+    plane = make_field(axes, kernels_of("matern12", 40.0), PAIR)
+    sizes = [coarse_size(field, 0.7, 0.01) for field in (sphere, plane)]
+    assert sizes[0] <= 1.5 * sizes[1]

@@ -1,34 +1,26 @@
 """Fields in waves, against closed forms of isotropic kernels and dense covariances."""
 
-import math
 from functools import reduce
+from itertools import permutations
 
 import numpy as np
 import pytest
 from gap_grids import spectra_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sphere_grids import SPHERE, chordal, kernels_of, places
+from sphere_grids import textbook as isotropic
 
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.spectrum import ROUND_OFF
 from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.gaps import field as module
-from dkrls_cli.gaps.field import Grouping, make_field, product_field, waves_of
+from dkrls_cli.gaps.field import Grouping, make_field, product_field, sphere_sigma, waves_of
 
 PAIR = Grouping(((0, 1),))
 
 EXACT = {"gaussian": 1e-8, "matern52": 1e-2, "matern32": 1e-2, "matern12": 0.05}
 """How far a group may be from its kernel: waves end at the step of the grid."""
-
-
-def isotropic(family, r):
-    """The families as functions of the distance in length scales, as textbooks have them."""
-    if family == "gaussian":
-        return np.exp(-(r**2) / 2)
-    if family == "matern12":
-        return np.exp(-r)
-    s = math.sqrt(3 if family == "matern32" else 5) * r
-    return (1 + s + (s**2 / 3 if family == "matern52" else 0.0)) * np.exp(-s)
 
 
 def column(field, place):
@@ -147,32 +139,6 @@ def test_without_groups_it_is_the_product_of_the_kernels():
 # --- circles ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("offset", [0.0, 0.5, -0.2], ids=["at 0", "between", "anywhere"])
-@pytest.mark.parametrize("size", [2, 3, 8, 9, 24, 25])
-def test_waves_of_a_full_ring_are_orthonormal(size, offset):
-    waves = waves_of((np.arange(size) + offset) * (360.0 / size), 360.0)
-    assert waves.circle
-    np.testing.assert_allclose(waves.values.T @ waves.values, np.eye(size), atol=1e-12)
-    turns = np.arange(size) + 1  # 0, 1, 1, 2, 2 ... turns
-    np.testing.assert_allclose(waves.frequencies, (turns // 2) * (2 * math.pi / 360.0))
-
-
-@pytest.mark.parametrize("size", [2, 7, 40])
-def test_waves_of_a_line_with_its_margins_are_orthonormal(size):
-    """At the coordinates and at those of the margin, in even steps."""
-    waves = waves_of(0.5 * np.arange(size) + 3.0, None)
-    assert not waves.circle
-    margin = max(2, round(0.1 * size))
-    assert waves.values.shape == (size, size + 2 * margin)
-    length = 0.5 * (size + 2 * margin)
-    np.testing.assert_allclose(waves.frequencies, np.arange(size + 2 * margin) * math.pi / length)
-    beyond = (np.arange(size + 2 * margin) + 0.5) / (size + 2 * margin)
-    whole = np.cos(math.pi * np.multiply.outer(beyond, np.arange(beyond.size)))
-    whole *= np.sqrt(np.where(np.arange(beyond.size) > 0, 2.0, 1.0) / beyond.size)
-    np.testing.assert_allclose(whole.T @ whole, np.eye(beyond.size), atol=1e-12)
-    np.testing.assert_allclose(waves.values, whole[margin : margin + size], atol=1e-12)
-
-
 @pytest.mark.parametrize("size", [36, 37])
 @pytest.mark.parametrize("family", ["gaussian", "matern12"])
 def test_a_circle_in_a_group_comes_round(family, size):
@@ -202,33 +168,6 @@ def test_an_arc_may_cross_the_end_of_the_circle(turn):
 
 
 # --- how many waves -----------------------------------------------------------------------------
-
-
-def test_uneven_steps_have_waves_for_the_shortest_within_a_limit():
-    """Twice as many as there are coordinates, in units of the length, at most."""
-    near = np.array([0.0, 1.0, 2.0, 2.6, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
-    waves = waves_of(near, None)
-    length = math.pi / waves.frequencies[1]
-    assert waves.frequencies.size == math.ceil(2 * length / (8.0 + 1.0) * 10)
-    mild = waves_of(line(30, 4), None)
-    shortest = np.diff(np.sort(line(30, 4))).min()
-    assert mild.frequencies.size == math.ceil(math.pi / mild.frequencies[1] / shortest)
-
-
-def test_waves_are_made_once(monkeypatch):
-    axis = line(17, 9)
-    first = waves_of(axis, None)
-    assert waves_of(axis.copy(), None) is first
-    assert waves_of(axis, 40.0) is not first
-
-
-def test_squares_of_waves_have_a_mean_of_one_in_their_number():
-    for waves in (waves_of(line(50, 3), None), waves_of(line(50, 3), 50.0)):
-        number = waves.frequencies.size
-        assert (waves.values**2).sum(axis=1).mean() == pytest.approx(1.0, abs=0.02)
-        assert (waves.values[:, 0] ** 2).mean() == pytest.approx(1 / number)
-
-
 # --- variance, draws, useful directions ---------------------------------------------------------
 
 
@@ -280,3 +219,124 @@ def test_a_field_with_nothing_to_drop_is_returned_as_it_is():
     field = make_field([line(9), line(8)], [Kernel("matern12", 3.0)] * 2, PAIR)
     assert field.useful(0.1) is field
     assert Grouping((), 0.0, 1.0) == module.NO_GROUPS
+
+
+# --- the sphere ---------------------------------------------------------------------------------
+
+LAT, LON = np.arange(-75.0, 90, 30), np.arange(0.0, 360, 45)
+
+
+def sphere_matrix(field):
+    """Return V of a field on the sphere, in the order of the grid."""
+    whole = np.eye(field.variances.size).reshape(-1, *field.variances.shape)
+    return np.array([field.unfold(field.synthesis(g)).ravel() for g in whole]).T
+
+
+@pytest.mark.parametrize("family", ["matern12", "matern52", "gaussian"])
+def test_a_sphere_has_the_kernel_of_the_chord_and_a_constant(family):
+    field = make_field([LAT, LON], kernels_of(family, 30.0, 0.5), SPHERE)
+    v = sphere_matrix(field)
+    expected = chordal(family, 30.0, places(LAT, LON)) + 0.5
+    np.testing.assert_allclose((v * field.variances) @ v.T, expected, atol=1e-7)
+    assert field.variance == pytest.approx(1.5)
+    assert field.shape == (6, 8)
+
+
+def test_a_second_scale_of_the_sphere_is_a_mixture():
+    grouping = Grouping(((0, 1),), 0.3, 0.2, sphere=True)
+    field = make_field([LAT, LON], kernels_of("matern32", 30.0), grouping)
+    v, there = sphere_matrix(field), places(LAT, LON)
+    expected = 0.7 * chordal("matern32", 30.0, there) + 0.3 * chordal("matern32", 6.0, there)
+    np.testing.assert_allclose((v * field.variances) @ v.T, expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_a_sphere_is_a_factor_beside_the_other_axis_wherever_its_axes_are(order):
+    """Latitude and longitude may be in any order, with another axis before, between or after."""
+    axes, kernels = [LAT, LON, line(4, 1)], [*kernels_of("matern32", 40.0), Kernel("matern12", 2.0)]
+    turned = [axes[axis] for axis in order], [kernels[axis] for axis in order]
+    group = tuple(sorted((order.index(0), order.index(1))))
+    field = make_field(*turned, Grouping((group,), sphere=True))
+    assert field.shape == tuple(c.size for c in turned[0])
+    assert field.grouped == frozenset(group)
+    v = sphere_matrix(field)
+    own = np.kron(chordal("matern32", 40.0, places(LAT, LON)), gram(kernels[2], axes[2], axes[2]))
+    own = own.reshape(6, 8, 4, 6, 8, 4).transpose([*order, *(3 + axis for axis in order)])
+    found = (v * field.variances.ravel()) @ v.T
+    np.testing.assert_allclose(found, own.reshape(192, 192), atol=1e-7)
+    assert field.variance == pytest.approx(1.0)
+    rng = np.random.default_rng(0)
+    weights = rng.random(field.shape)
+    np.testing.assert_array_equal(field.unfold(field.fold(weights)), weights)
+    back = field.analysis(field.fold(weights))
+    np.testing.assert_allclose(back.ravel(), v.T @ weights.ravel(), atol=1e-12)
+    assert field.mean_share(field.fold(weights)) == pytest.approx(
+        np.mean((v**2).T @ weights.ravel())
+    )
+    some = np.unravel_index(np.array([0, 5, 77, 191]), field.variances.shape)
+    matrices, columns = field.factors(some)
+    parts = [matrix[:, column] for matrix, column in zip(matrices, columns, strict=True)]
+    product = reduce(lambda a, b: a[..., None, :] * b, parts).reshape(192, 4)
+    np.testing.assert_allclose(product, v[:, [0, 5, 77, 191]], atol=1e-12)
+    assert field.axis_of(order.index(2)) == 1
+    numbers = field.draw(np.random.default_rng(3))
+    assert numbers.shape == field.shape
+
+
+def test_a_rotation_of_the_sphere_changes_nothing():
+    """The covariance of cells that a rotation takes to other cells of the grid."""
+    lat, lon = np.linspace(-90, 90, 5), np.arange(0.0, 360, 90)
+    field = make_field([lat, lon], kernels_of("matern12", 50.0), SPHERE)
+    v = sphere_matrix(field)
+    covariance = ((v * field.variances) @ v.T).reshape(5, 4, 5, 4)
+    # the pole and two places on the equator are at right angles, as are the other way round
+    assert covariance[4, 0, 2, 1] == pytest.approx(covariance[2, 0, 2, 1], abs=1e-9)
+    assert covariance[4, 0, 2, 1] == pytest.approx(covariance[0, 3, 2, 2], abs=1e-9)
+    # half-way to the pole from both sides, across it, and along the equator
+    assert covariance[3, 0, 3, 2] == pytest.approx(covariance[2, 0, 2, 1], abs=1e-9)
+
+
+@given(st.floats(-8, 1), st.sampled_from(["gaussian", "matern12"]), st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_what_is_dropped_of_a_sphere_changes_no_answer(exponent, family, beside):
+    ridge = 10.0**exponent
+    axes, kernels = [LAT, LON], kernels_of(family, 70.0)
+    if beside:
+        axes, kernels = [*axes, line(5)], [*kernels, Kernel("gaussian", 3.0)]
+    field = make_field(axes, kernels, SPHERE)
+    kept = field.useful(ridge)
+    whole, some = sphere_matrix(field), sphere_matrix(kept)
+    found = (some * kept.variances.ravel()) @ some.T
+    lost = np.abs(found - (whole * field.variances.ravel()) @ whole.T).max()
+    assert lost <= 1e-11 * ridge * field.variances.size + 1e-13 * field.variances.max()
+    assert (kept.grouped, kept.shape) == (field.grouped, field.shape)
+
+
+def test_directions_of_a_sphere_far_below_the_ridge_are_left_out():
+    kernels = [*kernels_of("gaussian", 70.0), Kernel("gaussian", 3.0)]
+    field = make_field([LAT, LON, line(5)], kernels, SPHERE)
+    for ridge in (1.0, 1e4, 1e15):
+        sizes = [field.variances.max(axis=axis) for axis in (1, 0)]
+        expected = tuple(max(1, np.count_nonzero(size > 1e-11 * ridge)) for size in sizes)
+        assert field.useful(ridge).variances.shape == expected
+    assert field.useful(1e4).variances.shape < field.variances.shape
+
+
+def test_a_sphere_with_nothing_to_drop_is_returned_as_it_is():
+    field = make_field([LAT, LON], kernels_of("matern12", 30.0), SPHERE)
+    assert field.useful(0.1) is field
+    again = make_field([LAT.copy(), LON], kernels_of("matern12", 30.0), SPHERE)
+    assert again.sphere is field.sphere  # it is made once
+
+
+def test_two_sigmas_of_a_sphere_become_one():
+    assert sphere_sigma(kernels_of("matern12", 7.3)) == 7.3
+    assert sphere_sigma([Kernel("matern12", 4.0), Kernel("matern12", 9.0, 360.0)]) == 6.0
+
+
+def test_operations_of_a_field_are_those_of_its_products():
+    plain = make_field([line(5), line(6)], [Kernel("matern12", 2.0)] * 2)
+    assert plain.operations == 4 * 5 * 6 * (5 + 6)
+    kernels = [*kernels_of("matern12", 30.0), Kernel("matern12", 2.0)]
+    field = make_field([LAT, LON, line(3)], kernels, SPHERE)
+    assert field.operations == 2 * field.sphere.operations * 3 + 4 * 6 * 8 * 3 * 3

@@ -4,21 +4,27 @@ from functools import reduce
 
 import numpy as np
 import pytest
+from sphere_grids import SPHERE, kernels_of
 
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.gaps import samples as module
-from dkrls_cli.gaps.field import Grouping, make_field
+from dkrls_cli.gaps.field import Grouping, SphereField, make_field
 from dkrls_cli.gaps.samples import posterior_draws, posterior_variance, thinning
 
 PAIR = Grouping(((0, 1),))
-GROUPINGS = pytest.mark.parametrize("grouping", [Grouping(), PAIR], ids=["product", "group"])
+GROUPINGS = pytest.mark.parametrize(
+    "grouping", [Grouping(), PAIR, SPHERE], ids=["product", "group", "sphere"]
+)
 SHAPE = (5, 6)
 
 
 def small(grouping):
     """Return a field on a tiny grid, and its observed cells: a hole, and single cells."""
     axes = [np.arange(float(m)) for m in SHAPE]
-    field = make_field(axes, [Kernel("matern32", 2.5)] * 2, grouping)
+    kernels = [Kernel("matern32", 2.5)] * 2
+    if grouping.sphere:
+        axes, kernels = [40.0 * axes[0] - 80, 60.0 * axes[1]], kernels_of("matern32", 100.0)
+    field = make_field(axes, kernels, grouping)
     observed = np.ones(SHAPE, bool)
     observed[1:4, 1:4] = observed[0, 5] = observed[4, 0] = False
     return field, observed
@@ -30,7 +36,7 @@ def noise_of(seed=5):
 
 def posterior(field, observed, noise):
     """Return the covariance of all cells given the observed ones (30, 30), by one dense system."""
-    v = reduce(np.kron, field.bases)
+    v = field.sphere[:] if isinstance(field, SphereField) else reduce(np.kron, field.bases)
     prior = (v * field.variances.ravel()) @ v.T
     seen = observed.ravel()
     system = prior[np.ix_(seen, seen)] + np.diag(np.broadcast_to(noise, SHAPE).ravel()[seen])

@@ -1,5 +1,6 @@
 """Missing cells filled by conjugate gradients, against dense solves over the observed cells."""
 
+import math
 import tracemalloc
 from functools import reduce
 
@@ -8,10 +9,11 @@ import pytest
 from gap_grids import case, dense_answers, model_of, spectra_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sphere_grids import SPHERE, chordal, isotropic, kernels_of, places, rotation
 
 from dkrls_cli.bench import paper_3d, paper_3d_split
 from dkrls_cli.bench.speed import LONG_SIGMAS
-from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps import field as field_module
 from dkrls_cli.gaps import solve
@@ -456,3 +458,135 @@ def test_the_preconditioner_is_that_of_the_mask(kind):
         None,
     )
     assert type(near) is kinds.get(kind, ProductPreconditioner)
+
+
+# --- the sphere ---------------------------------------------------------------------------------
+
+GLOBE = np.linspace(-84, 84, 15), np.arange(0.0, 360, 15)
+
+
+def dense_sphere(points, values, family, sigma, ridge):
+    """Return the mean at all points given the observed ones, by the kernel of their chords."""
+    seen = np.isfinite(values)
+    system = chordal(family, sigma, points[seen]) + ridge * np.eye(seen.sum())
+    return chordal(family, sigma, points, points[seen]) @ np.linalg.solve(system, values[seen])
+
+
+def caps(points, *centres, radius=0.45):
+    """Return which points lie in caps around some centres, wherever these are."""
+    near = [np.linalg.norm(points - np.asarray(c), axis=1) < radius for c in centres]
+    return np.any(near, axis=0)
+
+
+@pytest.mark.parametrize("family", ["matern12", "matern32", "matern52", "gaussian"])
+def test_holes_on_the_sphere_are_filled_as_the_dense_system_does(family):
+    points = places(*GLOBE)
+    values = isotropic(points, 40.0, 1)
+    values[caps(points, [0, 0, 1], [1, 0, 0], [0, -1, 0.2])] = np.nan
+    expected = dense_sphere(points, values, family, 40.0, 0.01)
+    done = complete(
+        values.reshape(15, 24),
+        GLOBE,
+        kernels_of(family, 40.0),
+        0.01,
+        grouping=SPHERE,
+        tolerance=1e-10,
+    )
+    lost = np.isnan(values)
+    assert done.converged
+    np.testing.assert_allclose(done.values.ravel()[lost], expected[lost], atol=1e-6)
+    np.testing.assert_array_equal(done.values.ravel()[~lost], values[~lost])
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_sphere_beside_another_axis_is_solved_as_the_dense_system_does(place):
+    """With noise of every cell, wherever the other axis is."""
+    points, t = places(*GLOBE), np.arange(4.0)
+    rng = np.random.default_rng(4)
+    values = isotropic(points, 40.0, 2)[:, None] + 0.3 * rng.standard_normal((360, 4))
+    values[caps(points, [0, 0, -1], [0, 1, 0])] = np.nan
+    values[rng.random(values.shape) < 0.2] = np.nan
+    noise = rng.uniform(0, 0.3, values.shape)
+    whole = np.kron(chordal("matern32", 40.0, points), gram(Kernel("matern12", 3.0), t, t))
+    seen = np.isfinite(values).ravel()
+    system = whole[np.ix_(seen, seen)] + np.diag(0.02 + noise.ravel()[seen])
+    expected = whole[:, seen] @ np.linalg.solve(system, values.ravel()[seen])
+    axes, kernels = [*GLOBE], kernels_of("matern32", 40.0)
+    axes.insert(place, t)
+    kernels.insert(place, Kernel("matern12", 3.0))
+    values, noise, expected = (
+        np.moveaxis(a.reshape(15, 24, 4), 2, place) for a in (values, noise, expected)
+    )
+    group = tuple(axis for axis in range(3) if axis != place)
+    grouping = Grouping((group,), sphere=True)
+    how = {"grouping": grouping, "tolerance": 1e-10, "noise": noise}
+    done = complete(values, axes, kernels, 0.02, **how)
+    np.testing.assert_allclose(done.values, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_field_may_be_turned(seed):
+    """The dense answers with all places turned are the same: the poles of the grid are no matter.
+
+    Holes are turned with the field, and are filled as well wherever they come to lie.
+    """
+    errors = []
+    for turn in (np.eye(3), rotation(seed)):
+        points = places(*GLOBE) @ turn
+        truth = isotropic(points, 40.0, 7)
+        lost = caps(points, [0, 0, 1], [1, 0, 0])
+        values = np.where(lost, np.nan, truth)
+        done = complete(
+            values.reshape(15, 24), GLOBE, kernels_of("matern52", 40.0), 1e-4, grouping=SPHERE
+        )
+        expected = dense_sphere(points, values, "matern52", 40.0, 1e-4)
+        np.testing.assert_allclose(done.values.ravel()[lost], expected[lost], atol=1e-5)
+        area = np.cos(np.deg2rad(np.repeat(GLOBE[0], 24)))[lost]
+        missed = (done.values.ravel() - truth)[lost]
+        errors.append(np.sqrt(np.average(missed**2, weights=area)))
+    assert max(errors) < 2 * min(errors) < 0.2
+
+
+def test_a_hole_across_a_pole_or_the_seam_is_filled_as_well_as_one_at_the_equator():
+    """In a plane a pole is an edge: the sphere errs far less there, and as little as elsewhere."""
+    points = places(*GLOBE)
+    found = {}
+    for name, centre in (("pole", [0, 0, 1]), ("seam", [1, 0, 0]), ("equator", [0, 1, 0])):
+        for grouping in (SPHERE, PAIR) if name == "pole" else (SPHERE,):
+            squares = []
+            for seed in range(4):
+                truth = isotropic(points, 40.0, seed)
+                lost = caps(points, centre, radius=0.5)
+                values = np.where(lost, np.nan, truth).reshape(15, 24)
+                done = complete(
+                    values, GLOBE, kernels_of("matern52", 40.0), 1e-3, grouping=grouping
+                )
+                squares.append(np.mean((done.values.ravel() - truth)[lost] ** 2))
+            found[name, grouping.sphere] = math.sqrt(np.mean(squares))
+    for name in ("pole", "seam"):
+        assert found[name, True] < 1.6 * found["equator", True]
+    assert found["pole", True] < 0.5 * found["pole", False]
+
+
+def test_a_mask_that_lasts_beside_a_sphere_has_its_preconditioner():
+    points, t = places(*GLOBE), np.arange(12.0)
+    field = make_field(
+        [t, *GLOBE],
+        [Kernel("matern32", 4.0), *kernels_of("matern32", 40.0)],
+        Grouping(((1, 2),), sphere=True),
+    )
+    land = caps(points, [0, 0, 1], [1, 0, 0], radius=0.8).reshape(15, 24)
+    rng = np.random.default_rng(0)
+    observed = ~land & (rng.random((12, 15, 24)) > 0.05)
+    truth = field.draw(rng)
+    values = np.where(observed, truth, np.nan)
+    watched = ~observed & ~land
+    system = solve._System(field, field.fold(observed * 1.0), 0.01, field.fold(watched))
+    near = solve._near(system, observed, None)
+    assert isinstance(near, ProductPreconditioner)
+    how = {"tolerance": 1e-9, "limit": 500, "watched": watched}
+    done = complete_field(field, values, 0.01, 0.0, **how)
+    coarse = complete_field(field, values, 0.01, 0.0, tolerance=1e-10, limit=2000)
+    assert done.converged
+    assert done.iterations < 60
+    np.testing.assert_allclose(done.values[watched], coarse.values[watched], atol=1e-6)

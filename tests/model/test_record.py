@@ -195,8 +195,9 @@ def test_bars_of_gaps_come_back() -> None:
 
 
 @pytest.mark.parametrize("factors", [(1.5, 2.0, 0.25), lambda: (1.5, 2.0, 0.25)])
-def test_groups_and_factors_in_holes_come_back(factors: Any) -> None:
-    grouping = Grouping(((0, 1),), 0.15, 0.2)
+@pytest.mark.parametrize("sphere", [False, True])
+def test_groups_and_factors_in_holes_come_back(factors: Any, sphere: bool) -> None:
+    grouping = Grouping(((0, 1),), 0.15, 0.2, sphere)
     bars = GapBars(RNG.random((30, 20)) < 0.5, 2.0, 0.7, 0.3, grouping, factors)
     again = returned(bars, joint=True)
     assert isinstance(again, GapBars)
@@ -209,6 +210,23 @@ def test_a_group_has_axes_of_the_grid() -> None:
         bars = GapBars(RNG.random((30, 20)) < 0.5, 2.0, 0.7, 0.3, Grouping((axes,)))
         with pytest.raises(ValueError, match="a group has axes that the levels do not have"):
             returned(bars, joint=True)
+
+
+def test_a_sphere_has_one_group_of_two_axes() -> None:
+    for axes in ((), ((0,),), ((0,), (1,))):
+        bars = GapBars(RNG.random((30, 20)) < 0.5, 2.0, 0.7, 0.3, Grouping(axes, sphere=True))
+        with pytest.raises(ValueError, match="a sphere has one group of latitude and longitude"):
+            returned(bars, joint=True)
+
+
+def test_groups_of_older_versions_are_planes() -> None:
+    header, arrays = bars_record(
+        GapBars(RNG.random((30, 20)) < 0.5, 2.0, 0.7, 0.3, Grouping(((0, 1),), 0.15, 0.2))
+    )
+    del header["grouping"]["sphere"]
+    again = bars_from(through_a_file(header), arrays, (30, 20), True)
+    assert isinstance(again, GapBars)
+    assert again.grouping == Grouping(((0, 1),), 0.15, 0.2, sphere=False)
 
 
 def test_files_of_older_versions_have_no_groups_and_no_factors() -> None:

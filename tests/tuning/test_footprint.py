@@ -198,3 +198,10 @@ def test_a_long_level_takes_blocks_of_64_and_arrays_for_its_solves():
     cubes = 12.0 * (100**3 + 3**3)
     assert footprint((100, 3)).operations == 0.5 * 300 * 100 + cubes
     assert footprint((2000, 3)).operations == 4.0 * 64 * (2000 * 64 + 6000) + 1.5 * 6000 + 12 * 27
+
+
+def test_a_sphere_takes_its_matrices_where_cells_are_missing():
+    plain, sphere = (footprint((40, 80), gaps=True, sphere=size) for size in (0, 10**7))
+    assert sphere.memory == plain.memory + 10**7
+    assert sphere.parts["sphere"] == 10**7
+    assert "sphere" not in plain.parts

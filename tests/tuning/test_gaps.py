@@ -10,7 +10,7 @@ from gap_grids import field, spectra_of
 from dkrls_cli.cascade.errorbars import variance_on_grid
 from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.fit import fit_cascade
-from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.gaps.bars import calibrated, distance
 from dkrls_cli.gaps.field import Grouping, make_field
@@ -854,3 +854,79 @@ def test_bands_in_a_hole_hold_nine_of_ten(grouping):
         middle.append(held[14:22, 16:24].mean())
     assert 0.80 <= np.mean(inside) <= 0.97
     assert 0.75 <= np.mean(middle) <= 0.99
+
+
+# --- the sphere ---------------------------------------------------------------------------------
+
+
+def global_field(stretch, seed=0):
+    """Return a rough field on the globe with a hole across a pole and one at the equator.
+
+    It is isotropic, or far longer along parallels than across them.
+    """
+    lat, lon = np.arange(-85.0, 90, 10), np.arange(0.0, 360, 10)
+    kernels = [Kernel("matern12", 25.0), Kernel("matern12", 25.0 * stretch, 360.0)]
+    grouping = Grouping(((0, 1),), sphere=stretch == 1)
+    values = make_field([lat, lon], kernels, grouping).draw(np.random.default_rng(seed))
+    values[-6:, 1:] = np.nan
+    values[5:11, 8:20] = np.nan
+    return values, [lat, lon]
+
+
+@pytest.mark.parametrize("stretch", [1.0, 12.0])
+def test_hidden_cells_decide_between_the_sphere_and_a_plane(stretch):
+    values, axes = global_field(stretch)
+    limits = [LevelConstraint("matern12"), LevelConstraint("matern12", period=360.0)]
+    found = choose_with_gaps(values, axes, limits, ridge=0.01, groups=((0, 1),), sphere=True)
+    assert found.setting.grouping.axes == ((0, 1),)
+    assert found.setting.grouping.sphere == (stretch == 1.0)
+    one, other = found.setting.kernels
+    assert (one.sigma == other.sigma) == (stretch == 1.0)
+
+
+def test_a_group_that_is_forced_is_on_the_sphere():
+    values, axes = global_field(12.0)
+    limits = [LevelConstraint("matern12", 30.0), LevelConstraint("matern12", 30.0, 360.0)]
+    how = {"ridge": 0.01, "groups": ((0, 1),), "force": True}
+    for sphere in (True, False):
+        found = choose_with_gaps(values, axes, limits, sphere=sphere, **how)
+        assert found.setting.grouping == Grouping(((0, 1),), sphere=sphere)
+        assert found.tried == 1
+
+
+@pytest.mark.parametrize(("first", "taken"), [(0.9, True), (1.0, True), (1.1, False)])
+def test_the_better_of_two_attempts_is_the_first_if_they_are_alike(first, taken):
+    one, other = attempt_of(first), attempt_of(1.0)
+    assert (gaps._better(one, other) is one) == taken
+
+
+def test_a_choice_moves_to_a_grid_with_more_coordinates():
+    values, axes = global_field(1.0)
+    limits = [LevelConstraint("matern12", 30.0), LevelConstraint("matern12", 30.0, 360.0)]
+    how = {"ridge": 0.01, "groups": ((0, 1),), "force": True, "sphere": True}
+    found = choose_with_gaps(values, axes, limits, **how)
+    more = [np.append(axes[0], 89.0), axes[1]]
+    targets = np.ones((19, 36), bool)
+    moved = found.move_to(more, targets)
+    assert moved.targets is targets
+    assert moved.spectra[1] is found.spectra[1]
+    spectrum = moved.spectra[0]
+    whole = gram(found.setting.kernels[0], more[0], more[0])
+    back = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
+    np.testing.assert_allclose(back, whole, atol=1e-9)
+    assert (moved.setting, moved.error) == (found.setting, found.error)
+
+
+def test_an_improved_plane_does_not_rule_out_the_rough_starts_of_a_sphere(monkeypatch):
+    values, axes = global_field(1.0)
+    rivals, improve = [], gaps._improve
+
+    def noting(search, kinds, rounds, rival=None):
+        rivals.append((kinds[0][0].grouping, rival is None))
+        return improve(search, kinds, rounds, rival)
+
+    monkeypatch.setattr(gaps, "_improve", noting)
+    limits = [LevelConstraint("matern12", 30.0), LevelConstraint("matern12", 30.0, 360.0)]
+    choose_with_gaps(values, axes, limits, ridge=0.01, groups=((0, 1),), sphere=True)
+    planes = [Grouping(((0, 1),)), Grouping(((0, 1),), sphere=True), Grouping()]
+    assert rivals == [(planes[0], True), (planes[1], True), (planes[2], False)]

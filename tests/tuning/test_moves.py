@@ -267,3 +267,47 @@ def test_kernels_of_a_group_start_with_one_family_and_constant():
         assert one.constant == other.constant
         assert other.sigma == 2.0
         assert start.ridge == 0.05
+
+
+# --- the sphere ---------------------------------------------------------------------------------
+
+GLOBE = Grouping(((0, 1),), sphere=True)
+
+
+def test_latitude_and_longitude_of_a_sphere_move_together_only():
+    bounds = ((0.5, 9.0), (0.3, 7.0), (1.0, 2.0))
+    shared = ((0.3, 9.0), (0.3, 9.0), (1.0, 2.0))
+    moves = list(list_moves([LevelConstraint()] * 3, None, bounds, 1.7, [(0, 1)], sphere=True))
+    assert moves == [
+        Move((), shared, ridge_factor=1.7**2),
+        Move((0, 1, 2), shared, 1.7),
+        Move((0, 1), shared, 1.7),
+        Move((0, 1), shared, families=True, rescaled=True),
+        Move((), shared, second=True),
+        Move((0, 1), shared, constants=True),
+        Move((2,), shared, 1.7),
+        Move((2,), shared, families=True, rescaled=True),
+        Move((2,), shared, constants=True),
+    ]
+
+
+def test_a_sphere_keeps_one_sigma_through_all_moves():
+    axes = [np.arange(-80.0, 90, 20), np.arange(0.0, 360, 5), np.arange(6.0)]
+    (start, *_), *_ = list_group_starts(axes, [LevelConstraint()] * 3, None, ((0, 1),), sphere=True)
+    assert start.grouping == GLOBE
+    bounds = ((0.5, 90.0), (0.3, 70.0), (1.0, 2.0))
+    for move in list_moves([LevelConstraint()] * 3, None, bounds, 3.0, [(0, 1)], sphere=True):
+        for sign in (1, -1):
+            setting = start
+            for _ in range(4):
+                setting = move.apply(setting, sign)
+                assert setting.kernels[0].sigma == setting.kernels[1].sigma
+                assert setting.kernels[0].family == setting.kernels[1].family
+                assert setting.grouping.sphere
+
+
+def test_a_sphere_starts_with_the_steps_of_its_first_axis():
+    axes = [np.arange(-80.0, 90, 20), np.arange(0.0, 360, 5)]
+    starts = list_group_starts(axes, [LevelConstraint()] * 2, 0.1, ((0, 1),), sphere=True)
+    found = [[k.sigma for k in setting.kernels] for setting in starts[0]]
+    assert found == [pytest.approx([20.0 * reach] * 2) for reach in (6.0, 24.0, 96.0)]

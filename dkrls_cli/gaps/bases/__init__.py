@@ -1,0 +1,1 @@
+"""Bases of fields that are no product of one basis per axis."""
