@@ -126,6 +126,21 @@ def missing_words(model: Model) -> dict[str, str]:
     }
 
 
+def error_words(model: Model) -> dict[str, str]:
+    """Return how large errors of the observations are; empty if these have none."""
+    known = model.origin.get("observation_errors")
+    if not known:
+        return {}
+    units = str(model.attrs.get("units", ""))
+    least, median, most = (f"{known[key]:.4g}" for key in ("least", "median", "most"))
+    source = known.get("source")
+    named = f", from {source}" if isinstance(source, str) else ""
+    if least == most:
+        return {"observation errors": f"{most} {units}".rstrip() + named}
+    span = f"{least} to {most} {units}".rstrip()
+    return {"observation errors": f"{span} (median {median}){named}"}
+
+
 def _group_text(known: Mapping[str, Any]) -> str:
     """Return which dimensions share one distance, and the second scale if there is one."""
     where = ", on the sphere" if known.get("sphere") else ""

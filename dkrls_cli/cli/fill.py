@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import missing_words, shape_text
+from dkrls_cli.cli.describe import error_words, missing_words, shape_text
 from dkrls_cli.cli.fit import (
     choice_printer,
     fit_settings,
@@ -147,7 +147,8 @@ def fill(
             members,
             allow_extrapolation,
         )
-        sources = open_whole(grid, options.var, how.settings.level_names, report)
+        errors = options.obs_error or ()
+        sources = open_whole(grid, options.var, how.settings.level_names, report, errors)
         refuse_additions(grid, sources, how, target)
         refuse_too_large(sources, how.settings, machine.memory_limit, gaps=True)
         done = [fill_source(source, how, machine.threads, report) for source in sources]
@@ -288,7 +289,11 @@ def read_mask(mask: str | None) -> str | Grid | None:
 
 
 def open_whole(
-    path: str, var: Sequence[str] | None, levels: list[str] | None, report: Report
+    path: str,
+    var: Sequence[str] | None,
+    levels: list[str] | None,
+    report: Report,
+    errors: Sequence[str],
 ) -> list[Source]:
     """Open variables of the one file; their values are not read yet."""
     from dkrls_cli.files.source import expand
@@ -296,7 +301,7 @@ def open_whole(
     paths = expand(path)
     if len(paths) > 1:
         raise SettingError(f"'{path}' is {len(paths)} files. Fill them one by one, or joined.")
-    return open_inputs(paths, var, levels, report)
+    return open_inputs(paths, var, levels, report, errors)
 
 
 def write_all(
@@ -459,7 +464,7 @@ def fill_result(done: FilledVariable, ensemble: EnsembleOptions, target: Target 
     words = {
         "variable": grid.name,
         "grid": shape_text(grid.axes),
-        **(missing_words(model) if model else {}),
+        **(missing_words(model) | error_words(model) if model else {}),
         "filled": f"{facts['filled']} of {count} missing cells",
         **{reason: str(number) for reason, number in filled.left.items()},
         **({"cv error": f"{facts['cv_error']:.4g}"} if model else {}),

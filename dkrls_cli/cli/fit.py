@@ -13,6 +13,7 @@ import typer
 from dkrls_cli import __version__
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import (
+    error_words,
     kernel_facts,
     level_rows,
     level_table,
@@ -75,7 +76,8 @@ def fit(
     with edge(report.debug):
         settings = fit_settings(options)
         target = None if dry_run else check_output(output, outputs.overwrite)
-        sources = open_inputs(inputs, options.var, settings.level_names, report)
+        errors = options.obs_error or ()
+        sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
         refuse_too_large(sources, settings, limit := machine.memory_limit)
         if target is None:
             report.results(plan_results(sources, settings, report))
@@ -118,7 +120,9 @@ def fit_sources(
         grid = read_values(source, report)
         refuse_large_gaps(source, grid, settings, limit)
         grid = with_history(grid) if history else grid
-        model, seconds = run_fit(grid, settings, threads, inputs, report, shared)
+        model, seconds = run_fit(
+            grid, settings, threads, inputs, report, shared, source.errors_from
+        )
         fits.append(FittedVariable(model, grid.values.size, grid.values.nbytes, seconds))
     return fits
 
@@ -161,16 +165,43 @@ def fit_settings(options: opt.LevelOptions) -> Settings:
 
 
 def open_inputs(
-    inputs: list[str], var: Sequence[str] | None, levels: list[str] | None, report: Report
+    inputs: list[str],
+    var: Sequence[str] | None,
+    levels: list[str] | None,
+    report: Report,
+    errors: Sequence[str] | None = None,
 ) -> list[Source]:
-    """Open the files of variables; their values are not read yet."""
+    """Open the files of variables; their values are not read yet.
+
+    `errors` is what --obs-error was given; None for a command that has no such option.
+    """
+    from dkrls_cli.files.observed.errors import GivenErrors, open_with_errors
     from dkrls_cli.files.reading import open_variables
 
+    given = GivenErrors.read(errors)
     with report.working("opening files"):
-        sources = open_variables(inputs, var or (), levels)
+        if given:
+            sources = open_with_errors(inputs, var or (), levels, given)
+        else:
+            sources = open_variables(inputs, var or (), levels)
+    if errors is not None and not given:
+        note_known_errors(inputs, sources, report)
     for source in sources:
         report.detail(f"{source.name}: {shape_text(source.axes)}, {source.dtype}")
     return sources
+
+
+def note_known_errors(inputs: list[str], sources: Sequence[Source], report: Report) -> None:
+    """Say that a file has standard errors of a variable, which are used on request only."""
+    from dkrls_cli.files.observed.errors import known_errors
+
+    for source in sources:
+        name = known_errors(inputs, source)
+        if name is not None:
+            report.note(
+                f"Note: '{name}' has standard errors of '{source.name}', which are not used. "
+                f"--obs-error {name} uses them."
+            )
 
 
 def read_values(source: Source, report: Report) -> Grid:
@@ -194,15 +225,17 @@ def run_fit(
     inputs: list[str],
     report: Report,
     shared: SpectrumCache | None = None,
+    errors_from: float | str | None = None,
 ) -> tuple[Model, float]:
     """Fit a model, and return it with the seconds that took."""
-    from dkrls_cli.model.fit import fit_grid
+    from dkrls_cli.model.fit import error_origin, fit_grid
     from dkrls_cli.threads import blas_threads
 
     origin = {
         "inputs": [Path(path).name for path in inputs],
         "options": settings.given,
         "program": f"dkrls {__version__}",
+        **error_origin(errors_from),
     }
     start = perf_counter()
     with report.working(f"fitting {shape_text(grid.axes)}"), blas_threads(threads):
@@ -267,8 +300,9 @@ def estimates(
 ) -> list[Footprint]:
     """Estimate what fitting each of several variables takes, one after the other.
 
-    With `gaps`, cells are missing. With `loaded`, the data has been read, as that of tables always
-    has. `besides` are bytes that are held during the fits, `answers` those of answers after them.
+    With `gaps`, cells are missing; observations with errors take as much. With `loaded`, the data
+    has been read, as that of tables always has. `besides` are bytes that are held during the fits,
+    `answers` those of answers after them.
     """
     from dkrls_cli.memory import held_bytes, peak_bytes
     from dkrls_cli.model.settings import group_memory
@@ -276,12 +310,13 @@ def estimates(
 
     machine, kept, found = Machine(held_bytes(), peak_bytes()), besides, []
     for source in sources:
+        in_holes = gaps or source.errors is not None
         needs = footprint(
             source.shape,
             source.dtype,
             storage=settings.dtype,
             joint=settings.noise == "joint",
-            gaps=gaps,
+            gaps=in_holes,
             loaded=loaded or source.table is not None,
             others=kept,
             answers=answers,
@@ -368,7 +403,7 @@ def plan_result(
     report_notes(source, report)
     if settings.allowed is not None:
         settings.allowed.check_units(source.name, source.attrs)
-    plan = plan_fit(source.axes, settings)
+    plan = plan_fit(source.axes, settings, errors=source.errors is not None)
     for what, found in (("memory", needs), ("memory if cells are missing", gaps)):
         if found is not None:
             parts = {part: bytes_text(size) for part, size in found.parts.items()}
@@ -415,11 +450,13 @@ def fit_result(fitted: FittedVariable, place: str | None) -> Result:
         "dropped": model.dropped,
         "tolerance": model.origin.get("tolerance"),
         "missing": model.origin.get("missing"),
+        "observation_errors": model.origin.get("observation_errors"),
     }
     words = {
         "variable": model.name,
         "grid": shape_text(model.axes),
         **missing_words(model),
+        **error_words(model),
         **({"model": place} if place else {}),
         "fitted in": f"{fitted.seconds:.3g} s",
     }

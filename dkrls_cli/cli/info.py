@@ -10,6 +10,7 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import (
+    error_words,
     level_table,
     missing_words,
     model_rows,
@@ -129,9 +130,9 @@ def model_words(model: Model, facts: dict[str, Any]) -> dict[str, str]:
     }
     if model.dropped:
         words["dropped"] = f"{model.dropped:.3g} of the energy"
-    words |= tolerance_words(model) | missing_words(model)
+    words |= tolerance_words(model) | missing_words(model) | error_words(model)
     for key, value in model.origin.items():
-        if key not in ("missing", "tolerance") and value != []:
+        if key not in ("missing", "tolerance", "observation_errors") and value != []:
             words[key.replace("_", " ")] = _flat_text(value)
     return words
 

@@ -119,6 +119,14 @@ NewModelFile = Annotated[
 Retune = Annotated[
     bool, typer.Option("--retune", help="Choose the settings of the last level again.")
 ]
+ObsError = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME=]VAR|VALUE|FILE",
+        help="Standard error of the observations: a variable of the input, a number, or a file on "
+        "some of its dimensions. NAME= is for one of several variables. Repeatable.",
+    ),
+]
 RowFormat = Literal["csv", "jsonl"]
 AnyFormat = Literal["csv", "jsonl", "nc"]
 
@@ -173,6 +181,7 @@ class LevelOptions:
             "--accept-inexact", help="Take missing cells that could not be solved for exactly."
         ),
     ] = False
+    obs_error: ObsError = None
     bounds: Annotated[
         str,
         typer.Option(

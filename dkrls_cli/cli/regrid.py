@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import missing_words, model_rows, shape_text
+from dkrls_cli.cli.describe import error_words, missing_words, model_rows, shape_text
 from dkrls_cli.cli.fit import fit_settings, fit_sources, open_inputs, refuse_too_large
 from dkrls_cli.cli.output.answers import (
     ROW_FORMATS,
@@ -75,7 +75,8 @@ def regrid(
             raise SettingError("Where should the grid go? Give --like GRID or --at DIM=SPEC.")
         answers.refuse_impossible()
         settings = fit_settings(options)
-        sources = open_inputs(inputs, options.var, settings.level_names, report)
+        errors = options.obs_error or ()
+        sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
         asked = asked_coordinates([source.axes for source in sources], at, like)
         held = held_answers(sources, asked, target, answers.std)
         refuse_too_large(sources, settings, limit := machine.memory_limit, answers=held)
@@ -137,6 +138,7 @@ def regrid_result(fitted: FittedVariable, query: Query, target: Target | None) -
         "from": facts["from"],
         "to": facts["to"],
         **missing_words(model),
+        **error_words(model),
         "cv error": ", ".join(f"{error:.4g}" for error in dict.fromkeys(model.errors)),
         "fitted in": f"{fitted.seconds:.3g} s",
         **({"output": str(target.path)} if target else {}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import level_table, missing_words, model_rows, shape_text
+from dkrls_cli.cli.describe import error_words, level_table, missing_words, model_rows, shape_text
 from dkrls_cli.cli.fit import read_values
 from dkrls_cli.cli.output.target import refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, edge
@@ -34,6 +34,7 @@ def update(
     *,
     output: opt.NewModelFile = None,
     var: opt.Var = None,
+    obs_error: opt.ObsError = None,
     slices: opt.SliceOptions,
     files: opt.InPlaceOptions,
     report: Report,
@@ -54,7 +55,7 @@ def update(
 
         target = free_target(model, output, files.overwrite)
         with lock_file(target, files.wait, report.note):
-            update_file(model, target, inputs, var, slices, report)
+            update_file(model, target, inputs, var, slices, report, obs_error)
 
 
 def free_target(model: Path, output: Path | None, overwrite: bool) -> Path:
@@ -75,6 +76,7 @@ def update_file(
     var: str | None,
     slices: opt.SliceOptions,
     report: Report,
+    errors: Sequence[str] | None = None,
 ) -> None:
     """Read models, add the new slices, write them to `target`, and print what has changed."""
     from dkrls_cli.files.reading import read_tables
@@ -87,7 +89,8 @@ def update_file(
     raw = read_tables(inputs)
     changes = []
     for model in models:
-        grid = read_slices(model, inputs, model.name if models[1:] else var, raw, report)
+        name = model.name if models[1:] else var
+        grid = read_slices(model, inputs, name, raw, report, errors)
         changes.append(learn(model, grid, slices, report))
     save_models([change.after for change in changes], target, overwrite=True)
     size = target.stat().st_size
@@ -126,14 +129,28 @@ def learn(before: Model, grid: Grid, slices: opt.SliceOptions, report: Report) -
 
 
 def read_slices(
-    model: Model, inputs: list[str], var: str | None, raw: Mapping[str, bytes], report: Report
+    model: Model,
+    inputs: list[str],
+    var: str | None,
+    raw: Mapping[str, bytes],
+    report: Report,
+    errors: Sequence[str] | None = None,
 ) -> Grid:
-    """Return the new slices in files; of several variables, the one the model was fitted to."""
+    """Return the new slices in files; of several variables, the one the model was fitted to.
+
+    They have the errors of --obs-error, or those that the model has from a number or a variable.
+    """
+    from dkrls_cli.files.observed.errors import GivenErrors, slices_with_errors
     from dkrls_cli.files.reading import open_slices
+    from dkrls_cli.model.update import usual_error
 
     source = open_slices(inputs, var, model.hierarchy, model.name, raw)
     if source.name != model.name and var is None:
         report.note(f"Note: '{source.name}' is used as the model's '{model.name}'.")
+    text: str | float | None = GivenErrors.read(errors).of(model.name)
+    text = usual_error(model) if text is None else text
+    if text is not None:
+        source = slices_with_errors(source, inputs, text, model.hierarchy, raw)
     return read_values(source, report)
 
 
@@ -179,6 +196,7 @@ def change_result(change: Change, place: str | None) -> Result:
         last: f"{facts['from']} to {facts['to']}; "
         f"{facts['slices_before']} slices and {facts['slices_added']} new, {kept.size} kept",
         **missing_words(after),
+        **error_words(after),
         **surprise_words(surprise),
         **thinned_words(after),
         **({"model": place} if place else {}),

@@ -75,6 +75,8 @@ def validate(
 
     Settings of a fit are for --holdout; a model has its own settings.
 
+    With --obs-error the grid has errors of that size, and coverage90 counts them.
+
     Examples:
       dkrls validate later.nc --model sst.npz
 
@@ -96,10 +98,14 @@ def validate(
                 others = {"repeats": repeats, "seed": seed, "max-memory": machine.max_memory}
                 refuse_fit_options(settings, {**others, "keep-edges": keep_edges or None})
                 models = measured_models(model, inputs, options.var)
-                found = [measure_model(one, inputs, name, smooth, report) for one, name in models]
+                errors = options.obs_error or ()
+                found = [
+                    measure_model(one, inputs, name, smooth, report, errors) for one, name in models
+                ]
                 facts = [model_facts(one) for one in found]
             else:
-                sources = open_inputs(inputs, options.var, settings.level_names, report)
+                errors = options.obs_error or ()
+                sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
                 refuse_large_holdouts(sources, settings, holdout, limit := machine.memory_limit)
                 count, first = repeats or REPEATS, seed or 0
                 found = [
@@ -162,12 +168,17 @@ def measured_models(
 
 
 def measure_model(
-    model: Model, inputs: list[str], var: str | None, smooth: bool, report: Report
+    model: Model,
+    inputs: list[str],
+    var: str | None,
+    smooth: bool,
+    report: Report,
+    errors: Sequence[str],
 ) -> Validation:
     """Measure a model on the cells of a grid."""
     from dkrls_cli.model.validation.validate import validate_model
 
-    (source,) = open_inputs(inputs, [var] if var else None, None, report)
+    (source,) = open_inputs(inputs, [var] if var else None, None, report, errors)
     grid = read_values(source, report)
     with report.working("predicting"):
         return validate_model(model, grid, source.scalars, smooth=smooth)

@@ -78,6 +78,7 @@ def open_variables(
     inputs: Sequence[str],
     names: Sequence[str] = (),
     levels: Sequence[str] | None = None,
+    raw: Mapping[str, bytes] | None = None,
 ) -> list[Source]:
     """Open variables of one file, or of several joined along the last level.
 
@@ -88,7 +89,7 @@ def open_variables(
     names
         Names of the variables; ``all`` for every one on a grid; none for the only one that can be
         meant.
-    levels
+    levels, raw
         As for :func:`open_source`.
 
     Raises
@@ -99,9 +100,9 @@ def open_variables(
         If a variable is named twice.
     """
     if len(names) == 1 and names[0] != ALL:
-        return [open_source(inputs, names[0], levels)]
+        return [open_source(inputs, names[0], levels, raw=raw)]
     if not names:
-        return [open_source(inputs, None, levels)]
+        return [open_source(inputs, None, levels, raw=raw)]
     if len(set(names)) < len(names) or (ALL in names and len(names) > 1):
         raise SettingError(f"The variables {', '.join(names)} name one of them twice.")
     path = expand(inputs[0])[0]
@@ -110,7 +111,7 @@ def open_variables(
         with open_xarray(path, kind) as dataset:
             wanted = fields_of(dataset, path) if ALL in names else list(names)
         return [open_source(inputs, name, levels) for name in wanted]
-    raw = read_tables(inputs)
+    raw = raw or read_tables(inputs)
     wanted, dims = value_columns(raw[path], path, names, levels)
     return [_without_columns(open_source(inputs, name, dims, raw=raw)) for name in wanted]
 

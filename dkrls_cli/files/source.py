@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dkrls_cli.errors import InputError
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid
+from dkrls_cli.grid.observations import attach_errors
 from dkrls_cli.grid.style import Style
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class Source:
         What was decided or noticed while reading, a sentence each, for the user.
     table
         The text table that the grid was read from, to be written again; None for other files.
+    errors
+        Reads the standard errors of the observations; None: they have none that are known.
+    errors_from
+        A number, or the name of the variable that they are read from; None: from elsewhere.
     """
 
     axes: tuple[Axis, ...]
@@ -58,6 +63,8 @@ class Source:
     scalars: tuple[Axis, ...] = ()
     notes: list[str] = field(default_factory=list)
     table: TableCopy | None = None
+    errors: Callable[[], Grid | float] | None = None
+    errors_from: float | str | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -68,7 +75,8 @@ class Source:
         """Read the values; cells that hold no usable number are missing, and noted."""
         values, notes = _mask_unusable(self.load())
         self.notes.extend(notes)
-        return Grid(values, self.axes, self.name, self.attrs, self.style)
+        grid = Grid(values, self.axes, self.name, self.attrs, self.style)
+        return grid if self.errors is None else attach_errors(grid, self.errors())
 
 
 def expand(given: str) -> list[str]:

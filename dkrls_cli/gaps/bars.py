@@ -66,7 +66,8 @@ _LONGEST = 2048
 # Seed of the draws behind error bars: the same model has the same error bars.
 _SEED = (2019,)
 
-_UNSCALED = JointBars(error=1.0, scale=1.0)
+UNSCALED = JointBars(error=1.0, scale=1.0)
+"""Error bars of a complete grid in units of the kernels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +141,8 @@ class GapBars:
         self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
     ) -> Callable[[Slices], Array]:
         """Return a function that computes the variance of one block; 0 at observed cells."""
-        between = _UNSCALED.variance_blocks(cascade, queries, smooth=True)
-        hats = [_hats(cascade, axis, query) for axis, query in enumerate(queries)]
+        between = UNSCALED.variance_blocks(cascade, queries, smooth=True)
+        hats = [hats_of(cascade, axis, query) for axis, query in enumerate(queries)]
         nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
         distances = self.distance_in(cascade)
 
@@ -165,10 +166,12 @@ class GapBars:
         smooth: bool = False,
     ) -> Array:
         """Return the variance of the answers at scattered points."""
-        between = _UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
+        between = UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
 
-        hats = [_hats(cascade, axis, query) for axis, query in enumerate(points)]
-        away = _at_points(self.distance_in(cascade), hats, count_points(points, spread), spread)
+        hats = [hats_of(cascade, axis, query) for axis, query in enumerate(points)]
+        away = interpolate_at_points(
+            self.distance_in(cascade), hats, count_points(points, spread), spread
+        )
         result = self._scaled(cascade, between, away)
         found = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
         nodes = np.broadcast_arrays(*lay_out(found, spread))
@@ -189,14 +192,14 @@ class GapBars:
         draw = self._cell_draws(cascade, seed)
         if all((found >= 0).all() for found in nodes):
             return lambda number: draw(number)[np.ix_(*nodes)]
-        hats = [_hats(cascade, axis, query) for axis, query in enumerate(queries)]
-        between = _UNSCALED.deviations(cascade, queries, smooth=True, seed=_other_seed(seed))
-        left = _UNSCALED.variance_blocks(cascade, queries, smooth=True)(whole)
+        hats = [hats_of(cascade, axis, query) for axis, query in enumerate(queries)]
+        between = UNSCALED.deviations(cascade, queries, smooth=True, seed=other_seed(seed))
+        left = UNSCALED.variance_blocks(cascade, queries, smooth=True)(whole)
         variance = self.variance_blocks(cascade, queries, smooth=smooth)(whole)
         sizes = self._between_sizes(cascade, left)
         sizes[np.ix_(*[found >= 0 for found in nodes])] = 0.0
         spread = apply(np.sqrt(self._cell_variance(cascade)), hats)
-        return _mixed(
+        return mix_deviations(
             lambda number: apply(draw(number), hats),
             lambda number: sizes * between(number),
             spread,
@@ -215,20 +218,20 @@ class GapBars:
     ) -> Callable[[int], Array]:
         """Return a function that draws the deviation of member i from the answers, at points."""
         draw = self._cell_draws(cascade, seed)
-        hats = [_hats(cascade, axis, query) for axis, query in enumerate(points)]
+        hats = [hats_of(cascade, axis, query) for axis, query in enumerate(points)]
         count = count_points(points, spread)
-        between = _UNSCALED.deviations_at_points(
-            cascade, points, spread=spread, smooth=True, seed=_other_seed(seed)
+        between = UNSCALED.deviations_at_points(
+            cascade, points, spread=spread, smooth=True, seed=other_seed(seed)
         )
-        left = _UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
+        left = UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
         found = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
         known = np.broadcast_arrays(*lay_out([nodes >= 0 for nodes in found], spread))
         sizes = self._between_sizes(cascade, left)
         sizes[np.all(known, axis=0)] = 0.0
         variance = self.variance_at_points(cascade, points, spread=spread, smooth=smooth)
-        wide = _at_points(np.sqrt(self._cell_variance(cascade)), hats, count, spread)
-        return _mixed(
-            lambda number: _at_points(draw(number), hats, count, spread),
+        wide = interpolate_at_points(np.sqrt(self._cell_variance(cascade)), hats, count, spread)
+        return mix_deviations(
+            lambda number: interpolate_at_points(draw(number), hats, count, spread),
             lambda number: sizes * between(number),
             wide,
             sizes**2 * left,
@@ -317,14 +320,18 @@ def rescale(bars: Bars, unobserved: Mask) -> GapBars:
 
 
 def scale_by_distance(variance: Array, observed: Mask, factors: Sequence[float]) -> Array:
-    """Return the variance of missing cells times the factor of their distance; 0 where observed.
+    """Return the variance of missing cells times the factor of their distance; 0 where observed."""
+    away = distance_to_data(observed)
+    return np.asarray(np.where(observed, 0.0, distance_factors(away, factors) * variance))
+
+
+def distance_factors(away: Array, factors: Sequence[float]) -> Array:
+    """Return the factor of every cell by its distance to data in cells.
 
     Between two powers of two the logarithm of the factor is interpolated.
     """
-    away = distance_to_data(observed)
     powers = np.log2(np.maximum(away, 1.0))
-    logs = np.interp(powers, np.arange(len(factors)) + 0.5, np.log(factors))
-    return np.asarray(np.where(observed, 0.0, np.exp(logs) * variance))
+    return np.asarray(np.exp(np.interp(powers, np.arange(len(factors)) + 0.5, np.log(factors))))
 
 
 def field_variance(
@@ -532,7 +539,9 @@ class Hats:
         return rows
 
 
-def _at_points(cells: Array, hats: Sequence[Hats], count: int, spread: Collection[int]) -> Array:
+def interpolate_at_points(
+    cells: Array, hats: Sequence[Hats], count: int, spread: Collection[int]
+) -> Array:
     """Return values of cells interpolated at points; axes in `spread` are no part of these."""
     single = [axis for axis in range(cells.ndim) if axis not in spread]
     longest = max(single, key=lambda axis: cells.shape[axis])
@@ -554,7 +563,7 @@ def _at_points(cells: Array, hats: Sequence[Hats], count: int, spread: Collectio
     )
 
 
-def _mixed(
+def mix_deviations(
     of_cells: Callable[[int], Array],
     between: Callable[[int], Array],
     spread: Array,
@@ -571,11 +580,11 @@ def _mixed(
     return lambda number: wide * (of_cells(number) + between(number))
 
 
-def _other_seed(seed: int) -> int:
+def other_seed(seed: int) -> int:
     """Return the seed of what is independent of the draws with a seed."""
     return int(np.random.SeedSequence([seed, 2]).generate_state(1, np.uint64)[0])
 
 
-def _hats(cascade: Cascade, axis: int, query: Array) -> Hats:
+def hats_of(cascade: Cascade, axis: int, query: Array) -> Hats:
     """Return rows of linear interpolation between the coordinates of a level."""
     return Hats.between(cascade.coordinates[axis], query, cascade.levels[axis].kernel.period)

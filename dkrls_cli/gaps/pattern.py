@@ -133,6 +133,38 @@ def distance_to_data(observed: Mask, steps: Sequence[int] | None = None) -> Arra
     return np.asarray(distance_transform_edt(~observed, sampling=steps))
 
 
+def local_mean(cells: Array, observed: Mask, width: int) -> Array:
+    """Return the mean of the observed cells in a box around every observed cell; 0 at others.
+
+    Parameters
+    ----------
+    cells
+        Values, 0 where a cell is missing.
+    observed
+        True where a cell has a value.
+    width
+        Side of the box, in cells.
+
+    Examples
+    --------
+    >>> local_mean(np.array([1.0, 3.0, 0.0, 6.0]), np.array([True, True, False, True]), 3)
+    array([2., 2., 0., 6.])
+    """
+    from scipy.ndimage import uniform_filter
+
+    parts = (cells, observed.astype(np.float64))
+    around, share = (uniform_filter(part, width, mode="constant") for part in parts)
+    return np.asarray(np.divide(around, share, out=np.zeros(share.shape), where=observed))
+
+
+def spread_to_missing(cells: Array, observed: Mask) -> Array:
+    """Return values of observed cells, and in missing cells that of the nearest observed one."""
+    from scipy.ndimage import distance_transform_edt
+
+    nearest = distance_transform_edt(~observed, return_distances=False, return_indices=True)
+    return np.asarray(cells[tuple(nearest)])
+
+
 def gap_lengths(missing: Mask, axis: int, coordinates: Array) -> Array:
     """Return the length of the gap that each missing cell lies in, along one axis.
 

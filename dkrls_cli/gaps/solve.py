@@ -61,6 +61,12 @@ _SETTLED = 1e-7
 _SCATTERED = 1.1
 """Mean distance of the watched cells to data, in cells, below which they are scattered."""
 
+_FEEBLE = 0.03
+"""Weight of a cell, as a share of the largest, below which it counts as missing.
+
+Where many such cells lie together, a solve without a coarse space seems to end far too early.
+"""
+
 _FEW_DIRECTIONS = 400
 """Directions across a lasting mask where many settings are solved for on it: in 20 ms."""
 
@@ -314,10 +320,10 @@ def complete_field(
             ridge = max(ridge, LEAST_RIDGE * float(field.variances.max()))
         weights = cell_weights(observed, ridge, noise)
         system = _System(field.useful(ridge), field.fold(weights), ridge, field.fold(watched))
-        near = _near(system, observed, coarse)
+        near = _near(system, observed, coarse) if noise is None else _near_noisy(system, coarse)
         left = system.projected(values, mean)
         g = np.zeros(left.shape) if start is None else system.smoothed(start, mean)
-        spread = float(np.abs(values[observed] - mean).max()) or 1.0
+        spread = float(np.abs(weights * (values - mean))[observed].max()) or 1.0
 
         def stop() -> bool:
             return give_up is not None and give_up(system.answers(g, mean))
@@ -355,6 +361,15 @@ def _near(
             return lasting
     coarse = coarse or CoarseMaker(system.field.unfold(system.weights))
     return coarse.make(system.field, system.ridge)
+
+
+def _near_noisy(system: _System, coarse: CoarseMaker | None) -> CoarseSpace | None:
+    """Return the preconditioner of cells with noise; None where good data is near every cell."""
+    weights = system.field.unfold(system.weights)
+    away = distance_to_data(weights > _FEEBLE * weights.max())[system.field.unfold(system.watched)]
+    if not system.field.grouped and away.sum() <= _SCATTERED * away.size:
+        return None
+    return (coarse or CoarseMaker(weights)).make(system.field, system.ridge)
 
 
 def _descend(

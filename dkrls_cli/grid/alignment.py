@@ -70,7 +70,7 @@ def drop_other_single(grid: Grid, axes: Sequence[Axis]) -> Grid:
     """Return a grid without those dimensions of one coordinate that the axes do not have."""
     names = [axis.name for axis in axes]
     kept = tuple(axis for axis in grid.axes if axis.size > 1 or axis.name in names)
-    return replace(grid, values=grid.values.reshape([axis.size for axis in kept]), axes=kept)
+    return _reshaped(grid, kept)
 
 
 def rename_like(grid: Grid, axes: Sequence[Axis]) -> Grid:
@@ -137,7 +137,14 @@ def _add_single(grid: Grid, axes: Sequence[Axis], grows: int) -> Grid:
         if axis.size == 1 and place != grows and axis.name not in grid.dims
     )
     whole = (*lacking, *grid.axes)
-    return replace(grid, values=grid.values.reshape([axis.size for axis in whole]), axes=whole)
+    return _reshaped(grid, whole)
+
+
+def _reshaped(grid: Grid, axes: tuple[Axis, ...]) -> Grid:
+    """Return a grid with other axes, of which those that are new or gone have one coordinate."""
+    shape = [axis.size for axis in axes]
+    errors = None if grid.errors is None else grid.errors.reshape(shape)
+    return replace(grid, values=grid.values.reshape(shape), axes=axes, errors=errors)
 
 
 def _check_finite(new: Axis) -> Axis:

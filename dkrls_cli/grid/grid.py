@@ -34,6 +34,9 @@ class Grid:
         Name and attributes of the variable.
     style
         How its file keeps the variable.
+    errors
+        Standard error of every observed cell, in the shape of the values, 0 where missing; None:
+        they have none that are known. See :mod:`dkrls_cli.grid.observations`.
     """
 
     values: NDArray[Any]
@@ -41,6 +44,7 @@ class Grid:
     name: str = "values"
     attrs: Attributes = field(default_factory=dict)
     style: Style = field(default_factory=Style)
+    errors: NDArray[Any] | None = None
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -50,7 +54,9 @@ class Grid:
     def take(self, indices: Sequence[NDArray[np.intp]]) -> Grid:
         """Return the part of the grid at some coordinates of every axis."""
         axes = tuple(axis.take(i) for axis, i in zip(self.axes, indices, strict=True))
-        return replace(self, values=self.values[np.ix_(*indices)], axes=axes)
+        part = np.ix_(*indices)
+        errors = None if self.errors is None else self.errors[part]
+        return replace(self, values=self.values[part], axes=axes, errors=errors)
 
     @property
     def observed(self) -> Mask:
@@ -95,6 +101,12 @@ REALIZATION_ATTRS: Attributes = {
 
 GridLike: TypeAlias = "xr.DataArray | Grid | ArrayLike"
 """Data that functions of the Python interface take: a labelled array, a grid, or numbers."""
+
+ErrorLike: TypeAlias = "float | str | xr.DataArray | Grid | ArrayLike"
+"""Standard errors: a number, the name of a coordinate of the data, or an array on its dimensions.
+
+An array of plain numbers has a shape that broadcasts to that of the data.
+"""
 
 Coordinates: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
 """One coordinate vector per axis of an array of plain numbers, by name or in order."""
@@ -213,7 +225,9 @@ def drop_repeats(grid: Grid) -> tuple[Grid, list[str]]:
         notes.append(f"{axis.name} {', '.join(gone)} {verb} dropped")
         fresh = number_axis(axis.name, axis.stored[kept], axis.attrs)
         axes = (*grid.axes[:place], fresh, *grid.axes[place + 1 :])
-        grid = replace(grid, values=np.take(grid.values, kept, axis=place), axes=axes)
+        errors = None if grid.errors is None else np.take(grid.errors, kept, axis=place)
+        values = np.take(grid.values, kept, axis=place)
+        grid = replace(grid, values=values, axes=axes, errors=errors)
     return grid, notes
 
 

@@ -26,6 +26,7 @@ from dkrls_cli.grid.cf import by_dimension, hierarchy_of, natural_period, place_
 from dkrls_cli.grid.grid import (
     REALIZATION,
     Coordinates,
+    ErrorLike,
     Grid,
     GridLike,
     as_grid,
@@ -35,6 +36,7 @@ from dkrls_cli.grid.grid import (
     std_variable,
     to_data_array,
 )
+from dkrls_cli.grid.observations import with_errors
 from dkrls_cli.model.answering.answers import Rules, ask
 from dkrls_cli.model.answering.bounds import BoundsLike
 from dkrls_cli.model.answering.ensembles import check_ensemble, draw_members
@@ -73,8 +75,8 @@ class Filled:
     cells
         Which cells were filled, in the shape of the grid.
     std
-        Standard errors: 0 at observed cells, NaN at cells that are still missing; None if they
-        were not asked for.
+        Standard errors: at observed cells those given or 0, NaN at cells that are still missing;
+        None if they were not asked for.
     left
         Number of cells that are still missing, by reason.
     model
@@ -111,6 +113,7 @@ def fill(
     within: Distance | None = ...,
     group: str | Sequence[str] = ...,
     accept_inexact: bool = ...,
+    obs_error: ErrorLike | None = ...,
     max_std: float | None = ...,
     std: Literal[False] = ...,
     ensemble: None = ...,
@@ -135,6 +138,7 @@ def fill(
     within: Distance | None = ...,
     group: str | Sequence[str] = ...,
     accept_inexact: bool = ...,
+    obs_error: ErrorLike | None = ...,
     max_std: float | None = ...,
     std: Literal[True],
     ensemble: int | None = ...,
@@ -159,6 +163,7 @@ def fill(
     within: Distance | None = ...,
     group: str | Sequence[str] = ...,
     accept_inexact: bool = ...,
+    obs_error: ErrorLike | None = ...,
     max_std: float | None = ...,
     std: bool = ...,
     ensemble: int,
@@ -182,6 +187,7 @@ def fill(
     within: Distance | None = None,
     group: str | Sequence[str] = DEFAULTS.group,
     accept_inexact: bool = DEFAULTS.accept_inexact,
+    obs_error: ErrorLike | None = None,
     max_std: float | None = None,
     std: bool = False,
     ensemble: int | None = None,
@@ -218,6 +224,10 @@ def fill(
         these half axes, at the same coordinates of all other dimensions.
     group, accept_inexact
         As for :func:`dkrls_cli.fit`.
+    obs_error
+        Standard errors of the data, as for :func:`dkrls_cli.fit`. The filled cells are then those
+        of the quantity itself. Observed cells stay as they are, and their standard error is the
+        one that is given.
     max_std
         Leave cells missing whose standard error is above this number, in units of the data.
     std
@@ -235,9 +245,9 @@ def fill(
     xarray.DataArray or xarray.Dataset
         The data with its gaps filled, attributes and coordinates kept. With `std`, a dataset of
         the data and its standard errors, named like the data with ``_std`` behind: 0 at observed
-        cells, NaN at cells that are still missing. With `ensemble`, a dataset that also has the
-        members, named like the data with ``_ensemble`` behind, first dimension ``realization``:
-        observed cells are the data in all of them.
+        cells, or what `obs_error` says, NaN at cells that are still missing. With `ensemble`, a
+        dataset that also has the members, named like the data with ``_ensemble`` behind, first
+        dimension ``realization``: observed cells are the data in all of them.
 
     Raises
     ------
@@ -261,7 +271,7 @@ def fill(
     >>> dict(fill(values, {"x": x, "t": t}, ensemble=5).values_ensemble.sizes)
     {'realization': 5, 'x': 16, 't': 20}
     """
-    grid = as_grid(data, coordinates)
+    grid = with_errors(data, as_grid(data, coordinates), obs_error)
     if ensemble is not None and is_labelled(data):  # a scalar may have the name as well
         check_ensemble(grid.name, {str(name) for name in data.coords}, ensemble, seed)
     settings = Settings(
@@ -495,8 +505,8 @@ def _leave_uncertain(cells: Mask, std: Array, most: float | None) -> dict[str, i
 
 
 def _no_errors(grid: Grid) -> Array:
-    """Return standard errors of an unchanged grid: 0 at observed cells, NaN at missing ones."""
-    return np.where(np.isnan(grid.values), np.nan, 0.0)
+    """Return standard errors of an unchanged grid: those given or 0, NaN at missing cells."""
+    return np.where(np.isnan(grid.values), np.nan, 0.0 if grid.errors is None else grid.errors)
 
 
 def _lengths(given: Mapping[str, float | str], axes: Sequence[Axis], what: str) -> dict[int, float]:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.grid.axes import NO_ATTRIBUTES, Attributes
 from dkrls_cli.grid.cf import is_time
-from dkrls_cli.grid.grid import Coordinates, Grid, GridLike, as_grid, drop_repeats
+from dkrls_cli.grid.grid import Coordinates, ErrorLike, Grid, GridLike, as_grid, drop_repeats
+from dkrls_cli.grid.observations import (
+    describe_errors,
+    read_number,
+    with_errors,
+)
 from dkrls_cli.model.answering.bounds import BoundsLike, choose_bounds
 from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.answering.tolerance import PROMISE, ToleranceLike, shrink
 from dkrls_cli.model.choosing import ChoiceCallback
-from dkrls_cli.model.model import Model
+from dkrls_cli.model.model import OBS_ERRORS, Model
 from dkrls_cli.model.settings import (
     DEFAULTS,
     FitPlan,
@@ -28,7 +34,13 @@ from dkrls_cli.model.settings import (
     Storage,
     plan_fit,
 )
-from dkrls_cli.model.training import CHOSEN_ON, drop_lost_slices, train, train_through_gaps
+from dkrls_cli.model.training import (
+    CHOSEN_ON,
+    drop_lost_slices,
+    train,
+    train_through_gaps,
+    train_with_errors,
+)
 from dkrls_cli.tuning.spectra import SpectrumCache
 
 
@@ -51,6 +63,7 @@ def fit(
     tolerance: ToleranceLike = DEFAULTS.tolerance,
     group: str | Sequence[str] = DEFAULTS.group,
     accept_inexact: bool = DEFAULTS.accept_inexact,
+    obs_error: ErrorLike | None = None,
     origin: Attributes = NO_ATTRIBUTES,
     watch: ChoiceCallback | None = None,
 ) -> Model:
@@ -103,6 +116,11 @@ def fit(
         Where these go round the globe the distance is that on the sphere.
     accept_inexact
         Whether to take missing cells that could not be solved for exactly, with a warning.
+    obs_error
+        Standard error of every observation, in units of the data: a number, the name of a
+        coordinate of a DataArray, or an array on some of the dimensions; 0 is exact. Errors are
+        independent from cell to cell. The model is then that of the quantity itself: answers at the
+        coordinates are no longer the data, and their standard errors no longer 0.
     origin
         Anything to remember in the model about where the data came from.
     watch
@@ -147,7 +165,9 @@ def fit(
         group,
         accept_inexact,
     )
-    return fit_grid(as_grid(data, coordinates), settings, origin=origin, watch=watch)
+    grid = with_errors(data, as_grid(data, coordinates), obs_error)
+    origin = {**origin, **error_origin(obs_error)}
+    return fit_grid(grid, settings, origin=origin, watch=watch)
 
 
 def fit_grid(
@@ -206,8 +226,10 @@ def fit_grid(
         grid, lost = drop_lost_slices(grid)
         dropped += lost
     complete = grid.is_complete
-    plan = plan_fit(grid.axes, settings, complete)
-    if complete:
+    plan = plan_fit(grid.axes, settings, complete, errors=grid.errors is not None)
+    if grid.errors is not None:
+        result = train_with_errors(grid, plan, settings, share, spectra)
+    elif complete:
         result = train(grid, plan, settings, watch, spectra)
     else:
         result = train_through_gaps(grid, plan, settings, share, spectra, land, with_lost)
@@ -225,6 +247,7 @@ def fit_grid(
         "bounds": told,
         CHOSEN_ON: chosen_on,
         PROMISE: promise,
+        OBS_ERRORS: error_facts(origin, grid),
     }
     return Model(
         cascade,
@@ -238,6 +261,23 @@ def fit_grid(
         known_coverage=coverage,
         bounds=bounds,
     )
+
+
+def error_origin(obs_error: object) -> dict[str, Any]:
+    """Return where errors come from, as far as new slices can have them from there as well.
+
+    That is a number, or the name of a variable.
+    """
+    number = None if obs_error is None else read_number(obs_error)
+    source = number if number is not None else obs_error if isinstance(obs_error, str) else None
+    return {} if source is None else {OBS_ERRORS: {"source": source}}
+
+
+def error_facts(origin: Attributes, grid: Grid) -> dict[str, Any] | None:
+    """Return how large errors are and where they come from; None if observations have none."""
+    if grid.errors is None:
+        return None
+    return {**origin.get(OBS_ERRORS, {}), **describe_errors(grid.errors, grid.observed)}
 
 
 def _chosen_on(grid: Grid, plan: FitPlan) -> int | None:
@@ -280,11 +320,12 @@ def retune(model: Model) -> Model:
     True
     """
     *others, last = model.levels
-    joint = model.joint_ridge is not None
-    values = model.cascade.predict()
+    joint, seen = model.joint_ridge is not None, model.observations
+    values = model.cascade.predict() if seen is None else seen.values.copy()
     if joint and model.unobserved is not None:
         values[model.unobserved] = np.nan
-    grid = Grid(values, model.axes, model.name, model.attrs, model.style)
+    errors = None if seen is None else seen.errors
+    grid = Grid(values, model.axes, model.name, model.attrs, model.style, errors)
     settings = Settings(
         [*others, last.name],
         noise="joint" if joint else "level",

@@ -20,10 +20,13 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.tensors import blocks, count_points
 from dkrls_cli.circle import outside
 from dkrls_cli.errors import SettingError
+from dkrls_cli.gaps.noisy.analysis import Observations
+from dkrls_cli.gaps.noisy.bars import NoisyBars
 from dkrls_cli.grid.axes import Attributes, Axis
 from dkrls_cli.grid.cf import by_dimension
 from dkrls_cli.grid.grid import (
     STATION,
+    ErrorLike,
     Grid,
     as_grid,
     ensemble_variable,
@@ -40,6 +43,9 @@ from dkrls_cli.model.answering.ensembles import ensemble_array, iterate_arrays, 
 if TYPE_CHECKING:
     import xarray as xr
 
+
+OBS_ERRORS = "observation_errors"
+"""Key of the origin of a model of observations with errors: how large, and where they come from."""
 
 MaskLike: TypeAlias = "Land | xr.DataArray | Grid"
 """Cells without an answer: the name of a rule, or a mask with labels."""
@@ -153,6 +159,11 @@ class Model:
         return self.filled if known is None or known.unobserved is None else known.unobserved
 
     @property
+    def observations(self) -> Observations | None:
+        """The observations and their errors, in the shape of the grid; None if they have none."""
+        return self.known_bars.observations if isinstance(self.known_bars, NoisyBars) else None
+
+    @property
     def errors(self) -> tuple[float, ...]:
         """Root mean square error per axis on slices left out, or on cells under a joint ridge."""
         return tuple(np.broadcast_to(self.bars.errors, len(self.axes)).tolist())
@@ -231,7 +242,10 @@ class Model:
         mask: MaskLike = "model",
         **at: Any,
     ) -> xr.DataArray:
-        """Return the standard errors of :meth:`predict`; 0 where the answer is the data itself."""
+        """Return the standard errors of :meth:`predict`; 0 where the answer is the data itself.
+
+        A model of observations with errors answers with the quantity itself, nowhere with the data.
+        """
         rules = self._rules(smooth, outside, extrapolate, mask)
         at = by_dimension(at, self.axes, "model")
         query = ask(self, self.axes_at(at), rules, list(at))
@@ -602,6 +616,7 @@ class Model:
         replace: bool = False,
         window: int | None = None,
         max_rank: int | None = None,
+        obs_error: ErrorLike | None = None,
     ) -> Model:
         """Return the model with new slices along its last level, and the same settings.
 
@@ -624,6 +639,10 @@ class Model:
             How many slices to keep at most, over the whole history: slices whose coordinates the
             others span best are dropped (approximate linear dependency). ``origin["thinned"]``
             holds the error with which the others predict them.
+        obs_error
+            Standard errors of the new slices, as for :func:`dkrls_cli.fit`, for a model of
+            observations with errors. By default the number, or the coordinate of the same name,
+            that the model was fitted with.
 
         Returns
         -------
@@ -634,7 +653,8 @@ class Model:
         ------
         InputError
             If the slices differ from the model in dimensions, units, calendar or coordinates, or
-            a coordinate is in the model already and `replace` is False.
+            a coordinate is in the model already and `replace` is False; or if just one of model
+            and slices has errors of the observations.
 
         Examples
         --------
@@ -645,10 +665,13 @@ class Model:
         >>> model.update(values[:, 29:], t[29:]).cascade.shape
         (20, 30)
         """
-        from dkrls_cli.model.update import add_slices, align
+        from dkrls_cli.model.update import add_slices, align, slice_errors
 
         values, new = align(self, data, coordinates)
-        return add_slices(self, values, new, replace=replace, window=window, max_rank=max_rank)
+        errors = slice_errors(self, data, coordinates, values, obs_error)
+        return add_slices(
+            self, values, new, replace=replace, window=window, max_rank=max_rank, errors=errors
+        )
 
     @property
     def growing(self) -> Growing:

@@ -19,6 +19,8 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import ROUND_OFF
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.field import Grouping
+from dkrls_cli.gaps.noisy.analysis import Observations
+from dkrls_cli.gaps.noisy.bars import NoisyBars
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.style import Companion, Packing, Style, source_coordinates
@@ -126,6 +128,8 @@ def _level_from(record: Mapping[str, Any]) -> Level:
 def bars_record(bars: Bars) -> Record:
     """Return the numbers of error bars for the header, and their mask if they have one."""
     match bars:
+        case NoisyBars():
+            return _noisy_record(bars)
         case GapBars():
             known: dict[str, Any] = {
                 "error": bars.error,
@@ -148,6 +152,8 @@ def bars_from(
 ) -> Bars:
     """Return the error bars that were recorded."""
     unobserved = _unobserved_from(arrays, shape)
+    if "observations" in arrays:
+        return _noisy_from(header, arrays, shape, unobserved)
     if unobserved is not None:
         return GapBars(
             unobserved,
@@ -163,6 +169,61 @@ def bars_from(
     if (errors.shape, scales.shape) != ((len(shape),),) * 2 or factors.shape != (2,) * len(shape):
         raise ValueError("error bars do not fit the levels")
     return LevelBars(errors, scales, factors)
+
+
+def _noisy_record(bars: NoisyBars) -> Record:
+    """Return error bars of observations with errors, and these: 0 where there is none.
+
+    Errors that are the same all along an axis are stored once.
+    """
+    seen = bars.observations
+    header = {
+        "error": bars.error,
+        "scale": bars.scale,
+        "hole_factors": list(bars.known_factors),
+        "grouping": asdict(bars.grouping),
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "observations": np.where(seen.observed, seen.values, 0.0),
+        "observation_errors": _without_repeats(seen.errors, seen.observed),
+    }
+    if bars.unobserved is not None:
+        arrays["unobserved"] = pack_mask(bars.unobserved)
+    return header, arrays
+
+
+def _without_repeats(errors: Array, observed: Mask) -> Array:
+    """Return errors with one coordinate along axes on which those of observed cells are equal."""
+    for axis in range(errors.ndim):
+        largest = np.where(observed, errors, -np.inf).max(axis=axis, keepdims=True)
+        if (np.where(observed, errors, largest) == largest).all():
+            errors = np.maximum(largest, 0.0)
+            observed = np.asarray(observed.any(axis=axis, keepdims=True))
+    return errors
+
+
+def _noisy_from(
+    header: Mapping[str, Any], arrays: Arrays, shape: tuple[int, ...], unobserved: Mask | None
+) -> NoisyBars:
+    """Return error bars of observations with errors, or raise ValueError if these do not fit."""
+    values, errors = arrays["observations"], arrays["observation_errors"]
+    sizes = zip(errors.shape, shape, strict=True)
+    if values.shape != shape or any(size not in (1, whole) for size, whole in sizes):
+        raise ValueError("observations or their errors do not fit the grid")
+    scale, factors = float(header["scale"]), tuple(map(float, header["hole_factors"]))
+    if not (scale > 0 and factors and min(factors) > 0 and (errors >= 0).all()):
+        raise ValueError("errors of observations are not all 0 or above, or have no scale")
+    values = np.asarray(values, np.float64)
+    errors = np.broadcast_to(np.asarray(errors, np.float64), shape)
+    if unobserved is not None:
+        values, errors = np.where(unobserved, np.nan, values), np.where(unobserved, 0.0, errors)
+    return NoisyBars(
+        Observations(values, errors),
+        scale,
+        float(header["error"]),
+        _grouping_from(header["grouping"], len(shape)),
+        factors,
+    )
 
 
 def _grouping_from(record: Mapping[str, Any], axes: int) -> Grouping:

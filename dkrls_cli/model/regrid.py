@@ -12,6 +12,7 @@ from dkrls_cli.grid.axes import Axis, convert_coordinates
 from dkrls_cli.grid.cf import pair_axes
 from dkrls_cli.grid.grid import (
     Coordinates,
+    ErrorLike,
     GridLike,
     as_grid,
     coordinate_axes,
@@ -19,6 +20,7 @@ from dkrls_cli.grid.grid import (
     std_variable,
     to_data_array,
 )
+from dkrls_cli.grid.observations import with_errors
 from dkrls_cli.model.answering.answers import Land, Outside, Query, Rules, ask
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.settings import Settings
@@ -40,6 +42,7 @@ def regrid(
     smooth: bool = ...,
     outside: Outside = ...,
     mask: Land = ...,
+    obs_error: ErrorLike | None = ...,
     **settings: Any,
 ) -> xr.DataArray: ...
 
@@ -54,6 +57,7 @@ def regrid(
     smooth: bool = ...,
     outside: Outside = ...,
     mask: Land = ...,
+    obs_error: ErrorLike | None = ...,
     **settings: Any,
 ) -> xr.Dataset: ...
 
@@ -67,6 +71,7 @@ def regrid(
     smooth: bool = False,
     outside: Outside = "missing",
     mask: Land = "model",
+    obs_error: ErrorLike | None = None,
     **settings: Any,
 ) -> xr.DataArray | xr.Dataset:
     """Return data on another grid.
@@ -87,6 +92,8 @@ def regrid(
         As for :meth:`dkrls_cli.Model.predict`.
     outside
         The same, but by default there is no answer outside the range of the data.
+    obs_error
+        Standard errors of the data, as for :func:`dkrls_cli.fit`.
     **settings
         Settings of the fit, as keywords of :func:`dkrls_cli.fit`.
 
@@ -112,7 +119,7 @@ def regrid(
     >>> fine.dims, bool(np.allclose(fine[:, 0], np.sin([0.75, 1.5]), atol=1e-3))
     (('x', 't'), True)
     """
-    grid = as_grid(data, coordinates)
+    grid = with_errors(data, as_grid(data, coordinates), obs_error)
     rules = Rules(outside, mask, smooth)
     model = fit_grid(grid, Settings(**settings))
     asked = _asked(target, model.axes)

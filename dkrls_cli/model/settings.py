@@ -325,7 +325,11 @@ class FitPlan:
 
 
 def plan_fit(
-    axes: Sequence[Axis], settings: Settings = DEFAULTS, complete: bool | None = None
+    axes: Sequence[Axis],
+    settings: Settings = DEFAULTS,
+    complete: bool | None = None,
+    *,
+    errors: bool = False,
 ) -> FitPlan:
     """Resolve settings for the axes of a grid, and refuse what these axes do not allow.
 
@@ -338,6 +342,8 @@ def plan_fit(
     complete
         Whether no cell is missing. None: not known, as before the values are read; the grid is
         then taken for complete, and nothing is refused because of it.
+    errors
+        Whether observations have errors of known size: there is then one joint ridge.
 
     Returns
     -------
@@ -360,7 +366,9 @@ def plan_fit(
     ('x', 'time')
     """
     settings = _named_as(axes, settings)
-    joint = settings.noise == "joint" or complete is False
+    joint = settings.noise == "joint" or complete is False or errors
+    if errors:
+        _refuse_with_errors(settings, axes)
     if complete is False:
         _refuse_with_gaps(settings)
     joint_ridge = _joint_ridge(settings) if joint else None
@@ -375,7 +383,7 @@ def plan_fit(
     checked_coordinates([axis.numbers for axis in axes], examples, shape)
     group = _group(axes, settings, levels)
     given = settings.group_names is not None
-    if given and complete:
+    if given and complete and not errors:
         raise SettingError(
             f"A group ({','.join(settings.group_names or ())}) is for grids with missing cells, "
             "and no cell is missing here. Leave it out."
@@ -547,6 +555,26 @@ def _refuse_with_gaps(settings: Settings) -> None:
         raise SettingError(
             "A ridge per level needs a complete grid, and cells are missing here: through gaps "
             "there is one joint ridge only. Leave the noise auto, or fill the gaps first."
+        )
+
+
+def _refuse_with_errors(settings: Settings, axes: Sequence[Axis]) -> None:
+    """Raise SettingError for what observations with errors do not allow."""
+    if settings.noise == "level" or isinstance(settings.ridge, Mapping):
+        raise SettingError(
+            "Errors of the observations need one joint ridge, and ridges per level are asked for. "
+            "Leave the noise auto and give one ridge or none, or leave the errors out."
+        )
+    if settings.folds is not None:
+        raise SettingError(
+            "Folds do not go with errors of the observations: settings are then chosen by hiding "
+            "single cells. Leave the folds out."
+        )
+    longest = max(axes, key=lambda axis: axis.size)
+    if longest.size > _GROUP_SIZES[1]:
+        raise SettingError(
+            f"'{longest.name}' has {longest.size} coordinates. With errors of the observations "
+            f"every dimension has {_GROUP_SIZES[1]} at most. Leave the errors out, or fit a part."
         )
 
 

@@ -10,10 +10,12 @@ import numpy as np
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.circle import is_behind, nearest
+from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import Axis
+from dkrls_cli.grid.observations import read_number
 from dkrls_cli.model.fit import retune
 from dkrls_cli.model.model import Model
-from dkrls_cli.model.update import add_slices
+from dkrls_cli.model.update import add_slices, usual_error
 from dkrls_cli.tuning.forecasts import Forecast, Forecaster, has_weights, settings_around
 
 # Weight of a squared error after each further slice: a memory of about 100 slices.
@@ -63,6 +65,11 @@ class Stream:
     plan
         Which slices are kept, and whether settings are chosen again.
 
+    Raises
+    ------
+    SettingError
+        If the observations of the model have errors that are not one number: a stream brings none.
+
     Examples
     --------
     >>> from dkrls_cli import fit
@@ -77,6 +84,11 @@ class Stream:
     """
 
     def __init__(self, model: Model, plan: Plan) -> None:
+        if model.observations is not None and read_number(usual_error(model)) is None:
+            raise SettingError(
+                "A stream brings values without errors, and the observations of this model have "
+                "errors that are not one number. Add the slices by updates, with their errors."
+            )
         self.model, self.plan, self.slices = model, plan, 0
         self._forecaster = _make_forecaster(model, plan)
         self._tally = _Tally(model)

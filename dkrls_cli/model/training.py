@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -25,7 +24,9 @@ from dkrls_cli.cascade.errorbars import Bars, calibrate
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import Spectrum
-from dkrls_cli.errors import ConvergenceError
+from dkrls_cli.errors import ConvergenceError, InputError
+from dkrls_cli.gaps.field import make_field
+from dkrls_cli.gaps.noisy.analysis import Observations, analyse, measure_spread
 from dkrls_cli.gaps.pattern import Pattern, empty_slices, pattern
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.axes import Axis, list_some
@@ -33,9 +34,10 @@ from dkrls_cli.grid.cf import place_of
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.choosing import ChoiceCallback, choose_levels, single_level
 from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings
-from dkrls_cli.tuning.gaps import choose_with_gaps, gap_bars
+from dkrls_cli.tuning.gaps import GapChoice, choose_with_gaps, gap_bars
 from dkrls_cli.tuning.joint import JointSetting
 from dkrls_cli.tuning.moves import LevelConstraint
+from dkrls_cli.tuning.noisy.calibration import noisy_bars
 from dkrls_cli.tuning.spectra import SpectrumCache
 
 _CAP = 60.0
@@ -43,6 +45,12 @@ _CAP = 60.0
 
 _LIMIT = 1500
 """Iterations of the solve for missing cells: five times what holes in real grids took at most."""
+
+_ANALYSIS = 1e-6
+"""Largest change of a cell, as a share of the spread of the data, at the end of an analysis.
+
+Observations that tell of a cell may be far from it, and then cells change slowly.
+"""
 
 CHOSEN_ON = "last_level_chosen_on"
 """Key of the origin of a model fitted to one slice: slices when its settings were last chosen."""
@@ -186,115 +194,203 @@ def train_through_gaps(
     InputError
         If all cells are missing, or one is infinite.
     """
-    cells = _Cells.of(grid, plan)
-    places = cells.places
-    seen = cells.values[cells.observed]
-    mean = float(seen.mean()) if settings.centre is None else settings.centre
-    given = [_constraint(plan.levels[place]) for place in places]
-    chosen = choose_with_gaps(
-        cells.thin,
-        cells.coordinates,
-        given,
-        ridge=plan.joint_ridge,
-        mean=mean,
-        spectra=spectra,
-        targets=cells.targets,
-        groups=(tuple(places.index(place) for place in plan.group),) if plan.group else (),
-        sphere=plan.sphere,
-        force=plan.group_given,
-    )
+    values = checked_gaps(grid.values)
+    observed = ~np.isnan(values)
+    mean = float(values[observed].mean()) if settings.centre is None else settings.centre
+    thin = _Thin.of(grid, plan)
+    chosen = thin.choose(values, plan, mean, spectra)
     enclosing = None
     if chosen.setting.grouping.sphere and whole is not None:
         enclosing = drop_lost_slices(whole, enclosed_coordinates(whole, plan.group))
-        cells = _Cells.of(enclosing[0], plan)
-        chosen = chosen.move_to(cells.coordinates, cells.targets)
-    values, observed, last = cells.values, cells.observed, cells.last
-    thin, coordinates, axes = cells.thin, cells.coordinates, cells.grid.axes
-    kernels, ridge = chosen.setting.kernels, chosen.setting.ridge
+        values = checked_gaps(enclosing[0].values)
+        observed = ~np.isnan(values)
+        thin = _Thin.of(enclosing[0], plan)
+        chosen = chosen.move_to(thin.coordinates, thin.targets(observed))
     done = complete(
-        thin,
-        coordinates,
-        kernels,
-        ridge,
+        values.reshape(thin.shape),
+        thin.coordinates,
+        chosen.setting.kernels,
+        chosen.setting.ridge,
         mean,
         grouping=chosen.setting.grouping,
         tolerance=chosen.tolerance,
         limit=_LIMIT,
         spectra=chosen.spectra,
-        watched=None if land or chosen.tried == 1 else cells.targets,
+        watched=None if land or chosen.tried == 1 else chosen.targets,
     )
-    if not (done.converged or settings.accept_inexact):
-        raise _inexact(done)
-    levels = [single_level(level) for level in plan.levels]
-    known: list[Spectrum | None] = [None] * values.ndim
-    for place, kernel, spectrum in zip(places, kernels, chosen.spectra, strict=True):
-        levels[place], known[place] = Level(axes[place].name, kernel), spectrum
     filled = done.values.reshape(values.shape)
     if fits_single(values):  # then a model file holds the filled cells in float32 as well
         filled = round_to_single(filled, ~observed)
-    trained = fit_cascade(
-        filled,
-        [axis.numbers for axis in axes],
-        levels,
-        joint_ridge=ridge,
-        mean=mean,
-        compact=settings.compact,
-        dtype=settings.dtype,
-        spectra=known,
-    )
-    facts = missing_facts(observed, axes, last, done)
-    facts |= {"settings_tried": chosen.tried, "share": missing}
-    facts |= _group_facts(chosen.setting, [axes[place] for place in places])
-    bars = gap_bars(thin, coordinates, chosen).expand(observed.shape, places)
+    trained = thin.fit(filled, done, chosen, plan, settings)
+    facts = thin.facts(observed, plan, done, chosen) | {"share": missing}
+    bars = gap_bars(values.reshape(thin.shape), thin.coordinates, chosen)
+    expanded = bars.expand(observed.shape, thin.places)
     told = {"missing": facts, "notes": solve_notes(done)}
-    return TrainingResult(trained, bars, told, enclosing)
+    return TrainingResult(trained, expanded, told, enclosing)
+
+
+def train_with_errors(
+    grid: Grid,
+    plan: FitPlan,
+    settings: Settings,
+    missing: float,
+    spectra: SpectrumCache | None = None,
+) -> TrainingResult:
+    """Train on observations with errors, cells missing or not, under one joint ridge.
+
+    The cascade is that of the analysis: :mod:`dkrls_cli.gaps.noisy.analysis`.
+
+    Parameters
+    ----------
+    grid
+        The data and its errors; every coordinate has an observed cell.
+    plan, settings, missing, spectra
+        As for :func:`train_through_gaps`.
+
+    Returns
+    -------
+    TrainingResult
+        The cascade of the analysis, and its error bars.
+
+    Raises
+    ------
+    InputError
+        If all cells are missing, or one is infinite.
+    ConvergenceError
+        If the analysis could not be solved for.
+    """
+    assert grid.errors is not None
+    values = checked_gaps(grid.values)
+    whole = Observations(values, np.asarray(grid.errors, np.float64))
+    if not whole.observed.any():
+        raise InputError(f"All {values.size} values are missing. Expected at least one number.")
+    spread = measure_spread(whole.values, whole.errors)
+    mean = spread.mean if settings.centre is None else settings.centre
+    thin = _Thin.of(grid, plan)
+    chosen = thin.choose(values, plan, mean, spectra, whole.errors)
+    seen, setting = whole.reshape(thin.shape), chosen.setting
+    done = analyse(
+        make_field(thin.coordinates, setting.kernels, setting.grouping, chosen.spectra),
+        seen.values,
+        setting.ridge,
+        seen.errors**2 / chosen.scale,
+        mean,
+        tolerance=min(chosen.tolerance, _ANALYSIS),
+        limit=_LIMIT,
+    )
+    analysis = done.values.reshape(values.shape)
+    if fits_single(values):
+        analysis = round_to_single(analysis, np.ones(values.shape, bool))
+    trained = thin.fit(analysis, done, chosen, plan, settings)
+    facts: dict[str, Any] = {"notes": solve_notes(done)}
+    if not whole.observed.all():
+        found = thin.facts(whole.observed, plan, done, chosen)
+        facts["missing"] = found | {"share": missing}
+    bars = noisy_bars(seen, thin.coordinates, chosen).expand(values.shape, thin.places)
+    return TrainingResult(trained, bars, facts)
 
 
 @dataclass(frozen=True, eq=False)
-class _Cells:
-    """The cells of a grid to train on.
+class _Thin:
+    """The axes of a grid that have more than one coordinate: the others have no part in a choice.
 
     Attributes
     ----------
-    grid, values
-        The grid, and its values as float64, NaN where cells are missing.
+    axes
+        All axes of the grid.
+    places
+        Places of those that have more than one coordinate.
     last
-        Place among the axes of the last level.
+        Place of the last level.
     """
 
-    grid: Grid
-    values: Array
+    axes: tuple[Axis, ...]
+    places: tuple[int, ...]
     last: int
 
     @classmethod
-    def of(cls, grid: Grid, plan: FitPlan) -> _Cells:
-        """Return the cells of a grid, or raise InputError if all are missing or one is infinite."""
-        return cls(grid, checked_gaps(grid.values), grid.dims.index(plan.hierarchy[-1]))
-
-    @cached_property
-    def observed(self) -> Mask:
-        """Which cells have a value."""
-        return ~np.isnan(self.values)
+    def of(cls, grid: Grid, plan: FitPlan) -> _Thin:
+        """Return the axes of a grid."""
+        places = tuple(place for place, axis in enumerate(grid.axes) if axis.size > 1)
+        return cls(grid.axes, places, grid.dims.index(plan.hierarchy[-1]))
 
     @property
-    def places(self) -> list[int]:
-        """The axes of more than one coordinate: no other takes part in the choice."""
-        return [place for place, size in enumerate(self.values.shape) if size > 1]
-
-    @property
-    def thin(self) -> Array:
-        """The values along these axes alone."""
-        return self.values.squeeze()
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes that are left."""
+        return tuple(self.axes[place].size for place in self.places)
 
     @property
     def coordinates(self) -> list[Array]:
-        """Coordinates along these axes."""
-        return [self.grid.axes[place].numbers for place in self.places]
+        """Coordinates of the axes that are left."""
+        return [self.axes[place].numbers for place in self.places]
 
-    @cached_property
-    def targets(self) -> Mask:
-        """The missing cells that settings are chosen for, along these axes."""
-        return _targets(self.observed, self.last).reshape(self.thin.shape)
+    def targets(self, observed: Mask) -> Mask:
+        """Return the missing cells that settings are chosen for, along the axes that are left."""
+        return _targets(observed, self.last).reshape(self.shape)
+
+    def choose(
+        self,
+        values: Array,
+        plan: FitPlan,
+        mean: float,
+        spectra: SpectrumCache | None,
+        errors: Array | None = None,
+    ) -> GapChoice:
+        """Choose what the plan leaves open."""
+        observed = ~np.isnan(values)
+        targets = self.targets(observed)
+        if errors is not None and self.axes[self.last].size > 1:  # land is not answered for
+            known = observed.any(axis=self.last, keepdims=True)
+            targets &= np.broadcast_to(known, observed.shape).reshape(self.shape)
+        group = tuple(self.places.index(place) for place in plan.group)
+        return choose_with_gaps(
+            values.reshape(self.shape),
+            self.coordinates,
+            [_constraint(plan.levels[place]) for place in self.places],
+            ridge=plan.joint_ridge,
+            mean=mean,
+            spectra=spectra,
+            targets=targets,
+            groups=(group,) if group else (),
+            sphere=plan.sphere,
+            force=plan.group_given,
+            errors=None if errors is None else errors.reshape(self.shape),
+        )
+
+    def fit(
+        self,
+        completed: Array,
+        done: Completed,
+        chosen: GapChoice,
+        plan: FitPlan,
+        settings: Settings,
+    ) -> Cascade:
+        """Return the cascade of a completed grid, if that was solved for exactly enough."""
+        if not (done.converged or settings.accept_inexact):
+            raise _inexact(done)
+        levels = [single_level(level) for level in plan.levels]
+        known: list[Spectrum | None] = [None] * len(levels)
+        kernels = chosen.setting.kernels
+        for place, kernel, spectrum in zip(self.places, kernels, chosen.spectra, strict=True):
+            levels[place], known[place] = Level(self.axes[place].name, kernel), spectrum
+        return fit_cascade(
+            completed,
+            [axis.numbers for axis in self.axes],
+            levels,
+            joint_ridge=chosen.setting.ridge,
+            mean=chosen.mean,
+            compact=settings.compact,
+            dtype=settings.dtype,
+            spectra=known,
+        )
+
+    def facts(
+        self, observed: Mask, plan: FitPlan, done: Completed, chosen: GapChoice
+    ) -> dict[str, Any]:
+        """Return what is missing, and how it was solved for."""
+        facts = missing_facts(observed, self.axes, self.last, done)
+        facts |= {"settings_tried": chosen.tried}
+        return facts | _group_facts(chosen.setting, [self.axes[place] for place in self.places])
 
 
 def enclosed_coordinates(grid: Grid, group: Sequence[int]) -> dict[int, Indices]:

@@ -28,18 +28,21 @@ from dkrls_cli.cascade.spectrum import ROUND_OFF, decompose
 from dkrls_cli.circle import nearest, repeated
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps.bars import GapBars, rescale
-from dkrls_cli.gaps.field import NO_GROUPS, Grouping
+from dkrls_cli.gaps.field import NO_GROUPS, Grouping, make_field
+from dkrls_cli.gaps.noisy.analysis import Observations, analyse
+from dkrls_cli.gaps.noisy.bars import NoisyBars
 from dkrls_cli.gaps.slices import fill_slices
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.alignment import align_slices, plain_slices
-from dkrls_cli.grid.axes import Attributes, Axis, convert_coordinates, list_some
+from dkrls_cli.grid.axes import Attributes, Axis, convert_coordinates, index_axis, list_some
 from dkrls_cli.grid.cf import place_of
-from dkrls_cli.grid.grid import Grid, drop_repeats, from_data_array, is_labelled
+from dkrls_cli.grid.grid import ErrorLike, Grid, drop_repeats, from_data_array, is_labelled
+from dkrls_cli.grid.observations import describe_errors, read_number, with_errors
 from dkrls_cli.grid.style import grow_style
 from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.answering.tolerance import PROMISE
-from dkrls_cli.model.model import Model
-from dkrls_cli.model.training import CHOSEN_ON
+from dkrls_cli.model.model import OBS_ERRORS, Model
+from dkrls_cli.model.training import CHOSEN_ON, missing_facts, solve_notes
 from dkrls_cli.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -50,6 +53,9 @@ _ALIKE = 1e-6
 
 # Slices that are enough to choose the settings of the last level for good: two years of months.
 _ENOUGH = 24
+
+# Tolerance and iterations of the analysis of all observations, as those of a fit with all settings.
+_EXACT, _LIMIT = 1e-9, 1500
 
 # Drift: root mean square error more than this many times the standard error that was predicted.
 _DRIFT = 3.0
@@ -115,6 +121,7 @@ def update_model(
     replace: bool = False,
     window: int | None = None,
     max_rank: int | None = None,
+    obs_error: ErrorLike | None = None,
 ) -> Update:
     """Compare new slices with the predictions of a model, then add them to it.
 
@@ -127,8 +134,11 @@ def update_model(
     """
     values, new = align(model, data, coordinates)
     added = observed_slices(values, model.grows).size
-    surprise = measure_surprise(model, values, new)
-    after = add_slices(model, values, new, replace=replace, window=window, max_rank=max_rank)
+    errors = slice_errors(model, data, coordinates, values, obs_error)
+    surprise = measure_surprise(model, values, new, errors)
+    after = add_slices(
+        model, values, new, replace=replace, window=window, max_rank=max_rank, errors=errors
+    )
     theirs = {axis.name: axis for axis in data.axes} if isinstance(data, Grid) else {}
     if isinstance(data, Grid) and new.name in theirs and theirs[new.name].units == new.units:
         style = grow_style(after.style, after.axes[after.grows], data.style)
@@ -149,6 +159,74 @@ def align(
         raise SettingError("Coordinates were given for data that has its own.")
     trained = drop_untrained(model, drop_repeats(data)[0])
     return align_slices(trained, model.axes, model.grows, model.attrs)
+
+
+def slice_errors(
+    model: Model,
+    data: xr.DataArray | Grid | ArrayLike,
+    coordinates: Any,
+    values: Array,
+    obs_error: ErrorLike | None,
+) -> Array | None:
+    """Return the standard errors of new slices with the axes of the model; None if it has none.
+
+    Parameters
+    ----------
+    model
+        The model.
+    data, coordinates
+        The new slices as they were given.
+    values
+        The same as :func:`align` returns them.
+    obs_error
+        Their errors. None: those of the grid, or from where the model had its own.
+
+    Raises
+    ------
+    InputError
+        If just one of model and slices has errors, or errors do not fit the slices.
+    """
+    theirs = data.errors if isinstance(data, Grid) else None
+    if model.observations is None:
+        if obs_error is not None or theirs is not None:
+            raise InputError(
+                "The new slices have errors of the observations, and the model was fitted without. "
+                "Leave the errors out, or fit all slices again with them."
+            )
+        return None
+    if theirs is None:
+        obs_error = usual_error(model) if obs_error is None else obs_error
+        if obs_error is None:
+            raise _no_errors()
+        if not (isinstance(data, Grid) or is_labelled(data)):
+            return _plain_errors(values, obs_error)
+        grid = data if isinstance(data, Grid) else from_data_array(data, model.hierarchy[-1])
+        data = with_errors(data, grid, obs_error)
+    assert isinstance(data, Grid)
+    assert data.errors is not None
+    known = np.where(np.isnan(data.values), np.nan, data.errors)
+    return align(model, dataclasses.replace(data, values=known, errors=None))[0]
+
+
+def usual_error(model: Model) -> float | str | None:
+    """Return the number or the name from which a model had the errors of its observations."""
+    found: float | str | None = model.origin.get(OBS_ERRORS, {}).get("source")
+    return found
+
+
+def _no_errors() -> InputError:
+    return InputError(
+        "The model has errors of its observations, and the new slices have none. Give theirs.",
+        setting="obs_error",
+    )
+
+
+def _plain_errors(values: Array, obs_error: ErrorLike) -> Array:
+    """Return errors of slices that are plain numbers."""
+    axes = tuple(index_axis(f"dim_{place}", size) for place, size in enumerate(values.shape))
+    errors = with_errors(values, Grid(values, axes), obs_error).errors
+    assert errors is not None
+    return errors
 
 
 def drop_untrained(model: Model, grid: Grid) -> Grid:
@@ -181,12 +259,19 @@ def drop_untrained(model: Model, grid: Grid) -> Grid:
     return grid
 
 
-def measure_surprise(model: Model, values: Array, new: Axis) -> Surprise:
-    """Return how far new slices are from the predictions of a model that has not learnt them."""
+def measure_surprise(
+    model: Model, values: Array, new: Axis, noise: Array | None = None
+) -> Surprise:
+    """Return how far new slices are from the predictions of a model that has not learnt them.
+
+    `noise` is the standard errors of the slices: as much more may they differ.
+    """
     queries = list(model.cascade.coordinates)
     queries[model.grows] = new.numbers
     errors = model.cascade.predict(queries) - values
     promised = model.variance(queries)
+    if noise is not None:
+        promised = promised + np.nan_to_num(noise) ** 2
     seen = np.isfinite(errors) & (promised > 0)
     return Surprise.measure(errors[seen], promised[seen])
 
@@ -199,6 +284,7 @@ def add_slices(
     replace: bool = False,
     window: int | None = None,
     max_rank: int | None = None,
+    errors: Array | None = None,
 ) -> Model:
     """Return the model with new slices, each in its place by its coordinate.
 
@@ -214,14 +300,22 @@ def add_slices(
         How many slices to keep at most: those of the largest coordinates.
     max_rank
         How many slices to keep at most: see :func:`thin`.
+    errors
+        Standard errors of the slices, for a model of observations with errors: see
+        :func:`slice_errors`. None: the number that the model was fitted with.
     """
+    if model.observations is not None and errors is None and values.size:
+        number = read_number(usual_error(model))
+        if number is None:
+            raise _no_errors()
+        errors = np.full(values.shape, number)
     if window is not None and window < 1:
         raise SettingError(f"Invalid window {window}. It must be 1 or above.")
     if model.bounds is not None:
         model = dataclasses.replace(model, bounds=model.bounds.admit(values))
     count = int(model.origin.get("slices_added", 0)) + observed_slices(values, model.grows).size
     facts = {"slices_added": count, PROMISE: None}  # what was measured, was before these slices
-    after = _with_facts(_join(model, values, new, replace, window), facts)
+    after = _with_facts(_join(model, values, new, replace, window, errors), facts)
     after = _settle(after)
     return after if max_rank is None else thin(after, max_rank)
 
@@ -255,6 +349,8 @@ def change_settings(
     known = model.known_bars
     if isinstance(known, GapBars) and isinstance(bars, GapBars):
         known = _keep_group(known, rescale(bars, known.unobserved))
+    if isinstance(known, NoisyBars) and isinstance(bars, NoisyBars):
+        known = _keep_observations(known, bars)
     origin = {**model.origin, "notes": notes}
     changed = dataclasses.replace(model, cascade=cascade, known_bars=known, origin=origin)
     none = np.arange(0)
@@ -294,25 +390,33 @@ def observed_slices(values: Array, grows: int) -> Indices:
     return np.flatnonzero(~np.isnan(values).all(axis=others))
 
 
-def _join(model: Model, values: Array, new: Axis, replace: bool, window: int | None) -> Model:
+def _join(
+    model: Model,
+    values: Array,
+    new: Axis,
+    replace: bool,
+    window: int | None,
+    errors: Array | None = None,
+) -> Model:
     """Return the model with new slices among the old ones."""
     if _only_follow(model, values, new):
         return _append(model, values, new, window)
     seen = observed_slices(values, model.grows)
     values, new = values.take(seen, model.grows), new.take(seen)
+    errors = None if errors is None else errors.take(seen, model.grows)
     kernel, old = model.cascade.levels[model.grows].kernel, model.axes[model.grows]
     _refuse_repeated(kernel, new)
     kept = _kept_slices(kernel, old, new, replace)
     together = old.take(kept).append(new)
     places = _order_slices(together.numbers, old.numbers, window)
     source = np.concatenate([kept, old.size + np.arange(new.size)])[places]
-    return _rearrange(model, values, new.numbers, together.take(places), source)
+    return _rearrange(model, values, new.numbers, together.take(places), source, errors)
 
 
 def _only_follow(model: Model, values: Array, new: Axis) -> bool:
     """Return whether complete slices come behind complete ones, as they mostly do."""
     circle = model.cascade.levels[model.grows].kernel.period is not None
-    if circle or _has_gaps(model, values):
+    if circle or _has_gaps(model, values) or model.observations is not None:
         return False
     growing = model.growing
     return growing.rises and does_rise(np.concatenate([growing.coordinates[-1:], new.numbers]))
@@ -374,11 +478,22 @@ def _order_slices(numbers: Array, old: Array, window: int | None) -> Indices:
     return order[np.isin(order, last)]
 
 
-def _rearrange(model: Model, values: Array, numbers: Array, axis: Axis, source: Indices) -> Model:
+def _rearrange(
+    model: Model,
+    values: Array,
+    numbers: Array,
+    axis: Axis,
+    source: Indices,
+    errors: Array | None = None,
+) -> Model:
     """Return the model with the slices from `source`, which stand on `axis`.
 
     `source` counts the old slices first and then the new ones, `values` at `numbers`.
     """
+    if isinstance(model.known_bars, NoisyBars):
+        new = np.zeros(values.shape) if errors is None else errors
+        observations = model.known_bars.observations.append(values, new, model.grows)
+        return _reanalyse(model, observations.take(source, model.grows), model.known_bars, axis)
     if _has_gaps(model, values):
         missing = _missing_cells(model, values)[source]
         if model.joint_ridge is not None:
@@ -478,6 +593,46 @@ def _refill_all(model: Model, values: Array, axis: Axis, source: Indices, missin
     known = calibrate(trained) if model.known_bars is None else model.known_bars
     bars = rescale(known, unobserved)
     return _with_slices(model, Growing(solved, growing.axis), axis, bars=bars, done=done)
+
+
+def _reanalyse(model: Model, seen: Observations, bars: NoisyBars, axis: Axis) -> Model:
+    """Return the model of other observations, with the same settings, as a fit makes it."""
+    growing, trained = model.growing, model.cascade
+    nodes = list(trained.coordinates)
+    nodes[growing.axis] = axis.numbers
+    kernels, ridge = [level.kernel for level in trained.levels], trained.joint_ridge or 0.0
+    done = analyse(
+        make_field(nodes, kernels, bars.grouping),
+        seen.values,
+        ridge,
+        seen.errors**2 / bars.scale,
+        trained.mean,
+        tolerance=_EXACT,
+        limit=_LIMIT,
+    )
+    if fits_single(seen.values):
+        every = np.ones(seen.values.shape, bool)
+        done = dataclasses.replace(done, values=round_to_single(done.values, every))
+    solved = fit_cascade(
+        done.values,
+        nodes,
+        trained.levels,
+        joint_ridge=ridge,
+        mean=trained.mean,
+        dtype=trained.core.dtype,
+    )
+    known = dataclasses.replace(bars, observations=seen, factors=bars.known_factors)
+    after = _with_slices(model, Growing(solved, growing.axis), axis, bars=known, done=done)
+    facts = {**model.origin.get(OBS_ERRORS, {}), **describe_errors(seen.errors, seen.observed)}
+    return _with_facts(after, {OBS_ERRORS: facts, "notes": solve_notes(done)})
+
+
+def _keep_observations(before: NoisyBars, bars: NoisyBars) -> NoisyBars:
+    """Return new error bars of the same observations, and of their group, if they have one."""
+    kept = dataclasses.replace(bars, observations=before.observations)
+    if not before.grouping.axes:
+        return kept
+    return dataclasses.replace(kept, grouping=before.grouping, factors=before.known_factors)
 
 
 def _keep_group(before: GapBars, bars: GapBars) -> GapBars:
@@ -625,8 +780,6 @@ def _with_facts(model: Model, facts: Attributes) -> Model:
 
 def _gap_facts(model: Model, done: Completed | None) -> dict[str, Any]:
     """Return what is missing now, and how well it is solved for."""
-    from dkrls_cli.model.training import missing_facts, solve_notes
-
     if done is None or model.unobserved is None:
         return {}
     known = {"settings_tried": 0, **model.origin.get("missing", {})}

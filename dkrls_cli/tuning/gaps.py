@@ -12,7 +12,7 @@ every dimension alone (a climatology, a mean over time), which reaches into the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from types import MappingProxyType
@@ -26,7 +26,8 @@ from dkrls_cli.cascade.spectrum import Spectrum, decompose
 from dkrls_cli.gaps.bars import GapBars, calibrated, distance, field_variance
 from dkrls_cli.gaps.coarse import CoarseMaker
 from dkrls_cli.gaps.field import Field, make_field
-from dkrls_cli.gaps.solve import complete_field
+from dkrls_cli.gaps.noisy.analysis import estimate_scale, measure_spread, solve_noisy
+from dkrls_cli.gaps.solve import Completed, complete_field
 from dkrls_cli.tuning.joint import JointSetting
 from dkrls_cli.tuning.masks import POWERS, HiddenWindow, hide_cells
 from dkrls_cli.tuning.moves import (
@@ -37,6 +38,9 @@ from dkrls_cli.tuning.moves import (
     list_starts,
     sigma_bounds,
 )
+from dkrls_cli.tuning.noisy.balance import misfit
+from dkrls_cli.tuning.noisy.scores import PowerShares, share_powers
+from dkrls_cli.tuning.noisy.views import tell_by_errors
 from dkrls_cli.tuning.spectra import SpectrumCache
 
 _ITERATIONS = 300
@@ -62,6 +66,9 @@ _MANY = 10
 
 _CALMING, _AS_GOOD = 3.0, 1.03
 """Factor on the ridge that saves iterations, and factor on the error that this may cost."""
+
+_BALANCING, _BALANCED = 6.0, (1e-6, 1.0)
+"""Factor on the ridge that fits error bars, and the least and the largest such ridge."""
 
 _EXACT, _TOLERANCES = 0.02, (1e-9, 1e-3)
 """Largest change of a hidden cell at the end of a solve: this share of the best relative error."""
@@ -118,6 +125,8 @@ class GapChoice:
         whose factor takes its place.
     mean, targets
         Value to which answers fall back, and the cells to be filled.
+    scale
+        s^2, if observations have errors: see :mod:`dkrls_cli.gaps.noisy.analysis`.
     """
 
     setting: JointSetting
@@ -128,6 +137,7 @@ class GapChoice:
     spectra: tuple[Spectrum | None, ...]
     mean: float = 0.0
     targets: Mask | None = None
+    scale: float = 1.0
 
     @property
     def tolerance(self) -> float:
@@ -162,6 +172,7 @@ def choose_with_gaps(
     groups: tuple[tuple[int, ...], ...] = (),
     sphere: bool = False,
     force: bool = False,
+    errors: Array | None = None,
 ) -> GapChoice:
     """Choose the setting for a grid with missing cells.
 
@@ -191,12 +202,19 @@ def choose_with_gaps(
         need: the better of the two is taken. With `force` it is the sphere.
     force
         Whether to take the groups whatever the hidden cells say.
+    errors
+        Standard error of every observation, if they have errors. The error of the choice is then
+        that of the quantity itself.
     """
     spectra = spectra or SpectrumCache()
-    windows = hide_cells(values, coordinates, np.random.default_rng(seed), targets)
+    rng = np.random.default_rng(seed)
+    windows = hide_cells(values, coordinates, rng, targets, errors=errors)
+    if errors is not None:
+        windows = tell_by_errors(windows, values, errors, rng)
     kinds = list_starts(coordinates, constraints, ridge)
     limited = _limited_axes(coordinates, [start for kind in kinds for start in kind])
-    search = _Search(windows, mean, float(np.nanstd(values)), spectra, limited)
+    spread = np.nanstd(values) if errors is None else measure_spread(values, errors).signal ** 0.5
+    search = _Search(windows, mean, float(spread), spectra, limited)
     bounds = tuple(
         sigma_bounds(c, level.period) for c, level in zip(coordinates, constraints, strict=True)
     )
@@ -216,6 +234,8 @@ def choose_with_gaps(
         best = _improve(search, kinds, moves)
     if ridge is None and not best.setting.grouping.axes:
         best = _calm(search, best, Move((), bounds, ridge_factor=_CALMING))
+    if ridge is None and errors is not None:
+        best = _balance(search, best)
     final = zip(best.setting.kernels, coordinates, strict=True)
     return GapChoice(
         best.setting,
@@ -226,6 +246,7 @@ def choose_with_gaps(
         tuple(None if choice.is_long(kernel, c) else spectra.of(kernel, c) for kernel, c in final),
         mean,
         targets,
+        best.scale,
     )
 
 
@@ -279,12 +300,13 @@ def _limited_axes(coordinates: Sequence[Array], starts: Sequence[JointSetting]) 
 
 @dataclass(frozen=True, eq=False)
 class _Attempt:
-    """A setting that was tried: its error, the most iterations of a solve, and its answers."""
+    """A setting that was tried: its error, the most iterations of a solve, its answers and s^2."""
 
     setting: JointSetting
     error: float
     iterations: int
     windows: tuple[HiddenWindow, ...]
+    scale: float = 1.0
 
 
 class _Search:
@@ -308,6 +330,11 @@ class _Search:
         self._known: dict[JointSetting, _Attempt] = {}
         self._spectra = spectra
         self._coarse = [CoarseMaker(np.isfinite(window.seen) * 1.0) for window in windows]
+        self._spreads = [
+            measure_spread(window.values, window.errors)
+            for window in windows
+            if window.errors is not None
+        ]
 
     def attempt(self, setting: JointSetting, best: _Attempt | None) -> _Attempt:
         """Try a setting, or return what is known of it; `best` is the best so far.
@@ -338,17 +365,17 @@ class _Search:
         relative = best.error / self.spread if best and known else _FIRST_ERROR
         windows = list(best.windows if best and known else self.windows)
         iterations, bar = 0, bar * best.error if best and known else math.inf
+        scale = self._scale(setting)
         for place, window in enumerate(self.windows):
             is_last = place == len(self.windows) - 1
             watch = _Watch(windows, place, bar if is_last else _MARGIN * bar)
-            completed = complete_field(
+            completed = solve_window(
                 self._field(setting, window),
-                window.seen,
+                window,
                 setting.ridge,
                 self.mean,
+                scale,
                 tolerance=float(np.clip(_EXACT * relative, *_TOLERANCES)),
-                limit=_ITERATIONS,
-                watched=window.hidden,
                 coarse=self._coarse[place],
                 give_up=watch,
             )
@@ -358,7 +385,19 @@ class _Search:
                 return _Attempt(setting, math.inf, iterations, tuple(windows))
         squares = np.sum([window.squares(window.residuals) for window in windows], axis=0)
         error = _score(squares, _power_shares(windows))
-        return _Attempt(setting, error, iterations, tuple(windows))
+        return _Attempt(setting, error, iterations, tuple(windows), scale)
+
+    def _scale(self, setting: JointSetting) -> float:
+        """Return s^2 of a setting; 1 if observations have no errors."""
+        if not self._spreads:
+            return 1.0
+        fields = [self._field(setting, window) for window in self.windows]
+        return estimate_scale(list(zip(fields, self._spreads, strict=True)), setting.ridge)
+
+    def misfit(self, attempt: _Attempt) -> float:
+        """Return the logarithm of the squared errors on hidden cells per promised variance."""
+        fields = [self._field(attempt.setting, window) for window in self.windows]
+        return misfit(attempt.windows, fields, attempt.setting.ridge, attempt.scale)
 
     def _field(self, setting: JointSetting, window: HiddenWindow) -> Field:
         """Return the field of a setting in a window."""
@@ -370,6 +409,46 @@ class _Search:
             )
         ]
         return make_field(window.coordinates, setting.kernels, setting.grouping, spectra)
+
+
+def solve_window(
+    field: Field,
+    window: HiddenWindow,
+    ridge: float,
+    mean: float,
+    scale: float,
+    *,
+    tolerance: float,
+    coarse: CoarseMaker | None = None,
+    give_up: Callable[[Array], bool] | None = None,
+) -> Completed:
+    """Answer for the hidden cells of a window; `scale` is s^2, if observations have errors.
+
+    `coarse` makes the coarse space of a mask. With errors it depends on the setting as well.
+    """
+    if window.seen_noise is not None:
+        return solve_noisy(
+            field,
+            window.seen,
+            ridge,
+            window.seen_noise / scale,
+            mean,
+            tolerance=tolerance,
+            limit=_ITERATIONS,
+            watched=window.hidden,
+            give_up=give_up,
+        )
+    return complete_field(
+        field,
+        window.seen,
+        ridge,
+        mean,
+        tolerance=tolerance,
+        limit=_ITERATIONS,
+        watched=window.hidden,
+        coarse=coarse,
+        give_up=give_up,
+    )
 
 
 class _Watch:
@@ -401,30 +480,33 @@ class _Watch:
         return error - _LOOKS * max(0.0, before - error) > self._bar
 
 
-def _power_shares(windows: Sequence[HiddenWindow]) -> Array:
+def _power_shares(windows: Sequence[HiddenWindow]) -> PowerShares:
     """Return the weight of hidden cells for each power of two of their distance to data."""
-    weights = [np.bincount(w.powers, w.shares, minlength=POWERS) for w in windows]
-    return np.asarray(np.sum(weights, axis=0))
+    return share_powers([(w.powers, w.shares, w.noise) for w in windows], POWERS)
 
 
-def _score(squares: Array, shares: Array) -> float:
+def _score(squares: Array, shares: PowerShares) -> float:
     """Return the error by which settings are compared, from sums of squares by distance to data.
 
     It is the geometric mean over distances. In a plain mean the few cells far from data, whose
     errors are largest and depend on each other most, would decide alone. Up to a constant it is the
     log density of normal errors that have a variance for every distance.
     """
-    known = shares > 0
+    known = shares.weights > 0
     if not known.any():
         return 0.0
     tiny = np.finfo(np.float64).tiny
-    logs = np.log(np.maximum(squares[known] / shares[known], tiny))
-    return math.exp(0.5 * float(shares[known] @ logs) / float(shares.sum()))
+    logs = np.log(np.maximum(shares.mean_squares(squares), tiny))
+    weights = shares.weights
+    return math.exp(0.5 * float(weights[known] @ logs) / float(weights.sum()))
 
 
 def _rms_error(windows: Sequence[HiddenWindow]) -> float:
     """Return the root mean square error on hidden cells, by weight; 0 if none are hidden."""
-    return math.sqrt(sum(float(window.shares @ window.residuals**2) for window in windows))
+    shares = _power_shares(windows)
+    squares = np.sum([window.squares(window.residuals) for window in windows], axis=0)
+    known = shares.weights > 0
+    return math.sqrt(float(shares.weights[known] @ shares.mean_squares(squares)))
 
 
 def _best_start(search: _Search, starts: Sequence[JointSetting]) -> _Attempt:
@@ -483,6 +565,26 @@ def _calm(search: _Search, best: _Attempt, larger: Move) -> _Attempt:
             break
         calm = attempt
     return calm
+
+
+def _balance(search: _Search, best: _Attempt) -> _Attempt:
+    """Change the ridge such that error bars fit, as long as the error stays within a few percent.
+
+    That is for observations with errors: see :mod:`dkrls_cli.tuning.noisy.balance`.
+    """
+    balanced, least = best, abs(search.misfit(best))
+    for factor in (1 / _BALANCING, _BALANCING):
+        ridge = best.setting.ridge * factor
+        while _BALANCED[0] <= ridge <= _BALANCED[1]:
+            attempt = search.solve(replace(best.setting, ridge=ridge), best, _AS_GOOD)
+            if not attempt.error <= _AS_GOOD * best.error:
+                break
+            found = abs(search.misfit(attempt))
+            if found >= least:
+                break
+            balanced, least = attempt, found
+            ridge *= factor
+    return balanced
 
 
 def gap_bars(values: Array, coordinates: Sequence[Array], chosen: GapChoice) -> GapBars:

@@ -76,6 +76,12 @@ class HiddenWindow:
         Cells of the grid from one cell of the part to the next, along each axis; one by default.
     weights
         Weight of every hidden cell in a mean over all windows, in their order in the part.
+    errors
+        Standard error of every observation; None: they have none.
+    added, added_variance
+        Noise that observations are seen with besides, and its variance.
+    poorness
+        How many times farther a cell seems to be from data, as that is poor; None: not at all.
     """
 
     coordinates: tuple[Array, ...]
@@ -84,11 +90,20 @@ class HiddenWindow:
     answers: Array
     strides: tuple[int, ...] | None = None
     weights: Array | None = None
+    errors: Array | None = None
+    added: Array | float = 0.0
+    added_variance: Array | float = 0.0
+    poorness: Array | None = None
 
     @property
     def seen(self) -> Array:
         """The data with hidden cells missing (NaN)."""
-        return np.where(self.hidden, np.nan, self.values)
+        return np.where(self.hidden, np.nan, self.values + self.added)
+
+    @property
+    def seen_noise(self) -> Array | None:
+        """Variance of the error with which every observation is seen, if known."""
+        return None if self.errors is None else np.asarray(self.errors**2 + self.added_variance)
 
     @property
     def residuals(self) -> Array:
@@ -102,6 +117,11 @@ class HiddenWindow:
         return np.full(count, 1.0 / max(1, count)) if self.weights is None else self.weights
 
     @property
+    def noise(self) -> Array | None:
+        """Squared standard error of every hidden cell, in their order in the part, if known."""
+        return None if self.errors is None else np.asarray(self.errors[self.hidden] ** 2)
+
+    @property
     def is_dense(self) -> bool:
         """Whether the part has all cells of the grid there."""
         return max(self.strides or (1,)) == 1
@@ -113,8 +133,9 @@ class HiddenWindow:
 
     @property
     def powers(self) -> Indices:
-        """Power of two of every distance."""
-        return distance_powers(self.distances)
+        """Power of two of every distance, farther where data is poor."""
+        farther = 1.0 if self.poorness is None else self.poorness[self.hidden]
+        return np.minimum(distance_powers(self.distances * farther), POWERS - 1)
 
     def squares(self, residuals: Array) -> Array:
         """Return the sum of weighted squares of residuals for each power of two of distance."""
@@ -129,6 +150,7 @@ def hide_cells(
     targets: Mask | None = None,
     *,
     whole: bool = False,
+    errors: Array | None = None,
 ) -> list[HiddenWindow]:
     """Return the grid, or views of a large one, with some observed cells hidden.
 
@@ -144,19 +166,29 @@ def hide_cells(
         The missing cells that are to be filled; all of them by default.
     whole
         Whether to return the grid as it is, however large.
+    errors
+        Standard error of every observation; None: they have none. With errors, observed cells are
+        answered for as well, so single cells are hidden too, and count for half. There may then
+        be no cell to be filled.
     """
     observed = np.isfinite(values)
-    targets = ~observed if targets is None or not targets.any() else targets
+    if targets is None or not (targets.any() or errors is not None):
+        targets = ~observed
     shape = pattern(observed).shape
     far = distance_to_data(observed)[targets]
+    if errors is not None:  # the distance of a single cell that is hidden
+        count = int(np.count_nonzero(observed))
+        far = np.concatenate([far, np.ones(min(far.size, count) or count)])
     found = []
     parts = [_whole(observed.shape)] if whole else _views(observed, float(far.max(initial=0.0)))
     for part in parts:
         piece = np.array(values[part], np.float64)
-        hidden = _hide(np.isfinite(piece), targets[part], shape, rng)
+        hide = _hide if errors is None else _hide_besides
+        hidden = hide(np.isfinite(piece), targets[part], shape, rng)
         axes = tuple(_cut(c, s) for c, s in zip(coordinates, part, strict=True))
         strides = tuple(s.step or 1 for s in part)
-        found.append(HiddenWindow(axes, piece, hidden, piece, strides))
+        own = None if errors is None else errors[part]
+        found.append(HiddenWindow(axes, piece, hidden, piece, strides, errors=own))
     return weigh_windows(found, far)
 
 
@@ -280,6 +312,18 @@ def _hide(observed: Mask, gaps: Mask, shape: Sequence[int], rng: np.random.Gener
     hidden = _shift_gaps(observed, gaps, rng) if enough else _place_boxes(observed, shape, rng)
     some = hidden.any() and np.count_nonzero(hidden) < np.count_nonzero(observed)
     return hidden if some else _place_boxes(observed, [1] * observed.ndim, rng)
+
+
+def _hide_besides(
+    observed: Mask, gaps: Mask, shape: Sequence[int], rng: np.random.Generator
+) -> Mask:
+    """Return observed cells to hide: those under shifted gaps, if there are any, and single cells.
+
+    At least one cell stays.
+    """
+    none = np.zeros(observed.shape, bool)
+    hidden = _hide(observed, gaps, shape, rng) if gaps.any() else none
+    return hidden | _place_boxes(observed & ~hidden, [1] * observed.ndim, rng)
 
 
 def _shift_gaps(observed: Mask, gaps: Mask, rng: np.random.Generator) -> Mask:

@@ -13,8 +13,10 @@ from dkrls_cli.gaps.pattern import (
     distance_to_data,
     empty_slices,
     gap_lengths,
+    local_mean,
     pattern,
     scattered,
+    spread_to_missing,
 )
 
 
@@ -152,3 +154,18 @@ def test_the_distance_to_data_is_that_to_the_nearest_observed_cell(observed, ste
         away = data - np.array(place)
         assert found[place] == pytest.approx(np.sqrt((away**2).sum(axis=1)).min())
         assert stretched[place] == pytest.approx(np.sqrt(((away * steps) ** 2).sum(axis=1)).min())
+
+
+def test_missing_cells_have_the_value_of_the_nearest_observed_one():
+    observed = np.array([True, False, False, True])
+    found = spread_to_missing(np.array([1.0, 0.0, 0.0, 4.0]), observed)
+    np.testing.assert_array_equal(found, [1, 1, 4, 4])
+
+
+def test_means_are_those_of_observed_cells_in_a_box():
+    cells, observed = np.arange(1.0, 26.0).reshape(5, 5), np.ones((5, 5), bool)
+    observed[1, 1] = observed[4, 4] = False
+    found = local_mean(np.where(observed, cells, 0.0), observed, 3)
+    assert found[2, 2] == pytest.approx(np.delete(cells[1:4, 1:4].ravel(), 0).mean())
+    assert found[0, 0] == pytest.approx((1 + 2 + 6) / 3)
+    assert found[1, 1] == 0.0

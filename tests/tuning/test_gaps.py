@@ -20,6 +20,7 @@ from dkrls_cli.tuning.gaps import GapChoice, choose_with_gaps, factors_by_power,
 from dkrls_cli.tuning.joint import JointSetting
 from dkrls_cli.tuning.masks import HiddenWindow, weigh_windows
 from dkrls_cli.tuning.moves import LevelConstraint, Move
+from dkrls_cli.tuning.noisy.scores import PowerShares
 from dkrls_cli.tuning.spectra import SpectrumCache
 
 # --- the whole search ---------------------------------------------------------------------------
@@ -708,7 +709,7 @@ def test_groups_are_tried_in_wide_holes_and_error_bars_draw_in_narrow_ones(
     distances = HiddenWindow(tuple(axes), values, hidden, values).distances
     weights = (distances == distances.max()) / np.count_nonzero(distances == distances.max())
     part = HiddenWindow(tuple(axes), values, hidden, values, None, weights)
-    monkeypatch.setattr(gaps, "hide_cells", lambda *_: [part])
+    monkeypatch.setattr(gaps, "hide_cells", lambda *_, **__: [part])
     starts, listed = [], gaps.list_group_starts
     monkeypatch.setattr(
         gaps, "list_group_starts", lambda *args: starts.append(args) or listed(*args)
@@ -740,8 +741,10 @@ def test_all_starts_of_a_group_are_improved_if_they_are_not_far_behind(monkeypat
 def test_the_score_is_a_geometric_mean_over_distances():
     squares, shares = np.zeros(32), np.zeros(32)
     squares[:2], shares[:2] = [0.5 * 0.04, 0.5 * 9.0], [0.5, 0.5]
+    none = 0 * shares
+    shares, empty = PowerShares(shares, none, none), PowerShares(none, none, none)
     assert gaps._score(squares, shares) == pytest.approx(math.sqrt(0.2 * 3.0))
-    assert gaps._score(squares, 0 * shares) == 0.0
+    assert gaps._score(squares, empty) == 0.0
     # ten times the error far from data counts as much as ten times the error next to it
     near, far = squares.copy(), squares.copy()
     near[0] *= 100

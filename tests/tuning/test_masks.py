@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dkrls_cli.gaps.pattern import SCATTERED
+from dkrls_cli.gaps.pattern import SCATTERED, distance_to_data
 from dkrls_cli.tuning import masks
 from dkrls_cli.tuning.masks import HiddenWindow, distance_powers, hide_cells, weigh_windows
 
@@ -497,3 +497,35 @@ def test_the_whole_is_hidden_in_as_it_is_if_asked():
     values, axes = grid((300, 300), np.random.default_rng(0).random((300, 300)) < 0.1)
     (window,) = hide_cells(values, axes, np.random.default_rng(0), whole=True)
     assert window.values.shape == (300, 300)
+
+
+def test_with_errors_single_cells_are_hidden_besides_gaps_and_count_for_half():
+    hole = (slice(10, 20), slice(12, 24))
+    values, axes = grid((40, 50), hole)
+    errors = np.full(values.shape, 0.5)
+    (window,) = hide_cells(values, axes, np.random.default_rng(1), errors=errors)
+    (plain,) = hide_cells(values, axes, np.random.default_rng(1))
+    assert (window.hidden >= plain.hidden).all()
+    more = window.hidden & ~plain.hidden
+    assert np.count_nonzero(more) == pytest.approx(
+        0.15 * np.count_nonzero(np.isfinite(values) & ~plain.hidden), rel=0.05
+    )
+    near = window.powers == 0
+    far = distance_to_data(np.isfinite(values))[hole]
+    assert window.shares[near].sum() == pytest.approx(0.5 + 0.5 * (far < 2).mean())
+    np.testing.assert_array_equal(window.noise, 0.25)
+    assert plain.noise is None
+    assert plain.seen_noise is None
+
+
+def test_with_errors_there_may_be_no_cell_to_fill():
+    """As where all that is missing is land: only single cells are then hidden."""
+    hole = (slice(10, 20), slice(12, 24))
+    values, axes = grid((40, 50), hole)
+    none = np.zeros(values.shape, bool)
+    errors = np.full(values.shape, 0.5)
+    (window,) = hide_cells(values, axes, np.random.default_rng(1), none, errors=errors)
+    away = distance_to_data(np.isfinite(window.seen))
+    assert away[window.hidden].max() < 3
+    assert window.hidden.sum() == pytest.approx(0.15 * np.isfinite(values).sum(), rel=0.05)
+    assert window.shares[window.powers == 0].sum() == pytest.approx(1.0)

@@ -17,6 +17,7 @@ from dkrls_cli.grid.axes import Axis, convert_coordinates
 from dkrls_cli.grid.cf import by_dimension
 from dkrls_cli.grid.grid import (
     Coordinates,
+    ErrorLike,
     Grid,
     GridLike,
     as_grid,
@@ -24,6 +25,7 @@ from dkrls_cli.grid.grid import (
     is_labelled,
     scalar_axes,
 )
+from dkrls_cli.grid.observations import with_errors
 from dkrls_cli.model.answering.bounds import choose_bounds
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
@@ -78,6 +80,7 @@ def validate(
     seed: int = 0,
     keep_edges: bool = False,
     smooth: bool = False,
+    obs_error: ErrorLike | None = None,
     **settings: Any,
 ) -> Validation:
     """Measure a model against a grid, or the method against held-out parts of one.
@@ -102,6 +105,10 @@ def validate(
         Whether the first and last coordinates of every dimension always train.
     smooth
         Whether the model answers at training coordinates as well, instead of returning the data.
+    obs_error
+        Standard errors of the data, as for :func:`dkrls_cli.fit`. Models of hold-outs are fitted
+        with them. What is held out is compared as it is, and ``coverage90`` is that of the
+        observations: their errors are added to the band.
     **settings
         Settings of the fits, as keywords of :func:`dkrls_cli.fit`; for hold-outs only.
 
@@ -126,7 +133,7 @@ def validate(
     """
     if (model is None) == (holdout is None):
         raise SettingError("Give either a model or a fraction to hold out.")
-    grid = as_grid(data, coordinates)
+    grid = with_errors(data, as_grid(data, coordinates), obs_error)
     if holdout is not None:
         return validate_holdout(
             grid,
@@ -195,7 +202,8 @@ def validate_model(
     seconds = perf_counter() - start
     order = [grid.dims.index(dim) for dim in model.dims if dim in grid.dims]
     truth = grid.values.transpose(order).reshape(answers.shape)
-    metrics = _metrics(model, axes, truth, answers, smooth)
+    noise = None if grid.errors is None else grid.errors.transpose(order).reshape(answers.shape)
+    metrics = _metrics(model, axes, truth, answers, smooth, noise)
     return Validation(metrics, (), {}, model, tuple(axes), seconds)
 
 
@@ -351,12 +359,23 @@ def _run(
     truth = grid.take([split.held for split in splits])
     answers = model.values_on(truth.axes, smooth=smooth)
     seconds = {"fit_seconds": fitted - start, "predict_seconds": perf_counter() - fitted}
-    return model, _metrics(model, truth.axes, truth.values, answers, smooth) | seconds
+    metrics = _metrics(model, truth.axes, truth.values, answers, smooth, truth.errors)
+    return model, metrics | seconds
 
 
 def _metrics(
-    model: Model, axes: Sequence[Axis], truth: Array, answers: Array, smooth: bool
+    model: Model,
+    axes: Sequence[Axis],
+    truth: Array,
+    answers: Array,
+    smooth: bool,
+    noise: Array | None = None,
 ) -> dict[str, float]:
-    """Return the metrics of answers on some axes, and of their error bars."""
+    """Return the metrics of answers on some axes, and of their error bars.
+
+    `noise` is the standard errors of the truth, if it is observations that have some.
+    """
     variance = model.std_on(axes, smooth=smooth) ** 2
+    if noise is not None:
+        variance = variance + noise**2
     return {**scores(truth, answers), "coverage90": coverage90(truth, answers, variance)}

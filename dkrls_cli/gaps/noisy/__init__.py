@@ -1,0 +1,1 @@
+"""Grids whose observations have errors of known size: what they say of the quantity itself."""
