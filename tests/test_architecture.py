@@ -37,6 +37,7 @@ DOORS = {  # library: folders or modules that may import it
         "gaps/holes",
         "gaps/pattern",
         "tuning/forecasts",
+        "tuning/trials/neighbours",
         "tuning/weights",
         "model/answering/bounds",
         "model/validation/metrics",

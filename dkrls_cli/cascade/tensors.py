@@ -87,7 +87,9 @@ def along(tensor: Tensor, axis: int, matrix: Tensor | Rows) -> Array:
     matrix = np.asarray(matrix, np.float64)
     before, m, after = _fold(tensor.shape, axis)
     fibres = tensor.reshape(before, m, after)
-    if after < 8:  # too narrow for one product per leading index: one product for all of them
+    if after == 1:
+        product = fibres[:, :, 0] @ matrix.T
+    elif after < 8:  # too narrow for one product per leading index: one product for all of them
         product = np.tensordot(fibres, matrix, (1, 1)).swapaxes(1, 2)
     else:
         product = np.matmul(matrix, fibres)

@@ -241,11 +241,12 @@ def _gap_steps(shape: Sequence[int]) -> list[dict[str, int]]:
     which stay, and the answers of all settings in the windows.
     """
     cells, long = math.prod(shape), max(shape) > choice.LONG and len(shape) > 1
-    whole = cells <= masks.WHOLE and not long
-    sides = shape if whole else masks.window_sides(shape, masks.WINDOW)
+    room = masks.view_room(len(shape))
+    whole = cells <= room * masks.WHOLE and not long
+    sides = shape if whole else masks.window_sides(shape, room * masks.WINDOW)
     numbers = sum(side * side for side in sides) * (1 if whole else masks.WINDOWS)
     kernels = min(_GAP_KERNELS * _NUMBER * numbers, spectra.HELD)
-    answers = _NUMBER * _SETTINGS * min(cells, masks.WHOLE)
+    answers = _NUMBER * _SETTINGS * min(cells, room * masks.WHOLE)
     smooth = 0 if long else _coarse_space(shape)
     return [
         {"search": kernels + answers, "smooth directions": smooth},

@@ -29,7 +29,14 @@ from dkrls_cli.gaps.field import Field, make_field
 from dkrls_cli.gaps.noisy.analysis import estimate_scale, measure_spread, solve_noisy
 from dkrls_cli.gaps.solve import Completed, complete_field
 from dkrls_cli.tuning.joint import JointSetting
-from dkrls_cli.tuning.masks import POWERS, HiddenWindow, hide_cells
+from dkrls_cli.tuning.masks import (
+    POWERS,
+    WIDE_ROOM,
+    HiddenWindow,
+    count_repeats,
+    hide_cells,
+    view_room,
+)
 from dkrls_cli.tuning.moves import (
     LevelConstraint,
     Move,
@@ -42,6 +49,8 @@ from dkrls_cli.tuning.noisy.balance import misfit
 from dkrls_cli.tuning.noisy.scores import PowerShares, share_powers
 from dkrls_cli.tuning.noisy.views import tell_by_errors
 from dkrls_cli.tuning.spectra import SpectrumCache
+from dkrls_cli.tuning.trials.descent import Attempt, Trials, descend, improve
+from dkrls_cli.tuning.trials.nearby import NearbyTrials
 
 _ITERATIONS = 300
 """Iterations until a solve is given up.
@@ -49,17 +58,14 @@ _ITERATIONS = 300
 A setting that takes more iterations on a window is not for use on the whole grid.
 """
 
-_TRIALS = 80
-"""Settings that one descent may try."""
+_BETTER = 0.98
+"""An error below this share of the best is an improvement.
+
+Hidden cells tell smaller differences by chance only: others would order the settings differently.
+"""
 
 _FACTORS = (3.0, 1.6)
 """Factors on sigma in two rounds of moves; the ridge moves by their squares."""
-
-_BETTER = 0.995
-"""An error below this share of the best is an improvement."""
-
-_HOPEFUL = 1.5
-"""A start is improved if its error is at most this many times that of the best start."""
 
 _MANY = 10
 """Iterations of a solve beyond which a larger ridge is tried."""
@@ -73,7 +79,7 @@ _BALANCING, _BALANCED = 6.0, (1e-6, 1.0)
 _EXACT, _TOLERANCES = 0.02, (1e-9, 1e-3)
 """Largest change of a hidden cell at the end of a solve: this share of the best relative error."""
 
-_FINAL, _FINAL_TOLERANCES = 5e-4, (1e-9, 1e-3)
+_FINAL, _FINAL_TOLERANCES = 1e-3, (1e-9, 1e-3)
 """The same for the solve on the whole grid."""
 
 _FIRST_ERROR = 0.1
@@ -81,6 +87,9 @@ _FIRST_ERROR = 0.1
 
 _NARROW, _WIDE, _IN_HOLES = 2.0, 4.0, 0.05
 """Distances in cells from which error bars take draws and groups are tried; share of such cells."""
+
+_AGAIN = 3
+"""Times that other cells are hidden in every view where the nearest cells are asked."""
 
 _CLEARLY = 0.98
 """A group is taken if its error is below this share of that of a product of kernels."""
@@ -208,30 +217,37 @@ def choose_with_gaps(
     """
     spectra = spectra or SpectrumCache()
     rng = np.random.default_rng(seed)
-    windows = hide_cells(values, coordinates, rng, targets, errors=errors)
+    room, again = view_room(values.ndim), count_repeats(values.size)
+    windows = hide_cells(values, coordinates, rng, targets, errors=errors, room=room, again=again)
     if errors is not None:
         windows = tell_by_errors(windows, values, errors, rng)
-    kinds = list_starts(coordinates, constraints, ridge)
-    limited = _limited_axes(coordinates, [start for kind in kinds for start in kind])
-    spread = np.nanstd(values) if errors is None else measure_spread(values, errors).signal ** 0.5
-    search = _Search(windows, mean, float(spread), spectra, limited)
     bounds = tuple(
         sigma_bounds(c, level.period) for c, level in zip(coordinates, constraints, strict=True)
     )
-    moves = [list(list_moves(constraints, ridge, bounds, factor)) for factor in _FACTORS]
+    kinds = list_starts(coordinates, constraints, ridge)
+    product = _Ways(kinds, [list(list_moves(constraints, ridge, bounds, f)) for f in _FACTORS])
+    limited = _limited_axes(coordinates, [start for kind in kinds for start in kind])
+    spread = np.nanstd(values) if errors is None else measure_spread(values, errors).signal ** 0.5
+    search = _Search(windows, mean, float(spread), spectra, limited)
     if groups and (force or _has_holes(windows, _WIDE)):
-        grouped: _Attempt | None = None
-        for on_sphere in (False, True) if sphere and not force else (sphere,):
-            together = [
-                list(list_moves(constraints, ridge, bounds, f, groups, on_sphere)) for f in _FACTORS
-            ]
-            starts = list_group_starts(coordinates, constraints, ridge, groups, on_sphere)
-            found = _improve(search, starts, together)  # all start rough: no rival for a start
-            grouped = found if grouped is None else _better(found, grouped)
-        assert grouped is not None
-        best = grouped if force else _product_or(grouped, _improve(search, kinds, moves, grouped))
+        ways = [
+            _Ways(
+                list_group_starts(coordinates, constraints, ridge, groups, on_sphere),
+                [
+                    list(list_moves(constraints, ridge, bounds, f, groups, on_sphere))
+                    for f in _FACTORS
+                ],
+            )
+            for on_sphere in ((False, True) if sphere and not force else (sphere,))
+        ]
+        near: Trials = search
+        if errors is None:
+            views = hide_cells(values, coordinates, rng, targets, room=WIDE_ROOM, again=_AGAIN)
+            near = NearbyTrials(views, mean, rng)
+        best = _try_groups(search, near, ways, product, force)
+        search.tried += near.tried - 1 if near is not search else 0  # one was tried both ways
     else:
-        best = _improve(search, kinds, moves)
+        best = improve(search, product.starts, product.rounds)
     if ridge is None and not best.setting.grouping.axes:
         best = _calm(search, best, Move((), bounds, ridge_factor=_CALMING))
     if ridge is None and errors is not None:
@@ -250,24 +266,42 @@ def choose_with_gaps(
     )
 
 
-def _improve(
-    search: _Search,
-    kinds: Sequence[Sequence[JointSetting]],
-    rounds: Sequence[Sequence[Move]],
-    rival: _Attempt | None = None,
-) -> _Attempt:
-    """Return the best setting that the best starts of some kinds lead to.
+@dataclass(frozen=True, eq=False)
+class _Ways:
+    """Settings of one kind: lists of those to start from, and rounds of smaller and smaller moves.
 
-    Starts that are far worse than the best of them, or than a rival, are not improved.
+    Attributes
+    ----------
+    starts, rounds
+        As for :func:`dkrls_cli.tuning.trials.descent.improve`.
     """
-    starts = [_best_start(search, kind) for kind in kinds]
-    best = min(starts, key=lambda attempt: attempt.error)
-    bar = _HOPEFUL * min(best.error, rival.error if rival else math.inf)
-    for start in [attempt for attempt in starts if attempt.error <= bar]:
-        ahead = best if rival is None else min(best, rival, key=lambda attempt: attempt.error)
-        better = _descend(search, start, rounds, ahead)
-        best = min(best, better, key=lambda attempt: attempt.error)
-    return best
+
+    starts: Sequence[Sequence[JointSetting]]
+    rounds: Sequence[Sequence[Move]]
+
+
+def _try_groups(
+    search: _Search, near: Trials, groups: Sequence[_Ways], product: _Ways, force: bool
+) -> Attempt:
+    """Return the best setting with a group, or without if that is not clearly worse.
+
+    Groups are improved by the nearest cells alone. Where they have all axes of the grid that tells
+    enough, also whether a product of kernels can be as good. Beside other axes, whose means the
+    nearest cells do not know, they are improved once more by solves.
+    """
+    found = [improve(near, way.starts, way.rounds) for way in groups]
+    grouped, way = min(zip(found, groups, strict=True), key=lambda pair: pair[0].error)
+    best = search.attempt(grouped.setting, None)
+    has_others = len(grouped.setting.kernels) > len(grouped.setting.grouping.axes[0])
+    if has_others and math.isfinite(best.error):
+        best = descend(search, best, way.rounds[1:], best)
+    if force:
+        return best
+    if not has_others and math.isfinite(best.error):
+        alone = improve(near, product.starts, product.rounds, grouped)
+        if grouped.error < _CLEARLY * alone.error:
+            return best
+    return _product_or(best, improve(search, product.starts, product.rounds, best))
 
 
 def _has_holes(windows: Sequence[HiddenWindow], least: float) -> bool:
@@ -275,12 +309,7 @@ def _has_holes(windows: Sequence[HiddenWindow], least: float) -> bool:
     return float(sum(w.shares @ (w.distances >= least) for w in windows)) > _IN_HOLES
 
 
-def _better(one: _Attempt, other: _Attempt) -> _Attempt:
-    """Return the attempt with the smaller error, or the first if they have the same."""
-    return min(one, other, key=lambda attempt: attempt.error)
-
-
-def _product_or(grouped: _Attempt, product: _Attempt) -> _Attempt:
+def _product_or(grouped: Attempt, product: Attempt) -> Attempt:
     """Return the product of kernels, unless groups are clearly better."""
     return grouped if grouped.error < _CLEARLY * product.error else product
 
@@ -296,17 +325,6 @@ def _limited_axes(coordinates: Sequence[Array], starts: Sequence[JointSetting]) 
         if c.size > choice.LONG
         and any(choice.estimate(start.kernels[axis], c) is not None for start in starts)
     }
-
-
-@dataclass(frozen=True, eq=False)
-class _Attempt:
-    """A setting that was tried: its error, the most iterations of a solve, its answers and s^2."""
-
-    setting: JointSetting
-    error: float
-    iterations: int
-    windows: tuple[HiddenWindow, ...]
-    scale: float = 1.0
 
 
 class _Search:
@@ -326,8 +344,8 @@ class _Search:
     ) -> None:
         self.windows, self.mean, self.spread = tuple(windows), mean, spread
         self.limited = limited
-        self.tried = 0
-        self._known: dict[JointSetting, _Attempt] = {}
+        self.tried, self.better = 0, _BETTER
+        self._known: dict[JointSetting, Attempt] = {}
         self._spectra = spectra
         self._coarse = [CoarseMaker(np.isfinite(window.seen) * 1.0) for window in windows]
         self._spreads = [
@@ -336,15 +354,15 @@ class _Search:
             if window.errors is not None
         ]
 
-    def attempt(self, setting: JointSetting, best: _Attempt | None) -> _Attempt:
+    def attempt(self, setting: JointSetting, best: Attempt | None) -> Attempt:
         """Try a setting, or return what is known of it; `best` is the best so far.
 
         One that is out of reach on the whole grid is not tried: its error is infinite.
         """
         if setting not in self._known and not self._in_reach(setting):
-            return _Attempt(setting, math.inf, 0, self.windows)
+            return Attempt(setting, math.inf, 0, self.windows)
         if setting not in self._known:
-            self._known[setting] = self.solve(setting, best, _BETTER)
+            self._known[setting] = self.solve(setting, best, self.better)
         return self._known[setting]
 
     def _in_reach(self, setting: JointSetting) -> bool:
@@ -354,7 +372,7 @@ class _Search:
             for axis, c in self.limited.items()
         )
 
-    def solve(self, setting: JointSetting, best: _Attempt | None, bar: float) -> _Attempt:
+    def solve(self, setting: JointSetting, best: Attempt | None, bar: float) -> Attempt:
         """Try a setting; the smaller the error of the best, the smaller the tolerance.
 
         The error is infinite if a solve does not converge, or is given up because it will clearly
@@ -382,10 +400,10 @@ class _Search:
             windows[place] = replace(window, answers=completed.values)
             iterations = max(iterations, completed.iterations)
             if not completed.converged or watch.is_worse(completed.values):
-                return _Attempt(setting, math.inf, iterations, tuple(windows))
+                return Attempt(setting, math.inf, iterations, tuple(windows))
         squares = np.sum([window.squares(window.residuals) for window in windows], axis=0)
-        error = _score(squares, _power_shares(windows))
-        return _Attempt(setting, error, iterations, tuple(windows), scale)
+        error = _power_shares(windows).score(squares)
+        return Attempt(setting, error, iterations, tuple(windows), scale)
 
     def _scale(self, setting: JointSetting) -> float:
         """Return s^2 of a setting; 1 if observations have no errors."""
@@ -394,7 +412,7 @@ class _Search:
         fields = [self._field(setting, window) for window in self.windows]
         return estimate_scale(list(zip(fields, self._spreads, strict=True)), setting.ridge)
 
-    def misfit(self, attempt: _Attempt) -> float:
+    def misfit(self, attempt: Attempt) -> float:
         """Return the logarithm of the squared errors on hidden cells per promised variance."""
         fields = [self._field(attempt.setting, window) for window in self.windows]
         return misfit(attempt.windows, fields, attempt.setting.ridge, attempt.scale)
@@ -471,7 +489,7 @@ class _Watch:
     def _error(self, answers: Array) -> float:
         """Return the error of all windows, with these answers in the one."""
         missed = (answers - self._window.values)[self._window.hidden]
-        return _score(self._others + self._window.squares(missed), self._shares)
+        return self._shares.score(self._others + self._window.squares(missed))
 
     def __call__(self, answers: Array) -> bool:
         """Return whether the error, falling as fast as now, stays above the bar."""
@@ -485,22 +503,6 @@ def _power_shares(windows: Sequence[HiddenWindow]) -> PowerShares:
     return share_powers([(w.powers, w.shares, w.noise) for w in windows], POWERS)
 
 
-def _score(squares: Array, shares: PowerShares) -> float:
-    """Return the error by which settings are compared, from sums of squares by distance to data.
-
-    It is the geometric mean over distances. In a plain mean the few cells far from data, whose
-    errors are largest and depend on each other most, would decide alone. Up to a constant it is the
-    log density of normal errors that have a variance for every distance.
-    """
-    known = shares.weights > 0
-    if not known.any():
-        return 0.0
-    tiny = np.finfo(np.float64).tiny
-    logs = np.log(np.maximum(shares.mean_squares(squares), tiny))
-    weights = shares.weights
-    return math.exp(0.5 * float(weights[known] @ logs) / float(weights.sum()))
-
-
 def _rms_error(windows: Sequence[HiddenWindow]) -> float:
     """Return the root mean square error on hidden cells, by weight; 0 if none are hidden."""
     shares = _power_shares(windows)
@@ -509,50 +511,7 @@ def _rms_error(windows: Sequence[HiddenWindow]) -> float:
     return math.sqrt(float(shares.weights[known] @ shares.mean_squares(squares)))
 
 
-def _best_start(search: _Search, starts: Sequence[JointSetting]) -> _Attempt:
-    """Return the best of some settings to start from."""
-    best = search.attempt(starts[0], None)
-    for start in starts[1:]:
-        best = min(best, search.attempt(start, best), key=lambda attempt: attempt.error)
-    return best
-
-
-def _descend(
-    search: _Search, best: _Attempt, rounds: Sequence[Sequence[Move]], rival: _Attempt
-) -> _Attempt:
-    """Improve an attempt one move at a time, in rounds of smaller and smaller moves.
-
-    Stop after the first round if a rival is still better.
-    """
-    last = search.tried + _TRIALS
-    for moves in rounds:
-        if moves is not rounds[0] and best.error > rival.error / _BETTER:
-            break
-        improved = True
-        while improved and search.tried < last:
-            improved = False
-            for move in moves:
-                better = _follow(search, best, move, last)
-                improved |= better is not best
-                best = better
-    return best
-
-
-def _follow(search: _Search, best: _Attempt, move: Move, last: int) -> _Attempt:
-    """Repeat a move forward, or else backward, for as long as the error falls."""
-    for sign in (1, -1):
-        came_from = best
-        while search.tried < last:
-            attempt = search.attempt(move.apply(best.setting, sign), best)
-            if not attempt.error < _BETTER * best.error:
-                break
-            best = attempt
-        if best is not came_from:
-            break
-    return best
-
-
-def _calm(search: _Search, best: _Attempt, larger: Move) -> _Attempt:
+def _calm(search: _Search, best: Attempt, larger: Move) -> Attempt:
     """Raise the ridge while solves take many iterations and the error stays within a few percent.
 
     A solve that takes many iterations on a window may not converge on the whole grid.
@@ -567,7 +526,7 @@ def _calm(search: _Search, best: _Attempt, larger: Move) -> _Attempt:
     return calm
 
 
-def _balance(search: _Search, best: _Attempt) -> _Attempt:
+def _balance(search: _Search, best: Attempt) -> Attempt:
     """Change the ridge such that error bars fit, as long as the error stays within a few percent.
 
     That is for observations with errors: see :mod:`dkrls_cli.tuning.noisy.balance`.

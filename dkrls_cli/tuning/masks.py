@@ -24,8 +24,17 @@ from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.cascade.factors import choice
 from dkrls_cli.gaps.pattern import SCATTERED, distance_to_data, pattern
 
-WHOLE, WINDOW, WINDOWS = 60_000, 20_000, 3
+WHOLE, WINDOW, WINDOWS = 20_000, 6_667, 3
 """Cells up to which a grid is seen whole; beyond, cells of a window and number of windows."""
+
+_MAP, WIDE_ROOM = 2, 3
+"""Dimensions of a map, and how many times larger its views are.
+
+A map has wide holes more often, and solves on it are fast.
+"""
+
+_REPEATS = 4
+"""Times at most that a small grid is seen, with other cells hidden: few cells tell little."""
 
 _SIDE, _MOST_WINDOWS = 512, 12
 """Coordinates of a long axis in a window, and most windows: small ones are more in number.
@@ -36,7 +45,7 @@ A spectrum of 512 coordinates takes a tenth of a second.
 POWERS = 32
 """Powers of two of distances in cells: more than there can be."""
 
-_THINNED = 40_000
+_THINNED = 13_334
 """Cells of a view of the whole grid."""
 
 _FAR_STRIDES = 4
@@ -151,6 +160,8 @@ def hide_cells(
     *,
     whole: bool = False,
     errors: Array | None = None,
+    room: int = 1,
+    again: int = 1,
 ) -> list[HiddenWindow]:
     """Return the grid, or views of a large one, with some observed cells hidden.
 
@@ -170,6 +181,10 @@ def hide_cells(
         Standard error of every observation; None: they have none. With errors, observed cells are
         answered for as well, so single cells are hidden too, and count for half. There may then
         be no cell to be filled.
+    room
+        How many times larger than usual the views are.
+    again
+        How many times every view is returned, each with other cells hidden.
     """
     observed = np.isfinite(values)
     if targets is None or not (targets.any() or errors is not None):
@@ -180,7 +195,10 @@ def hide_cells(
         count = int(np.count_nonzero(observed))
         far = np.concatenate([far, np.ones(min(far.size, count) or count)])
     found = []
-    parts = [_whole(observed.shape)] if whole else _views(observed, float(far.max(initial=0.0)))
+    parts = [_whole(observed.shape)]
+    if not whole:
+        parts = _views(observed, float(far.max(initial=0.0)), room)
+        parts *= again
     for part in parts:
         piece = np.array(values[part], np.float64)
         hide = _hide if errors is None else _hide_besides
@@ -190,6 +208,16 @@ def hide_cells(
         own = None if errors is None else errors[part]
         found.append(HiddenWindow(axes, piece, hidden, piece, strides, errors=own))
     return weigh_windows(found, far)
+
+
+def view_room(dimensions: int) -> int:
+    """Return how many times larger than usual views of a grid with so many dimensions are."""
+    return WIDE_ROOM if dimensions <= _MAP else 1
+
+
+def count_repeats(cells: int) -> int:
+    """Return how many times to hide cells of a grid: more than once if it is small."""
+    return max(1, min(_REPEATS, WHOLE // cells))
 
 
 def weigh_windows(windows: Sequence[HiddenWindow], far: Array) -> list[HiddenWindow]:
@@ -245,33 +273,33 @@ def _cut(coordinates: Array, part: slice) -> Array:
     return cut - cut[0] if coordinates.size > choice.LONG else cut
 
 
-def _views(observed: Mask, farthest: float) -> list[Slices]:
+def _views(observed: Mask, farthest: float, room: int) -> list[Slices]:
     """Return windows of a grid, and one view of the whole if a hole is too wide for windows.
 
     The windows are then smaller: they tell of cells near data only.
     """
-    windows = _windows(observed, WINDOW)
+    windows = _windows(observed, room * WINDOW, room * WHOLE)
     sides = [part.stop - part.start for part in windows[0]]
     wide = [side for side, size in zip(sides, observed.shape, strict=True) if side < size]
     if not wide or farthest <= min(wide) / _ROOM or max(observed.shape) > choice.LONG:
         return windows
-    stride = math.ceil((observed.size / _THINNED) ** (1 / len(wide)))
+    stride = math.ceil((observed.size / (room * _THINNED)) ** (1 / len(wide)))
     thinned = tuple(
         slice(0, size, stride if side < size else 1)
         for side, size in zip(sides, observed.shape, strict=True)
     )
-    return [thinned, *_windows(observed, WINDOW // 2)]
+    return [thinned, *_windows(observed, room * WINDOW // 2, room * WHOLE)]
 
 
-def _windows(observed: Mask, cells: int) -> list[Slices]:
-    """Return the whole of a small grid, or windows of a large one where most is observed.
+def _windows(observed: Mask, cells: int, whole: int) -> list[Slices]:
+    """Return the whole of a grid of at most so many cells, or windows where most is observed.
 
     Windows lie at the ends and in the middle of each axis, and more of them along a long axis.
     Those with at least half as many observed cells as the fullest are good, and three of them are
     taken, spread evenly, or more if they are small.
     """
     long = [size > choice.LONG for size in observed.shape]
-    if observed.size <= WHOLE and not any(long):
+    if observed.size <= whole and not any(long):
         return [_whole(observed.shape)]
     sides = [
         min(side, _SIDE) if is_long else side

@@ -395,9 +395,9 @@ def test_a_solve_stops_after_three_calm_steps():
     assert np.abs(fewer - before)[missing].max() > 1e-4 * spread  # the last step that was not calm
 
 
-@pytest.mark.parametrize(("again", "count"), [(False, 800), (True, 400)])
+@pytest.mark.parametrize(("again", "count"), [(False, 800), (True, 200)])
 def test_a_lasting_mask_that_is_met_again_has_fewer_directions(again, count):
-    """A search solves for many settings: 400 directions are decomposed soon."""
+    """A search solves for many settings: 200 directions are decomposed soon."""
     observed = np.ones((30, 30, 8), bool)
     observed[5:20, 5:20] = False
     axes = [np.arange(float(m)) for m in observed.shape]

@@ -121,9 +121,12 @@ def test_the_search_through_gaps_holds_kernels_of_windows_and_answers():
     smooth = {"smooth directions": 20 * 500**2}
     assert module._gap_steps(small)[0] == {"search": kernels + 60 * 8 * 6000} | smooth
     assert module._gap_steps(small)[1] == {"search": kernels, "missing cells": 72 * 6000} | smooth
-    sides = masks.window_sides(large, masks.WINDOW)
+    sides = masks.window_sides(large, 3 * masks.WINDOW)
     kernels = 26 * 8 * 3 * sum(side**2 for side in sides)
-    assert module._gap_steps(large)[0]["search"] == kernels + 60 * 8 * masks.WHOLE
+    assert module._gap_steps(large)[0]["search"] == kernels + 60 * 8 * 3 * masks.WHOLE
+    sides = masks.window_sides((9, 100, 100), masks.WINDOW)
+    kernels = 26 * 8 * 3 * sum(side**2 for side in sides)
+    assert module._gap_steps((9, 100, 100))[0]["search"] == kernels + 60 * 8 * masks.WHOLE
     assert module._gap_steps(large)[0]["smooth directions"] == 20 * 3000**2  # no more than that
     assert module._gap_steps((12, 5000))[0]["smooth directions"] == 0  # of a long axis none
     assert module._gap_steps((9, 100, 100))[0]["smooth directions"] == 10 * 3000**2

@@ -1,6 +1,7 @@
 """Settings of grids with missing cells: the whole search, and each of its rules by itself."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,14 +15,15 @@ from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.gaps.bars import calibrated, distance
 from dkrls_cli.gaps.field import Grouping, make_field
+from dkrls_cli.gaps.pattern import distance_to_data
 from dkrls_cli.gaps.solve import Completed, complete, complete_field
 from dkrls_cli.tuning import gaps
 from dkrls_cli.tuning.gaps import GapChoice, choose_with_gaps, factors_by_power, gap_bars
 from dkrls_cli.tuning.joint import JointSetting
-from dkrls_cli.tuning.masks import HiddenWindow, weigh_windows
+from dkrls_cli.tuning.masks import HiddenWindow, distance_powers, weigh_windows
 from dkrls_cli.tuning.moves import LevelConstraint, Move
-from dkrls_cli.tuning.noisy.scores import PowerShares
 from dkrls_cli.tuning.spectra import SpectrumCache
+from dkrls_cli.tuning.trials import descent
 
 # --- the whole search ---------------------------------------------------------------------------
 
@@ -102,8 +104,13 @@ def test_the_choice_hands_on_the_spectra_of_the_whole_grid(chosen):
 
 
 def test_the_error_is_that_on_hidden_cells(chosen):
+    """Cells of every distance count as those to be filled do."""
     missed = np.concatenate([window.residuals for window in chosen.windows])
-    assert chosen.error == pytest.approx(np.sqrt(np.mean(missed**2)))
+    powers = np.concatenate([window.powers for window in chosen.windows])
+    observed = np.isfinite(field()[1])
+    wanted = np.bincount(distance_powers(distance_to_data(observed)[~observed]))
+    squares = [np.mean(missed[powers == p] ** 2) for p in range(wanted.size)]
+    assert chosen.error == pytest.approx(np.sqrt(wanted @ squares / wanted.sum()))
     window = chosen.windows[0]
     setting = chosen.setting
     refilled = complete(window.seen, window.coordinates, setting.kernels, setting.ridge).values
@@ -131,7 +138,7 @@ def test_starts_that_are_far_behind_are_not_improved(second, descents, monkeypat
     errors = iter([1.0, second])
 
     def best_start(search, starts):
-        return gaps._Attempt(starts[0], next(errors), 1, search.windows)
+        return descent.Attempt(starts[0], next(errors), 1, search.windows)
 
     def descend(search, start, rounds, rival):
         improved.append((start.error, rival.error, len(rounds)))
@@ -139,8 +146,8 @@ def test_starts_that_are_far_behind_are_not_improved(second, descents, monkeypat
         assert [moves[1].factor for moves in rounds] == [3.0, 1.6]
         return start
 
-    monkeypatch.setattr(gaps, "_best_start", best_start)
-    monkeypatch.setattr(gaps, "_descend", descend)
+    monkeypatch.setattr(descent, "best_start", best_start)
+    monkeypatch.setattr(descent, "descend", descend)
     _, holed, axes = field()
     choose_with_gaps(holed, axes, [LevelConstraint()] * 3)
     assert improved == [(1.0, 1.0, 2), (1.5, 1.0, 2)][:descents]
@@ -181,12 +188,12 @@ def test_a_search_ends_with_few_iterations_where_that_costs_no_error():
 @pytest.mark.parametrize(
     ("error", "spread", "tried", "tolerance"),
     [
-        (1e-4, 1.0, 9, 5e-8),
-        (0.5, 1.0, 9, 2.5e-4),
+        (1e-4, 1.0, 9, 1e-7),
+        (0.5, 1.0, 9, 5e-4),
         (3.0, 1.0, 9, 1e-3),  # the largest
         (1e-9, 1.0, 9, 1e-9),
         (1e-4, 1.0, 1, 1e-9),  # nothing was chosen
-        (1e-4, 0.1, 2, 5e-7),
+        (1e-4, 0.1, 2, 1e-6),
         (0.0, 0.0, 9, 1e-9),
     ],
 )
@@ -198,10 +205,14 @@ def test_the_final_solve_is_far_more_exact_than_the_model(error, spread, tried, 
 def test_error_bars_are_calibrated_on_hidden_cells(chosen):
     _, holed, axes = field()
     observed = np.isfinite(holed)
-    setting, window = chosen.setting, chosen.windows[0]
+    setting = chosen.setting
     bars = gap_bars(holed, axes, chosen)
-    away = distance(axes, setting.kernels, np.isfinite(window.seen), setting.ridge)
-    expected = calibrated(away[window.hidden] + setting.ridge, window.residuals)
+    reached = [
+        distance(axes, setting.kernels, np.isfinite(window.seen), setting.ridge)[window.hidden]
+        for window in chosen.windows
+    ]
+    missed = np.concatenate([window.residuals for window in chosen.windows])
+    expected = calibrated(np.concatenate(reached) + setting.ridge, missed)
     assert (bars.scale, bars.power) == expected
     assert bars.error == chosen.error
     np.testing.assert_array_equal(bars.unobserved, ~observed)
@@ -231,7 +242,7 @@ def search_of(*windows, spread=1.0):
 
 
 def attempt_of(error, iterations=5, ridge=1e-3, windows=()):
-    return gaps._Attempt(setting_of(ridge=ridge), error, iterations, tuple(windows))
+    return descent.Attempt(setting_of(ridge=ridge), error, iterations, tuple(windows))
 
 
 def geometric(missed, powers):
@@ -419,7 +430,7 @@ class Landscape:
 
     def __init__(self, error, iterations=lambda _: 5):
         self.error, self.iterations = error, iterations
-        self.ridges, self.bars, self.tried = [], [], 0
+        self.ridges, self.bars, self.tried, self.better = [], [], 0, 0.995
 
     def attempt(self, setting, best):
         return self.solve(setting, best, None)
@@ -429,7 +440,7 @@ class Landscape:
         self.ridges.append(round(math.log10(setting.ridge), 3))
         self.bars.append((best.error if best else None, bar))
         exponent = math.log10(setting.ridge)
-        return gaps._Attempt(setting, self.error(exponent), self.iterations(exponent), ())
+        return descent.Attempt(setting, self.error(exponent), self.iterations(exponent), ())
 
 
 RIDGE_MOVE = Move((), ((0.1, 10.0),), ridge_factor=10.0)
@@ -437,90 +448,7 @@ RIDGE_MOVE = Move((), ((0.1, 10.0),), ridge_factor=10.0)
 
 def at(exponent, search):
     setting = setting_of(ridge=10.0**exponent)
-    return gaps._Attempt(setting, search.error(exponent), search.iterations(exponent), ())
-
-
-def test_the_best_start_is_found_beside_the_best_before():
-    search = Landscape(lambda e: abs(e + 4))
-    starts = [setting_of(ridge=10.0**e) for e in (-2, -5, -4.5, -8)]
-    assert gaps._best_start(search, starts).setting == starts[2]
-    assert [error for error, _ in search.bars] == pytest.approx([None, 2.0, 1.0, 0.5])
-
-
-def test_a_move_is_followed_for_as_long_as_it_helps():
-    search = Landscape(lambda e: 1 + abs(e + 3))
-    best = gaps._follow(search, at(-6, search), RIDGE_MOVE, last=99)
-    assert math.log10(best.setting.ridge) == pytest.approx(-3)
-    assert search.ridges == [-5, -4, -3, -2]  # and then not the other way
-
-
-def test_a_move_is_followed_backward_where_forward_does_not_help():
-    search = Landscape(lambda e: 1 + abs(e + 3))
-    best = gaps._follow(search, at(-1, search), RIDGE_MOVE, last=99)
-    assert math.log10(best.setting.ridge) == pytest.approx(-3)
-    assert search.ridges == [0, -2, -3, -4]
-
-
-@pytest.mark.parametrize(("gain", "follows"), [(0.9949, True), (0.9951, False)])
-def test_a_gain_below_half_a_percent_is_none(gain, follows):
-    search = Landscape(lambda e: gain if e > -5.5 else 1.0)
-    start = at(-6, search)
-    assert (gaps._follow(search, start, RIDGE_MOVE, last=99) is not start) == follows
-
-
-def test_a_move_ends_with_the_number_of_settings_tried():
-    search = Landscape(lambda e: 10.0**-e)
-    search.tried = 5
-    gaps._follow(search, at(-9, search), RIDGE_MOVE, last=8)
-    assert search.tried == 8
-    assert gaps._follow(search, start := at(-9, search), RIDGE_MOVE, last=8) is start
-
-
-def test_rounds_of_smaller_moves_follow_each_other():
-    search = Landscape(lambda e: 1 + abs(e + 3.25))
-    rounds = [[Move((), RIDGE_MOVE.bounds, ridge_factor=f)] for f in (10.0, 10**0.5, 10**0.25)]
-    best = gaps._descend(search, at(-6, search), rounds, attempt_of(math.inf))
-    assert math.log10(best.setting.ridge) == pytest.approx(-3.25)
-    coarse = gaps._descend(search, at(-6, search), rounds[:1], attempt_of(math.inf))
-    assert math.log10(coarse.setting.ridge) == pytest.approx(-3)
-
-
-@pytest.mark.parametrize(("rival", "rounds_run"), [(1.0, 3), (0.9951, 3), (0.9949, 1)])
-def test_a_descent_behind_a_rival_ends_with_its_large_moves(rival, rounds_run):
-    search = Landscape(lambda _: 1.0)
-    rounds = [[Move((), RIDGE_MOVE.bounds, ridge_factor=f)] for f in (10.0, 3.0, 2.0)]
-    gaps._descend(search, at(-6, search), rounds, attempt_of(rival))
-    assert len(search.ridges) == 2 * rounds_run  # forward and backward in each
-
-
-def test_moves_are_repeated_until_none_helps():
-    """Two moves that take turns: each helps once the other has."""
-    ridge = Move((), ((0.1, 1e9),), ridge_factor=10.0)
-    sigma = Move((0,), ((0.1, 1e9),), 10.0)
-
-    class Stairs(Landscape):
-        def solve(self, setting, best, bar):
-            self.tried += 1
-            up = math.log10(setting.ridge) + 9, math.log10(setting.kernels[0].sigma)
-            level = round(sum(up)) if abs(up[0] - up[1]) < 1.5 else 0
-            return gaps._Attempt(setting, 0.9**level, 5, ())
-
-    search = Stairs(None)
-    start = gaps._Attempt(JointSetting((Kernel("gaussian", 1.0),), 1e-9), 1.0, 5, ())
-    best = gaps._descend(search, start, [[ridge, sigma]], start)
-    assert best.error < 0.9**8
-
-
-def test_a_descent_tries_80_settings_at_most():
-    search = Landscape(None)
-
-    def solve(setting, best, bar):
-        search.tried += 1
-        return gaps._Attempt(setting, 0.5 * best.error, 5, ())
-
-    search.solve, search.tried = solve, 7
-    gaps._descend(search, attempt_of(1.0), [[RIDGE_MOVE]], attempt_of(math.inf))
-    assert search.tried == 87
+    return descent.Attempt(setting, search.error(exponent), search.iterations(exponent), ())
 
 
 # --- calming: fewer iterations for a few percent of error ----------------------------------------
@@ -720,38 +648,102 @@ def test_groups_are_tried_in_wide_holes_and_error_bars_draw_in_narrow_ones(
     assert (gap_bars(values, axes, found).factors is not None) == bool(draws)
 
 
+class Judge:
+    """Trials in which errors of groups and of products are given; it notes what it is asked."""
+
+    def __init__(self, group, product):
+        self.group, self.product, self.asked = group, product, []
+        self.tried, self.better = 0, 0.98
+
+    def attempt(self, setting, best):
+        self.tried += 1
+        grouped = bool(setting.grouping.axes)
+        self.asked.append("group" if grouped else "product")
+        return descent.Attempt(setting, self.group if grouped else self.product, 5, ())
+
+
+def ways_of(dimensions, group):
+    kernels = (Kernel("matern12", 3.0),) * dimensions
+    grouping = Grouping(((0, 1),) if group else ())
+    moves = [[Move((), ((0.1, 10.0),) * dimensions, ridge_factor=f)] for f in (9.0, 2.0)]
+    return gaps._Ways([[JointSetting(kernels, 0.1, grouping)]], moves)
+
+
+def try_groups(search, near, dimensions=2, force=False):
+    group, product = ways_of(dimensions, True), ways_of(dimensions, False)
+    found = gaps._try_groups(search, near, [group], product, force)
+    return bool(found.setting.grouping.axes)
+
+
+@pytest.mark.parametrize(("error", "asked"), [(0.979, ["group"]), (0.981, ["group", "product"])])
+def test_on_a_map_the_nearest_cells_decide_whether_a_product_is_solved_for(error, asked):
+    search, near = Judge(0.5, 1.0), Judge(error, 1.0)
+    assert try_groups(search, near)
+    assert list(dict.fromkeys(search.asked)) == asked
+    assert search.asked.count("group") == 1  # it is improved by the nearest cells alone
+
+
+def test_beside_other_axes_solves_improve_a_group_and_decide():
+    search, near = Judge(1.0, 0.5), Judge(0.1, 1.0)
+    assert not try_groups(search, near, dimensions=3)
+    assert search.asked.count("group") == 3  # it, and a small step forward and back
+    assert search.asked.count("product") > 1
+    assert "product" not in near.asked
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_a_forced_group_has_no_rival(dimensions):
+    search, near = Judge(1.0, 0.1), Judge(1.0, 0.1)
+    assert try_groups(search, near, dimensions, force=True)
+    assert "product" not in search.asked + near.asked
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_a_group_that_cannot_be_solved_for_is_not_taken(dimensions):
+    search, near = Judge(math.inf, 1.0), Judge(0.1, 1.0)
+    assert not try_groups(search, near, dimensions)
+    assert search.asked.count("group") == 1
+
+
+def test_the_better_kind_of_group_by_the_nearest_cells_is_solved_for():
+    search = Judge(0.5, 1.0)
+    plane, sphere = ways_of(2, True), ways_of(2, True)
+    (setting,) = sphere.starts[0]
+    sphere.starts[0][0] = replace(setting, grouping=replace(setting.grouping, sphere=True))
+
+    class Rounder(Judge):
+        def attempt(self, setting, best):
+            found = super().attempt(setting, best)
+            return replace(found, error=0.5 * found.error) if setting.grouping.sphere else found
+
+    found = gaps._try_groups(search, Rounder(0.5, 1.0), [plane, sphere], ways_of(2, False), False)
+    assert found.setting.grouping.sphere
+
+
+def test_settings_tried_by_the_nearest_cells_are_counted_once():
+    values, axes = smooth()
+    values[10:16, 10:16] = np.nan
+    given = [LevelConstraint("matern12", 5.0)] * 2
+    found = choose_with_gaps(values, axes, given, ridge=0.1, groups=((0, 1),), force=True)
+    assert found.tried == 1
+
+
 def test_all_starts_of_a_group_are_improved_if_they_are_not_far_behind(monkeypatch):
     """The best for each ridge."""
     improved = []
 
     def best_start(search, starts):
-        return gaps._Attempt(starts[0], 1.0 + starts[0].ridge, 1, search.windows)
+        return descent.Attempt(starts[0], 1.0 + starts[0].ridge, 1, ())
 
     def descend(search, start, rounds, rival):
         improved.append((start.setting.ridge, bool(start.setting.grouping.axes)))
         return start
 
-    monkeypatch.setattr(gaps, "_best_start", best_start)
-    monkeypatch.setattr(gaps, "_descend", descend)
+    monkeypatch.setattr(descent, "best_start", best_start)
+    monkeypatch.setattr(descent, "descend", descend)
     values, axes = smooth()
     choose(values, axes, force=True)
-    assert improved == [(0.1, True), (0.01, True)]
-
-
-def test_the_score_is_a_geometric_mean_over_distances():
-    squares, shares = np.zeros(32), np.zeros(32)
-    squares[:2], shares[:2] = [0.5 * 0.04, 0.5 * 9.0], [0.5, 0.5]
-    none = 0 * shares
-    shares, empty = PowerShares(shares, none, none), PowerShares(none, none, none)
-    assert gaps._score(squares, shares) == pytest.approx(math.sqrt(0.2 * 3.0))
-    assert gaps._score(squares, empty) == 0.0
-    # ten times the error far from data counts as much as ten times the error next to it
-    near, far = squares.copy(), squares.copy()
-    near[0] *= 100
-    far[1] *= 100
-    assert gaps._score(near, shares) == pytest.approx(gaps._score(far, shares))
-    squares[0] = 0.0
-    assert 0 <= gaps._score(squares, shares) < 1e-70
+    assert improved == [(0.01, True), (0.1, True)]
 
 
 def test_one_observed_cell_is_not_hidden():
@@ -897,12 +889,6 @@ def test_a_group_that_is_forced_is_on_the_sphere():
         assert found.tried == 1
 
 
-@pytest.mark.parametrize(("first", "taken"), [(0.9, True), (1.0, True), (1.1, False)])
-def test_the_better_of_two_attempts_is_the_first_if_they_are_alike(first, taken):
-    one, other = attempt_of(first), attempt_of(1.0)
-    assert (gaps._better(one, other) is one) == taken
-
-
 def test_a_choice_moves_to_a_grid_with_more_coordinates():
     values, axes = global_field(1.0)
     limits = [LevelConstraint("matern12", 30.0), LevelConstraint("matern12", 30.0, 360.0)]
@@ -922,13 +908,13 @@ def test_a_choice_moves_to_a_grid_with_more_coordinates():
 
 def test_an_improved_plane_does_not_rule_out_the_rough_starts_of_a_sphere(monkeypatch):
     values, axes = global_field(1.0)
-    rivals, improve = [], gaps._improve
+    rivals, improve = [], descent.improve
 
     def noting(search, kinds, rounds, rival=None):
         rivals.append((kinds[0][0].grouping, rival is None))
         return improve(search, kinds, rounds, rival)
 
-    monkeypatch.setattr(gaps, "_improve", noting)
+    monkeypatch.setattr(gaps, "improve", noting)
     limits = [LevelConstraint("matern12", 30.0), LevelConstraint("matern12", 30.0, 360.0)]
     choose_with_gaps(values, axes, limits, ridge=0.01, groups=((0, 1),), sphere=True)
     planes = [Grouping(((0, 1),)), Grouping(((0, 1),), sphere=True), Grouping()]

@@ -22,7 +22,7 @@ def grid(shape, missing=None, seed=0):
 
 def hidden_of(shape, missing=None, seed=0):
     values, axes = grid(shape, missing)
-    (window,) = hide_cells(values, axes, np.random.default_rng(seed))
+    (window,) = hide_cells(values, axes, np.random.default_rng(seed), room=3)
     return window, np.isfinite(values)
 
 
@@ -76,7 +76,7 @@ def test_observed_cells_are_hidden_but_never_far_too_many(rows, columns, seed):
     assert (found <= observed).all()
     assert np.count_nonzero(found) <= max(1.0, 0.4 * np.count_nonzero(observed))
     values, axes = grid((rows, columns), missing)
-    (window,) = hide_cells(values, axes, rng)
+    (window,) = hide_cells(values, axes, rng, room=3)
     assert np.isfinite(window.seen).any()
 
 
@@ -236,7 +236,7 @@ def test_not_every_observed_cell_is_hidden(shape):
     found = masks._place_boxes(np.ones(shape, bool), shape, np.random.default_rng(0))
     assert not found.all()
     values, axes = grid(shape)
-    (window,) = hide_cells(values, axes, np.random.default_rng(0))
+    (window,) = hide_cells(values, axes, np.random.default_rng(0), room=3)
     assert not window.hidden.all()
 
 
@@ -248,9 +248,9 @@ def test_boxes_hide_observed_cells_only():
 
 
 @pytest.mark.parametrize(("columns", "count"), [(200, 1), (201, 3)])
-def test_a_grid_of_up_to_60000_cells_is_seen_whole(columns, count):
+def test_a_grid_is_seen_whole_up_to_a_limit(columns, count):
     values, axes = grid((300, columns), np.random.default_rng(0).random((300, columns)) < 0.2)
-    windows = hide_cells(values, axes, np.random.default_rng(0))
+    windows = hide_cells(values, axes, np.random.default_rng(0), room=3)
     assert len(windows) == count
     for window in windows:
         rows, others = ([int(c[0]), int(c[-1]) + 1] for c in window.coordinates)
@@ -260,7 +260,7 @@ def test_a_grid_of_up_to_60000_cells_is_seen_whole(columns, count):
 
 
 def test_windows_lie_at_the_ends_and_in_the_middle():
-    parts = masks._windows(np.ones((300, 400), bool), 20_000)
+    parts = masks._windows(np.ones((300, 400), bool), 20_000, 60_000)
     sides = masks.window_sides((300, 400), 20_000)
     starts = [[s.start for s in part] for part in parts]
     ends = [300 - sides[0], 400 - sides[1]]
@@ -290,31 +290,31 @@ def test_windows_with_half_the_cells_of_the_fullest_are_good(share, good):
     observed[: sides[0], : sides[1]] = True  # the first corner is full
     rows = round(share * sides[0])
     observed[-rows:, -sides[1] :] = True  # the last one is not
-    starts = [tuple(s.start for s in part) for part in masks._windows(observed, 20_000)]
+    starts = [tuple(s.start for s in part) for part in masks._windows(observed, 20_000, 60_000)]
     ends = (300 - sides[0], 400 - sides[1])
     assert starts == ([(0, 0), ends] if good else [(0, 0)])
 
 
 def test_windows_of_a_long_axis_are_short_and_many():
-    parts = masks._windows(np.ones((30_000,), bool), 20_000)
+    parts = masks._windows(np.ones((30_000,), bool), 20_000, 60_000)
     starts = [part[0].start for part in parts]
     assert [part[0].stop - part[0].start for part in parts] == [512] * 12
     assert starts == np.linspace(0, 30_000 - 512, 12).astype(int).tolist()
-    parts = masks._windows(np.ones((16, 8760), bool), 20_000)
+    parts = masks._windows(np.ones((16, 8760), bool), 20_000, 60_000)
     assert {tuple(s.stop - s.start for s in part) for part in parts} == {(16, 512)}
     assert len(parts) == 60_000 // (16 * 512)
     assert (parts[0][1].start, parts[-1][1].stop) == (0, 8760)
 
 
 def test_a_long_axis_is_seen_through_windows_however_few_the_cells():
-    assert len(masks._windows(np.ones(1024, bool), 20_000)) == 1
-    assert len(masks._windows(np.ones(1025, bool), 20_000)) == 12
+    assert len(masks._windows(np.ones(1024, bool), 20_000, 60_000)) == 1
+    assert len(masks._windows(np.ones(1025, bool), 20_000, 60_000)) == 12
 
 
 def test_windows_of_equal_steps_along_a_long_axis_have_the_same_coordinates():
     t, x = 1e6 + np.arange(3000.0), np.array([3.0, 4.0, 7.0])
     values = np.where(np.random.default_rng(0).random((3000, 3)) < 0.1, np.nan, 1.0)
-    windows = masks.hide_cells(values, [t, x], np.random.default_rng(1))
+    windows = masks.hide_cells(values, [t, x], np.random.default_rng(1), room=3)
     assert len(windows) > 3
     for window in windows:
         np.testing.assert_array_equal(window.coordinates[0], np.arange(512.0))
@@ -462,7 +462,7 @@ def test_a_thinned_view_with_near_cells_only_leaves_the_dense_window_alone():
     ],
 )
 def test_the_whole_is_seen_thinned_only_for_wide_holes_in_large_grids(shape, farthest, thinned):
-    parts = masks._views(np.ones(shape, bool), farthest)
+    parts = masks._views(np.ones(shape, bool), farthest, 3)
     assert (parts[0][0].step is not None) == thinned
     assert all(s.step is None for part in parts[1:] for s in part)
     if thinned:
@@ -479,7 +479,7 @@ def test_a_short_axis_is_not_thinned_and_distances_stay_those_of_the_grid(order)
     missing[:, 40:160, 40:160] = True
     values, axes = grid(missing.shape, missing)
     turned = [axes[axis] for axis in order]
-    windows = hide_cells(values.transpose(order), turned, np.random.default_rng(0))
+    windows = hide_cells(values.transpose(order), turned, np.random.default_rng(0), room=3)
     first = windows[0]
     strides = tuple((1, 2, 2)[axis] for axis in order)
     assert first.strides == strides
@@ -529,3 +529,33 @@ def test_with_errors_there_may_be_no_cell_to_fill():
     assert away[window.hidden].max() < 3
     assert window.hidden.sum() == pytest.approx(0.15 * np.isfinite(values).sum(), rel=0.05)
     assert window.shares[window.powers == 0].sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("cells", "times"), [(100, 4), (5000, 4), (5001, 3), (10_001, 1), (10**6, 1)]
+)
+def test_cells_of_small_grids_are_hidden_several_times(cells, times):
+    assert masks.count_repeats(cells) == times
+
+
+def test_views_are_returned_again_with_other_cells_hidden():
+    values = np.random.default_rng(0).standard_normal((20, 30))
+    values[5:8, 4:9] = np.nan
+    axes = [np.arange(20.0), np.arange(30.0)]
+    one, other = hide_cells(values, axes, np.random.default_rng(0), again=2)
+    np.testing.assert_array_equal(one.values, other.values)
+    assert (one.hidden != other.hidden).any()
+    assert one.shares.sum() + other.shares.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("side", "room", "views"), [(141, 1, 1), (142, 1, 3), (142, 3, 1)])
+def test_room_says_how_large_the_views_are(side, room, views):
+    values = np.zeros((side, side))
+    values[3, 3] = np.nan
+    axes = [np.arange(float(side))] * 2
+    assert len(hide_cells(values, axes, np.random.default_rng(0), room=room)) == views
+
+
+@pytest.mark.parametrize(("dimensions", "room"), [(1, 3), (2, 3), (3, 1), (4, 1)])
+def test_maps_are_seen_in_larger_parts(dimensions, room):
+    assert masks.view_room(dimensions) == room

@@ -10,6 +10,7 @@ is softened: settings keep their order, and no setting seems to be without error
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,6 +58,19 @@ class PowerShares:
         found = squares[known] / self.weights[known] - self.expected[known]
         soft = self.soft[known]
         return np.asarray(np.where(soft > 0, 0.5 * (found + np.hypot(found, 2.0 * soft)), found))
+
+    def score(self, squares: Array) -> float:
+        """Return the error by which settings are compared, from sums of weighted squares.
+
+        It is the geometric mean over distances. In a plain mean the few cells far from data, whose
+        errors are largest and depend on each other most, would decide alone. Up to a constant it is
+        the log density of normal errors that have a variance for every distance.
+        """
+        known = self.weights > 0
+        if not known.any():
+            return 0.0
+        logs = np.log(np.maximum(self.mean_squares(squares), np.finfo(np.float64).tiny))
+        return math.exp(0.5 * float(self.weights[known] @ logs) / float(self.weights.sum()))
 
 
 def share_powers(parts: Sequence[tuple[Indices, Array, Array | None]], powers: int) -> PowerShares:

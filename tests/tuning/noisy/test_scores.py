@@ -1,5 +1,7 @@
 """Errors on hidden cells with errors of their own: what is left when these are subtracted."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -73,3 +75,19 @@ def test_without_cells_or_spread_weights_stay():
 def test_powers_without_weight_have_no_mean_square():
     none = np.zeros(3)
     assert PowerShares(none, none, none).mean_squares(none).size == 0
+
+
+def test_the_score_is_a_geometric_mean_over_distances():
+    squares, shares = np.zeros(32), np.zeros(32)
+    squares[:2], shares[:2] = [0.5 * 0.04, 0.5 * 9.0], [0.5, 0.5]
+    none = 0 * shares
+    shares, empty = PowerShares(shares, none, none), PowerShares(none, none, none)
+    assert shares.score(squares) == pytest.approx(math.sqrt(0.2 * 3.0))
+    assert empty.score(squares) == 0.0
+    # ten times the error far from data counts as much as ten times the error next to it
+    near, far = squares.copy(), squares.copy()
+    near[0] *= 100
+    far[1] *= 100
+    assert shares.score(near) == pytest.approx(shares.score(far))
+    squares[0] = 0.0
+    assert 0 <= shares.score(squares) < 1e-70

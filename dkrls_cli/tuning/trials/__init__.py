@@ -1,0 +1,1 @@
+"""Settings that are tried on a grid with missing cells, one move at a time."""
