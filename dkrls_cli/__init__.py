@@ -11,9 +11,12 @@ Least-Squares Algorithm", arXiv:1704.04522, 2017. "The paper" in this package is
 -0.901
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False  # typing is slow to import, and nobody but a type checker needs it here
 if TYPE_CHECKING:
+    from typing import Any
+
     from dkrls_cli.cascade.kernels import Kernel
     from dkrls_cli.cascade.level import Level
     from dkrls_cli.errors import DkrlsError

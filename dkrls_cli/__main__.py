@@ -1,6 +1,20 @@
-"""``python -m dkrls_cli`` is ``dkrls``."""
+"""``python -m dkrls_cli`` is ``dkrls``. Nothing is imported before a signal would be understood."""
 
-from dkrls_cli.cli import main
+
+def main() -> None:
+    """Run the command line of this process; from here on it can be stopped at any moment."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends without a word, until the next line
+
+    from dkrls_cli.signals import stop_on_signals
+
+    stop_on_signals()
+    from dkrls_cli.cli import main as run
+
+    run()
+
 
 if __name__ == "__main__":
     main()

@@ -835,7 +835,7 @@ def truncated_netcdf4(folder: Path) -> Path:
     return path
 
 
-@refused("cannot be read")
+@refused("is damaged: its header ends too early")
 def truncated_netcdf3(folder: Path) -> Path:
     path = latlon(folder / "cut.nc", form="NETCDF3_CLASSIC")
     path.write_bytes(path.read_bytes()[:200])

@@ -33,3 +33,10 @@ def test_the_library_that_compares_words_is_imported_for_an_error_only():
     code = "import sys, dkrls_cli.spelling as s; assert 'difflib' not in sys.modules; "
     code += "s.suggest('a', ['b']); assert 'difflib' in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_long_words_and_long_lists_are_not_compared():
+    assert suggest("a" * 61, ["a" * 61]) == ""
+    assert suggest("latitide", ["a" * 100, "latitude"]) == " Did you mean 'latitude'?"
+    assert suggest("latitide", [*(f"c{i}" for i in range(499)), "latitude"])
+    assert suggest("latitide", [*(f"c{i}" for i in range(500)), "latitude"]) == ""

@@ -5,6 +5,7 @@ A command is imported when it is called; the list of commands knows only the fir
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from importlib import import_module
@@ -14,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from dkrls_cli import __version__
+from dkrls_cli.signals import stop_on_signals
 from dkrls_cli.spelling import suggest
 
 COMMANDS = {
@@ -53,16 +55,34 @@ class Commands(TyperGroup):
         """Run the command line; a wrong command line is one line on stderr and exit code 2."""
         try:
             code = super().main(args=args, standalone_mode=False, **extra)
+            if sys.stdout is not None:
+                sys.stdout.flush()
         except Exception as error:
-            if not standalone_mode or not hasattr(error, "format_message"):
+            if not standalone_mode or not (
+                isinstance(error, OSError) or hasattr(error, "format_message")
+            ):
                 raise
-            line = _usage_error_line(error)
-            if line:  # without any arguments the help was printed instead
-                typer.echo(f"Error: {line}", err=True)
-            sys.exit(getattr(error, "exit_code", 2))
+            sys.exit(_exit_code(error))
         if standalone_mode:
             sys.exit(code or 0)
         return code
+
+
+def _exit_code(error: Any) -> int:
+    """Print what is wrong with a command line, or with the output, and return the exit code."""
+    from dkrls_cli.cli.report import print_error, silence_stdout
+    from dkrls_cli.cli.terminal.clean import clean
+
+    if isinstance(error, OSError):
+        silence_stdout()
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough
+            return 0
+        print_error(f"Error: Standard output cannot be written ({error.strerror}).")
+        return 1
+    line = _usage_error_line(error)
+    if line:  # without any arguments the help was printed instead
+        print_error(f"Error: {clean(line)}")
+    return int(getattr(error, "exit_code", 2))
 
 
 def _import_command(name: str) -> Any:
@@ -198,4 +218,19 @@ def root(
 
 def main() -> None:
     """Run the command line of this process."""
+    stop_on_signals()
+    _fill_closed_streams()
     app(prog_name="dkrls")
+
+
+def _fill_closed_streams() -> None:
+    """Open nothing in place of standard streams that are closed.
+
+    Otherwise the next file that is opened, a model for example, would stand in for stderr, and a
+    library that reports an error would write into it.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)

@@ -135,7 +135,7 @@ def fill(
 
     with edge(report.debug):
         members.refuse_impossible()
-        target = file_target(output, outputs)
+        target = file_target(output, outputs, report, grid, mask)
         refuse_compressed_copy(grid, target)
         how = FillSettings(
             fit_settings(options),
@@ -219,14 +219,16 @@ def fill_source(
     return FilledVariable(filled, int(np.isnan(whole.values).sum()), seconds)
 
 
-def file_target(output: str | None, outputs: opt.GridOutputOptions) -> Target:
+def file_target(
+    output: str | None, outputs: opt.GridOutputOptions, report: Report, *inputs: str | None
+) -> Target:
     """Return where the filled grid goes, or raise if it cannot be written there."""
     if output is None:
         raise SettingError("Where should the filled grid go? Give -o FILLED.nc.")
     target = chosen_target(output, None, False, outputs.overwrite, outputs.compress)
     if target.path is None:
         raise SettingError("A filled grid goes to a file: give -o FILLED.nc.")
-    target.refuse_unwritable()
+    target.refuse_unwritable(report, *inputs)
     return target
 
 

@@ -22,7 +22,7 @@ from dkrls_cli.cli.describe import (
     shape_text,
     tolerance_words,
 )
-from dkrls_cli.cli.output.target import refuse_other_ending
+from dkrls_cli.cli.output.target import check_file, refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, command_line, edge
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs, table
 from dkrls_cli.errors import SettingError
@@ -75,7 +75,7 @@ def fit(
     """
     with edge(report.debug):
         settings = fit_settings(options)
-        target = None if dry_run else check_output(output, outputs.overwrite)
+        target = None if dry_run else check_output(output, outputs.overwrite, inputs, report)
         errors = options.obs_error or ()
         sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
         refuse_too_large(sources, settings, limit := machine.memory_limit)
@@ -283,8 +283,8 @@ def choice_printer(report: Report, axes: Sequence[Axis]) -> ChoiceCallback | Non
         ]
         units = by_name[dim].length_units
         scale = f"; sigma in {units}" if units else ""
-        report.detail(f"\n{dim}: error on slices left out, at the best ridge{scale}")
-        report.detail(table(rows))
+        title = f"{dim}: error on slices left out, at the best ridge{scale}"
+        report.detail("", title, table(rows))
 
     return print_choice
 
@@ -370,14 +370,14 @@ def _refuse_above(limit: float, needs: Footprint, what: str, settings: Settings)
         )
 
 
-def check_output(output: Path | None, overwrite: bool) -> Path:
+def check_output(
+    output: Path | None, overwrite: bool, inputs: Sequence[str], report: Report
+) -> Path:
     """Return where the model goes, or raise before any work if it cannot be written there."""
-    from dkrls_cli.files.output import check_writable
-
     if output is None:
         raise SettingError("Where should the model go? Give -o MODEL.npz, or --dry-run.")
     refuse_other_ending(output)
-    check_writable(output, overwrite=overwrite)
+    check_file(output, overwrite, report, *inputs)
     return output
 
 
@@ -407,7 +407,7 @@ def plan_result(
     for what, found in (("memory", needs), ("memory if cells are missing", gaps)):
         if found is not None:
             parts = {part: bytes_text(size) for part, size in found.parts.items()}
-            report.detail(f"\n{source.name}: {what}\n{pairs(parts)}")
+            report.detail("", f"{source.name}: {what}", pairs(parts))
     if_gaps = f", {bytes_text(gaps.memory)} if cells are missing" if gaps else ""
     rows = level_rows(source.axes, plan.hierarchy, plan.levels)
     facts: dict[str, Any] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,7 +52,7 @@ def info(
     from dkrls_cli.model.saving import load_models
 
     with edge(report.debug):
-        target = weights_target(weights, outputs)
+        target = weights_target(weights, outputs, report, model)
         models = list(load_models(model).values())
         if target is not None:
             write_weights(models, target)
@@ -62,10 +63,12 @@ def info(
         report.results([model_result(one, size) for one in models], model=str(model))
 
 
-def weights_target(weights: str | None, outputs: opt.GridOutputOptions) -> Target | None:
+def weights_target(
+    weights: str | None, outputs: opt.GridOutputOptions, report: Report, model: Path
+) -> Target | None:
     """Return where the weights go, None without them; raise an error if they cannot go there."""
     if weights is not None:
-        return grid_target(weights, outputs.overwrite, outputs.compress)
+        return grid_target(weights, outputs.overwrite, outputs.compress, report, model)
     if outputs.compress is not None:
         raise SettingError("--compress is for the file of --weights. Give --weights OUT.nc.")
     return None

@@ -52,6 +52,9 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
 # for files in the cache of the system, and for what the estimate is too low.
 _MEMORY_SHARE = 0.8
 
+# Bytes of a file of options: a hundred times as many as all options take.
+_LARGEST_CONFIG = 2**20
+
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -90,7 +93,12 @@ Levels = Annotated[
 ]
 Threads = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Threads for matrix products. Default: OMP_NUM_THREADS."),
+    typer.Option(
+        min=1,
+        max=1024,
+        metavar="N",
+        help="Threads for matrix products. Default: OMP_NUM_THREADS.",
+    ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")]
 Smooth = Annotated[
@@ -327,12 +335,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
 
 def _defaults(context: typer.Context, path: Path) -> dict[str, Any]:
     """Return the defaults in a TOML file, by the names of the parameters of a command."""
-    try:
-        settings = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingError(f"'{path}' cannot be read ({error.strerror}).") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingError(f"'{path}' is not TOML: {error}.") from None
+    settings = _read_toml(path)
     known = {
         option.removeprefix("--"): parameter
         for parameter in context.command.params
@@ -348,9 +351,29 @@ def _defaults(context: typer.Context, path: Path) -> dict[str, Any]:
     return {known[k].name or k: _option_value(k, v, known[k]) for k, v in settings.items()}
 
 
+def _read_toml(path: Path) -> dict[str, Any]:
+    """Return what is in a TOML file, or raise SettingError if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(_LARGEST_CONFIG + 1)
+        if len(raw) > _LARGEST_CONFIG:
+            raise ValueError(f"it has more than {_LARGEST_CONFIG} bytes")
+        return tomllib.loads(raw.decode("utf-8"))
+    except OSError as error:
+        raise SettingError(f"'{path}' cannot be read ({error.strerror}).") from None
+    except RecursionError:
+        raise SettingError(f"'{path}' is not TOML: it is nested too deeply.") from None
+    except ValueError as error:  # of the format, of an encoding, or of a number that is too long
+        raise SettingError(f"'{path}' is not TOML: {error}.") from None
+
+
 def _option_value(key: str, value: Any, parameter: Any) -> Any:
     """Return a value of a TOML file as the command line would give it to a parameter."""
     repeatable = getattr(parameter, "multiple", False)
+    if getattr(parameter, "is_flag", False):
+        if not isinstance(value, bool):
+            raise SettingError(f"{key} is {value} in the file. Expected true or false.")
+        return value
     if isinstance(value, Mapping):
         if not repeatable:
             raise SettingError(f"{key} takes one value, not a table of them.")
@@ -358,7 +381,7 @@ def _option_value(key: str, value: Any, parameter: Any) -> Any:
     several = value if isinstance(value, list) else [value]
     if repeatable:
         return [str(word) for word in several]
-    return ",".join(map(str, value)) if isinstance(value, list) else value
+    return ",".join(map(str, several))
 
 
 Config = Annotated[

@@ -79,7 +79,7 @@ def predict(
         target = chosen_target(output, form, report.json, outputs.overwrite, outputs.compress)
         refuse_together(at=at, like=like, points=points)
         members.refuse_impossible()
-        target.refuse_unwritable()
+        target.refuse_unwritable(report, model, like, points)
         models = chosen_models(model, var)
         with blas_threads(threads):
             if points is not None:

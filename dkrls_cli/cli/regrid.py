@@ -70,7 +70,7 @@ def regrid(
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
-        target = regrid_target(output, form, outputs, report)
+        target = regrid_target(output, form, outputs, report, *inputs, like)
         if like is None and not at:
             raise SettingError("Where should the grid go? Give --like GRID or --at DIM=SPEC.")
         answers.refuse_impossible()
@@ -93,13 +93,17 @@ def regrid(
 
 
 def regrid_target(
-    output: str | None, form: str | None, outputs: opt.GridOutputOptions, report: Report
+    output: str | None,
+    form: str | None,
+    outputs: opt.GridOutputOptions,
+    report: Report,
+    *inputs: str | None,
 ) -> Target:
     """Return where the grid goes, or raise if it cannot be written there."""
     if output is None:
         raise SettingError("Where should the grid be written? Give -o OUT.nc, or - for stdout.")
     target = chosen_target(output, form, report.json, outputs.overwrite, outputs.compress)
-    target.refuse_unwritable()
+    target.refuse_unwritable(report, *inputs)
     return target
 
 

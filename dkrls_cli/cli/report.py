@@ -7,13 +7,14 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from dkrls_cli.errors import DkrlsError, SettingError
+from dkrls_cli.cli.terminal.clean import clean, clean_lines
+from dkrls_cli.errors import DkrlsError, OutputError, SettingError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -27,6 +28,9 @@ HINTS = {
     "outside": "--outside missing leaves them out, nearest or extrapolate answers there.",
 }
 """Sentences that name the option of a setting, where the plain one would not do."""
+
+# Characters of an error line: enough for every message of ours, whatever a file calls things.
+_LONGEST = 2000
 
 
 @dataclass(frozen=True)
@@ -52,13 +56,14 @@ class Report:
 
     def note(self, text: str) -> None:
         """Print a note or a warning on stderr."""
-        if not self.quiet and sys.stderr is not None:
-            print(text, file=sys.stderr)  # a progress bar that is drawn there stays below
+        if not self.quiet:
+            print_error(clean(text))
 
-    def detail(self, text: object) -> None:
-        """Print a detail on stderr, with --verbose only."""
-        if self.verbose:
-            self.note(str(text))
+    def detail(self, *texts: str | Layout) -> None:
+        """Print details on stderr, with --verbose only: each a line, or a table."""
+        if self.verbose and not self.quiet:
+            for text in texts:
+                print_error(clean(text) if isinstance(text, str) else str(text))
 
     def result(self, data: Mapping[str, Any], *parts: str | Layout) -> None:
         """Print the result of a command: `data` as a JSON object, or the same as texts and tables.
@@ -110,7 +115,16 @@ def _print_parts(parts: Sequence[str | Layout]) -> None:
     if can_draw(sys.stdout):
         draw(parts)
     else:
-        typer.echo("\n\n".join(map(str, parts)))
+        texts = [clean_lines(part) if isinstance(part, str) else str(part) for part in parts]
+        typer.echo("\n\n".join(texts))
+
+
+def print_error(text: str) -> None:
+    """Print a line on stderr, if somebody reads it: that nobody does fails no command."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            print(text, file=sys.stderr)  # a progress bar that is drawn there stays below
+            sys.stderr.flush()
 
 
 def _ignore_fraction(fraction: float) -> None:
@@ -125,33 +139,68 @@ def edge(debug: bool) -> Iterator[None]:
     else that fails, 130 after an interrupt. A reader that closes the pipe is no error.
     """
     if sys.stdout is None:  # closed by the program that started the command
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence_stdout()
     except (typer.Exit, typer.Abort):
         raise
     except KeyboardInterrupt:
-        typer.echo("Interrupted.", err=True)
+        print_error("Interrupted.")
         raise typer.Exit(130) from None
     except Exception as error:
         if debug:
             raise
-        typer.echo(f"Error: {error_line(error)}", err=True)
+        print_error(f"Error: {error_line(error)}")
+        _flush_or_silence_stdout()
         raise typer.Exit(2 if isinstance(error, SettingError) else 1) from None
+
+
+def refuse_closed_stdout() -> None:
+    """Raise OutputError if answers are to be written to a standard output that is closed."""
+    if sys.stdout is None or getattr(sys.stdout, "name", "") == os.devnull:  # opened by `edge`
+        raise OutputError("Standard output is closed, and the answers go there. Give -o OUT.")
+
+
+def _flush_or_silence_stdout() -> None:
+    """Write what waits to be written to stdout, or drop it: the error has been reported."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        silence_stdout()
+
+
+def silence_stdout() -> None:
+    """Let what is still to be written to stdout go nowhere: nobody can read it."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def error_line(error: Exception) -> str:
     """Return an error as one line, with the option that would help where there is one."""
+    line = clean(" ".join(_error_text(error).split()))
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..."
+
+
+def _error_text(error: Exception) -> str:
     if isinstance(error, DkrlsError):
-        return " ".join(f"{error} {_hint(error)}".split())
+        return f"{error} {_hint(error)}"
     if isinstance(error, MemoryError):
         return f"Not enough memory ({error}). Use a part of the grid, or --float32."
     if isinstance(error, OSError):
         return f"{error.strerror or error}: '{error.filename or ''}'".removesuffix(": ''")
-    return f"{type(error).__name__}: {error}. This should not happen; --debug shows where."
+    if isinstance(error, UnicodeEncodeError):
+        letter = clean(error.object[error.start : error.start + 1])
+        return (
+            f"'{letter}' cannot be written in the encoding of the output, {error.encoding}. Set "
+            "PYTHONIOENCODING=utf-8, or write to a file."
+        )
+    return (
+        f"{type(error).__name__}: {error}. This should not happen: please report it, with what "
+        "--debug shows."
+    )
 
 
 def _hint(error: DkrlsError) -> str:

@@ -10,19 +10,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import RLock
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.output.answers import stdout_writer
 from dkrls_cli.cli.report import Report, edge
-from dkrls_cli.cli.update import free_target
+from dkrls_cli.cli.update import changed_target
 from dkrls_cli.errors import OutputError, SettingError
+from dkrls_cli.signals import last_resort, stop_signals
 
 if TYPE_CHECKING:
     from dkrls_cli.files.feed import Feed, NewSlice
     from dkrls_cli.files.text.rows import RowWriter
+    from dkrls_cli.model.model import Model
     from dkrls_cli.model.stream import Expected, Stream
 
 _REST = 10.0  # time between saves, in units of the time one save takes: saving costs a tenth
@@ -70,7 +74,8 @@ def stream(
 
     Rows are long CSV with a header, or JSON lines; the rows of a slice follow one another.
 
-    The model is saved at intervals, at the end, and when the command is told to stop.
+    The model is saved at intervals, at the end, and when the command is told to stop; it then ends
+    with exit code 143 (SIGTERM) or 130 (Ctrl-C).
 
     Examples:
       tail -f log.csv | dkrls stream m.npz --window 8760
@@ -83,9 +88,11 @@ def stream(
         from dkrls_cli.files.output import lock_file
 
         intervals = parse_intervals(save_every)
-        target = free_target(model, output, files.overwrite)
-        with lock_file(target, files.wait, report.note):
-            run_stream(model, Saver(target, *intervals), slices, forecasts, report)
+        target = changed_target(model, output, files.overwrite, report)
+        with lock_file(target.path, files.wait, report.note):
+            target.refuse_unwritable()
+            saver = Saver(target.path, *intervals, overwrite=target.overwrite)
+            run_stream(model, saver, slices, forecasts, report)
 
 
 def parse_intervals(text: str) -> tuple[int | None, float | None]:
@@ -120,12 +127,17 @@ class Saver:
         Returns the time in seconds.
     saved_slices, saved_at, save_took
         Slices in the last save, its time, and the seconds it took.
-    skipped
-        Number of slices that were not learnt.
-    stopped, waiting
-        Whether a signal has come, and whether the command waits for input.
+    skipped, empty, unusable
+        Number of slices that were not learnt, of those without any value, and of values that were
+        no usable numbers.
+    number, waiting
+        Number of the signal that has come, 0 before, and whether the command waits for input.
     stream
         The stream to save; None before it starts.
+    overwrite
+        Whether the first save may replace a file; the later ones replace the first.
+    saving
+        Held while the model is saved.
     """
 
     path: Path
@@ -136,9 +148,13 @@ class Saver:
     saved_at: float = field(init=False)
     save_took: float = 0.0
     skipped: int = 0
-    stopped: bool = False
+    empty: int = 0
+    unusable: int = 0
+    number: int = 0
     waiting: bool = False
     stream: Stream | None = None
+    overwrite: bool = True
+    saving: Any = field(default_factory=RLock, repr=False)
 
     def __post_init__(self) -> None:
         self.saved_at = self.clock()
@@ -147,10 +163,29 @@ class Saver:
         """Write the model, if it has learnt something since the last save."""
         begun = self.clock()
         if self.stream is not None and self.stream.slices > self.saved_slices:
-            self.stream.final_model().save(self.path, overwrite=True)
-            self.saved_slices = self.stream.slices
+            model = self.stream.final_model()  # may take long: the last resort does not wait for it
+            with self.saving:
+                if self.stream.slices > self.saved_slices:
+                    self._write(model)
         self.saved_at = self.clock()
         self.save_took = self.saved_at - begun
+
+    def save_at_once(self) -> None:
+        """Write the model as it is, while the main thread is busy with a slice: the last resort."""
+        with self.saving:
+            if self.stream is not None and self.stream.slices > self.saved_slices:
+                self._write(self.stream.model)
+
+    def _write(self, model: Model) -> None:
+        assert self.stream is not None
+        slices = self.stream.slices
+        model.save(self.path, overwrite=self.overwrite)
+        self.overwrite, self.saved_slices = True, slices
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a signal has come."""
+        return self.number != 0
 
     def save_if_due(self) -> None:
         """Write the model if the interval between saves is over."""
@@ -180,8 +215,8 @@ class Saver:
 
     @contextmanager
     def handle_signals(self) -> Iterator[None]:
-        """Stop on SIGTERM and SIGINT, and save by a timer where the system has one."""
-        before = {n: signal.signal(n, self._stop) for n in (signal.SIGTERM, signal.SIGINT)}
+        """Stop when told to, and save by a timer where the system has one."""
+        before = {n: signal.signal(n, self._stop) for n in stop_signals()}
         pause = self.every_seconds if hasattr(signal, "setitimer") else None
         if pause is not None:
             before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._tick)
@@ -195,7 +230,7 @@ class Saver:
                 signal.signal(number, handler)
 
     def _stop(self, number: int, frame: Any) -> None:
-        self.stopped = True
+        self.number = number
         if self.waiting:
             self.waiting = False
             raise StoppedError
@@ -225,7 +260,7 @@ def run_stream(
     plan = Plan(slices.window, slices.max_rank, slices.replace, slices.retune)
     saver.stream = Stream(model, plan)
     start = perf_counter()
-    with saver.handle_signals():
+    with last_resort(saver.save_at_once), saver.handle_signals():
         try:
             with suppress(StoppedError), open_text("-") as text:
                 feed = Feed(text, list(model.axes), model.grows, model.name, source_name("-"))
@@ -233,7 +268,9 @@ def run_stream(
                 learn_slices(saver, feed, writer, report)
         finally:
             saver.save()
-    print_summary(saver, perf_counter() - start, report)
+        print_summary(saver, perf_counter() - start, report)
+    if saver.stopped:
+        raise typer.Exit(128 + saver.number)
 
 
 def learn_slices(saver: Saver, feed: Feed, writer: ForecastWriter | None, report: Report) -> None:
@@ -241,9 +278,11 @@ def learn_slices(saver: Saver, feed: Feed, writer: ForecastWriter | None, report
     stream, warned = saver.stream, False
     assert stream is not None
     for new in saver.incoming(feed.slices()):
+        saver.unusable = feed.unusable
         if not stream.wants(new.axis):
             saver.skipped += 1
             continue
+        saver.empty += bool((new.values != new.values).all())  # NaN in every cell
         expected = stream.step(new.axis, new.values)
         if writer is not None:
             writer.write(stream, new, expected)
@@ -271,10 +310,8 @@ class ForecastWriter:
 
     def write(self, stream: Stream, new: NewSlice, expected: Expected) -> None:
         """Write the cells of a slice: value, forecast, error, and the standard error if wanted."""
-        from dkrls_cli.files.text.rows import RowWriter
-
         if self.rows is None:  # the format of the input is known from its first slice on
-            self.rows = RowWriter(sys.stdout, self.options.form or self.feed.form)
+            self.rows = stdout_writer(self.options.form or self.feed.form)
         model = stream.model
         axes = [new.axis if i == model.grows else axis for i, axis in enumerate(model.axes)]
         columns = {
@@ -300,6 +337,8 @@ def print_summary(saver: Saver, seconds: float, report: Report) -> None:
         "model": str(saver.path),
         "slices": stream.slices,
         "skipped": saver.skipped,
+        "empty": saver.empty,
+        "unusable_values": saver.unusable,
         "kept": stream.model.axes[stream.model.grows].size,
         "rmse": stream.rmse,
         "last_value_rmse": stream.last_value_rmse,
@@ -315,5 +354,9 @@ def print_summary(saver: Saver, seconds: float, report: Report) -> None:
         words += f", forecast rmse {stream.rmse:.4g} (last value: {stream.last_value_rmse:.4g})"
     if saver.skipped:
         words += f"; {saver.skipped} skipped: already known, or too old for the window"
+    if saver.empty:
+        words += f"; {saver.empty} of them without any value, and not kept"
+    if saver.unusable:
+        words += f"; {saver.unusable} values infinite or beyond 9.9e+36 taken as missing"
     where = f"saved to {saver.path}" if stream.slices else "the model is unchanged"
     report.note(f"{'Stopped: ' if saver.stopped else ''}{words}; {where}.")

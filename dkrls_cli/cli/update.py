@@ -13,7 +13,7 @@ import typer
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import error_words, level_table, missing_words, model_rows, shape_text
 from dkrls_cli.cli.fit import read_values
-from dkrls_cli.cli.output.target import refuse_other_ending
+from dkrls_cli.cli.output.target import check_file, refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs
 from dkrls_cli.errors import SettingError
@@ -53,32 +53,50 @@ def update(
     with edge(report.debug):
         from dkrls_cli.files.output import lock_file
 
-        target = free_target(model, output, files.overwrite)
-        with lock_file(target, files.wait, report.note):
+        target = changed_target(model, output, files.overwrite, report, *inputs)
+        with lock_file(target.path, files.wait, report.note):
+            target.refuse_unwritable()
             update_file(model, target, inputs, var, slices, report, obs_error)
 
 
-def free_target(model: Path, output: Path | None, overwrite: bool) -> Path:
-    """Return where a changed model goes; raise OutputError if another file cannot be written."""
-    from dkrls_cli.files.output import check_writable
+@dataclass(frozen=True)
+class ChangedTarget:
+    """Where a changed model goes, and whether it may replace what is there."""
 
-    if output is None or output == model:
-        return model
+    path: Path
+    overwrite: bool
+
+    def refuse_unwritable(self) -> None:
+        """Raise OutputError if another command has written a new file while this one waited."""
+        from dkrls_cli.files.output import check_writable
+
+        check_writable(self.path, overwrite=self.overwrite)
+
+
+def changed_target(
+    model: Path, output: Path | None, overwrite: bool, report: Report, *inputs: str
+) -> ChangedTarget:
+    """Return where a changed model goes; raise OutputError if another file cannot be written."""
+    from dkrls_cli.files.output import is_same
+
+    if output is None or output == model or is_same(output, model):
+        check_file(model, True, report, *inputs)
+        return ChangedTarget(model, True)
     refuse_other_ending(output)
-    check_writable(output, overwrite=overwrite)
-    return output
+    check_file(output, overwrite, report, *inputs)
+    return ChangedTarget(output, overwrite)
 
 
 def update_file(
     path: Path,
-    target: Path,
+    target: ChangedTarget,
     inputs: list[str],
     var: str | None,
     slices: opt.SliceOptions,
     report: Report,
     errors: Sequence[str] | None = None,
 ) -> None:
-    """Read models, add the new slices, write them to `target`, and print what has changed."""
+    """Read models, add the new slices, write them to the target, and print what has changed."""
     from dkrls_cli.files.reading import read_tables
     from dkrls_cli.model.saving import load_models, save_models
 
@@ -92,11 +110,11 @@ def update_file(
         name = model.name if models[1:] else var
         grid = read_slices(model, inputs, name, raw, report, errors)
         changes.append(learn(model, grid, slices, report))
-    save_models([change.after for change in changes], target, overwrite=True)
-    size = target.stat().st_size
-    place = f"{target}, {bytes_text(size)}"
+    save_models([change.after for change in changes], target.path, overwrite=target.overwrite)
+    size = target.path.stat().st_size
+    place = f"{target.path}, {bytes_text(size)}"
     found = [change_result(one, place if one is changes[-1] else None) for one in changes]
-    report.results(found, model=str(target), file_bytes=size)
+    report.results(found, model=str(target.path), file_bytes=size)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ the next slice begins; cells without a row are missing then.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -25,6 +26,10 @@ from dkrls_cli.spelling import suggest
 
 _Cell = tuple[int, Any, tuple[Any, ...], Any]
 """Line, coordinate along the growing axis, coordinates along all others, and value."""
+
+
+# Letters of a line: a row of ten thousand cells has fewer, and an endless one fills the memory.
+_LONGEST_LINE = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +64,8 @@ class Feed:
         What to call the stream in messages.
     form
         Format of the lines, csv or jsonl, known once a slice has come.
+    unusable
+        Values so far that were infinite or beyond 9.9e36, and are taken as missing.
     """
 
     text: Iterable[str]
@@ -67,10 +74,11 @@ class Feed:
     name: str
     source: str
     form: str = "csv"
+    unusable: int = 0
 
     def slices(self) -> Iterator[NewSlice]:
         """Yield the slices as they come, or raise InputError with the line of what is wrong."""
-        lines, head = iter(self.text), []
+        lines, head = _bounded_lines(self.text, self.source), []
         for line in lines:
             head.append(line)
             if not _is_blank(line):
@@ -79,7 +87,21 @@ class Feed:
         read = _json_rows if self.form == "jsonl" else _csv_rows
         dims = [axis.name for axis in self.axes]
         rows = read(chain(head, lines), dims, self.grows, self.name, self.source)
-        yield from _Gatherer(self.axes, self.grows, self.source).slices(rows)
+        gatherer = _Gatherer(self.axes, self.grows, self.source)
+        for found in gatherer.slices(rows):
+            self.unusable = gatherer.unusable
+            yield found
+
+
+def _bounded_lines(text: Iterable[str], source: str) -> Iterator[str]:
+    """Yield lines, or raise InputError if one is so long that it can be no row."""
+    if not hasattr(text, "readline"):
+        yield from text
+        return
+    while line := text.readline(_LONGEST_LINE):
+        if len(line) >= _LONGEST_LINE:
+            raise InputError(f"{source} has a line of more than {_LONGEST_LINE} letters.")
+        yield line
 
 
 def _csv_rows(
@@ -149,6 +171,8 @@ def _is_blank(line: str) -> bool:
 def _object(line: str, where: str) -> Mapping[str, Any]:
     try:
         cell = json.loads(line)
+    except RecursionError:
+        raise InputError(f"{where} is nested too deeply. Expected a key per dimension.") from None
     except ValueError as error:
         raise InputError(f"{where} is not JSON ({error}).") from None
     if not isinstance(cell, dict):
@@ -164,6 +188,7 @@ class _Gatherer:
     grows: int
     source: str
     places: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    unusable: int = 0
 
     def slices(self, rows: Iterator[_Cell]) -> Iterator[NewSlice]:
         """Yield slices, each as soon as it is complete."""
@@ -223,7 +248,10 @@ class _Gatherer:
             raise InputError(
                 f"Line {line} of {self.source} has '{value}' for a value. Expected a number, or NA."
             ) from None
-        return number if abs(number) < UNWRITTEN else float("nan")
+        if abs(number) < UNWRITTEN or math.isnan(number):
+            return number
+        self.unusable += 1
+        return float("nan")
 
     def _explain(self, encode: Callable[[], Any], line: int) -> Any:
         """Call a function; errors that it raises get the line."""
@@ -231,6 +259,10 @@ class _Gatherer:
             return encode()
         except DkrlsError as error:
             raise InputError(f"Line {line} of {self.source}: {error}") from None
+        except OverflowError as error:
+            raise InputError(
+                f"Line {line} of {self.source}: a coordinate is too large ({error})."
+            ) from None
 
 
 def _coordinate(axis: Axis, value: Any) -> Any:

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.errors import DkrlsError, InputError
+from dkrls_cli.files.guards.classic import check_classic, is_classic
 from dkrls_cli.files.packing import UNWRITTEN_INTEGERS
-from dkrls_cli.files.source import FileKind, Source
+from dkrls_cli.files.patching import declared_sizes
+from dkrls_cli.files.source import FileKind, Source, bytes_on_disk
 from dkrls_cli.files.styles import (
     NO_LONGER_TRUE,
     attrs_of,
@@ -42,6 +44,9 @@ _BOUNDS = ("_bnds", "_bnd", "_bounds", "_vertices")
 _CALENDAR_NAMES = {"360": "360_day"}
 # Variables that a message lists at most.
 _MOST_LISTED = 12
+# What a compressed file may declare, in times its size, and bytes that are always allowed: deflate
+# shrinks to a thousandth at most, and cells that were never written take no room.
+_LARGEST_RATIO, _ALWAYS_HELD = 2000, 2**26
 
 
 def open_dataset(
@@ -110,8 +115,27 @@ def _open_xarray(path: str, kind: FileKind) -> xr.Dataset:
     zarr = {"engine": "zarr", "consolidated": False}
     options = zarr if kind == "zarr" else {"engine": "netcdf4"}
     with _explain(path):
+        _refuse_declared(path, kind)
         return xr.open_dataset(
             path, decode_times=False, decode_coords="all", cache=False, **options
+        )
+
+
+def _refuse_declared(path: str, kind: FileKind) -> None:
+    """Raise InputError if a file declares far more data than it can hold.
+
+    NetCDF 3 stores every number, so that a file that is too short has lost some. Other files may
+    be compressed, and the rest of their cells may never have been written.
+    """
+    if kind == "netcdf" and is_classic(path):
+        check_classic(path)
+        return
+    sizes, held = declared_sizes(path, kind), bytes_on_disk(path)
+    name = max(sizes, key=lambda one: sizes[one], default="")
+    if name and sizes[name] > max(_ALWAYS_HELD, _LARGEST_RATIO * held):
+        raise InputError(
+            f"'{path}' has {held} bytes and declares {sizes[name]} bytes of '{name}': hardly any "
+            "of it was written. Cut it to the part that has data."
         )
 
 

@@ -8,6 +8,7 @@ to zarr.
 
 from __future__ import annotations
 
+import math
 import shutil
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.errors import InputError, OutputError
 from dkrls_cli.files.output import atomic_write
 from dkrls_cli.files.packing import pack, packed_range
-from dkrls_cli.files.source import kind_of
+from dkrls_cli.files.source import FileKind, kind_of
 from dkrls_cli.grid.grid import REALIZATION, REALIZATION_ATTRS
 from dkrls_cli.grid.style import Packing
 
@@ -101,7 +102,7 @@ def write_patched_copy(
     zarr = kind_of(path) == "zarr"
     with atomic_write(target, overwrite=overwrite, folder=zarr) as temporary:
         if zarr:
-            shutil.copytree(path, temporary)
+            shutil.copytree(path, temporary, dirs_exist_ok=True)
         else:
             shutil.copyfile(path, temporary)
         apply = _patch_zarr if zarr else _patch_netcdf
@@ -138,6 +139,41 @@ def check_names(path: str, errors: Sequence[str], ensembles: Sequence[str]) -> N
             f"The file has a dimension or variable '{REALIZATION}' already, as the dimension of "
             "the ensemble is to be named. Rename it, or leave the ensemble out."
         )
+
+
+def declared_sizes(path: str, kind: FileKind) -> dict[str, int]:
+    """Return the bytes that a file says its variables have, by name, without reading any of them.
+
+    Empty if the file cannot be read: whoever reads it finds out why.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return (_sizes_in_zarr if kind == "zarr" else _sizes_in_netcdf)(path)
+    except Exception:  # the libraries raise anything on a damaged file
+        return {}
+
+
+def _sizes_in_netcdf(path: str) -> dict[str, int]:
+    import netCDF4
+
+    with netCDF4.Dataset(path) as dataset:
+        return {
+            name: math.prod(variable.shape) * variable.dtype.itemsize
+            for name, variable in dataset.variables.items()
+            if isinstance(variable.dtype, np.dtype)
+        }
+
+
+def _sizes_in_zarr(path: str) -> dict[str, int]:
+    import zarr
+
+    group = zarr.open_group(path, mode="r", use_consolidated=False)
+    return {
+        name: math.prod(array.shape) * array.dtype.itemsize
+        for name, array in group.members()
+        if isinstance(array, zarr.Array)
+    }
 
 
 def _names_in_netcdf(path: str) -> set[str]:

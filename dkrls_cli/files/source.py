@@ -24,6 +24,7 @@ FileKind = Literal["table", "netcdf", "zarr"]
 
 # Numbers this large mark missing values: netCDF leaves 9.97e36 in floats that nobody wrote.
 UNWRITTEN = 9.9e36
+_DEFAULT_FILL, _NEAR_FILL = 9.96921e36, 1e33
 
 # Endings of the names of tables.
 TABLES = (".csv", ".csv.gz", ".tsv", ".txt")
@@ -119,6 +120,17 @@ def is_netcdf(start: bytes) -> bool:
     return start[:3] == b"CDF" or start[:8] == b"\x89HDF\r\n\x1a\n"
 
 
+def bytes_on_disk(path: str) -> int:
+    """Return the size of a file, or of all files of a folder."""
+    if not os.path.isdir(path):
+        return os.stat(path).st_size
+    return sum(
+        os.lstat(os.path.join(folder, name)).st_size
+        for folder, _, names in os.walk(path)
+        for name in names
+    )
+
+
 def _kind_by_content(path: str) -> FileKind:
     expected = (
         f"Expected NetCDF ({' '.join(_NETCDF)}), Zarr (.zarr) or a table ({' '.join(TABLES)})."
@@ -127,8 +139,11 @@ def _kind_by_content(path: str) -> FileKind:
         if any(os.path.exists(os.path.join(path, n)) for n in ("zarr.json", ".zgroup")):
             return "zarr"
         raise InputError(f"'{path}' is a folder and no Zarr store. {expected}")
-    with open(path, "rb") as file:
-        start = file.read(8)
+    try:
+        with open(path, "rb") as file:
+            start = file.read(8)
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be read ({error.strerror}).") from None
     if is_netcdf(start):
         return "netcdf"
     if start[:2] == b"\x1f\x8b" and not path.lower().removesuffix(".gz").endswith(_NETCDF):
@@ -151,8 +166,9 @@ def _mask_unusable(values: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
             return values, []
         missing = np.isnan(values)
         infinite = int(np.count_nonzero(np.isinf(values)))
-    unusable = int(np.count_nonzero(~usable & ~missing))
-    counts = {"infinite": infinite, "never written": unusable - infinite}
+        unwritten = int(np.count_nonzero(np.abs(np.abs(values) - _DEFAULT_FILL) < _NEAR_FILL))
+    large = int(np.count_nonzero(~usable & ~missing)) - infinite - unwritten
+    counts = {"infinite": infinite, "never written": unwritten, "beyond 9.9e+36": large}
     found = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     notes = [f"values taken as missing: {found}"] if found else []
     return np.where(usable, values, np.nan), notes

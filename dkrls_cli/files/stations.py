@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array
-from dkrls_cli.errors import InputError
+from dkrls_cli.errors import InputError, OutputError
 from dkrls_cli.files.output import atomic_write
 from dkrls_cli.files.patching import Members, whole_chunks
 from dkrls_cli.files.text.csv import is_missing, parse_values
@@ -136,6 +136,9 @@ def write_stations(
             raise InputError(
                 f"'{path}' needs {error.name} to be written: pip install 'dkrls-cli[zarr]'."
             ) from None
+        except (AttributeError, TypeError, ValueError) as error:  # of names and attributes
+            reason = " ".join(str(error).split()).rstrip(".")
+            raise OutputError(f"'{path}' cannot be written ({reason}).") from None
         turned = [replace(each, arrays=_turned(each, dataset, spread)) for each in members]
         write_members(temporary, turned, compress, zarr=zarr)
 

@@ -6,8 +6,6 @@ import json
 import math
 import os
 import shlex
-import shutil
-import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli import __version__
-from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.files.output import atomic_write
+from dkrls_cli.errors import InputError, OutputError, SettingError
+from dkrls_cli.files.output import atomic_write, copy_to_stdout, private_folder
 from dkrls_cli.files.packing import Encoded, encode, true_ranges
 from dkrls_cli.files.patching import Members, append_members
 from dkrls_cli.files.styles import NO_LONGER_TRUE
@@ -136,6 +134,9 @@ def write_grid(
             raise InputError(
                 f"'{path}' needs {error.name} to be written: pip install 'dkrls-cli[zarr]'."
             ) from None
+        except (AttributeError, TypeError, ValueError) as error:  # of names and attributes
+            reason = " ".join(str(error).split()).rstrip(".")
+            raise OutputError(f"'{path}' cannot be written ({reason}).") from None
         write_members(temporary, members, compress, zarr=zarr)
     return notes
 
@@ -157,19 +158,17 @@ def reserved_names(members: Sequence[Members]) -> set[str]:
 def write_netcdf_to_stdout(
     fields: Sequence[Field],
     command: Sequence[str],
-    folder: Path,
     *,
     compress: int | None = None,
     members: Sequence[Members] = (),
 ) -> list[str]:
-    """Write a NetCDF file to stdout, by way of a temporary file in a folder; return the notes."""
-    path = folder / "answers.nc"
-    notes = write_grid(
-        str(path), fields, command, overwrite=False, compress=compress, members=members
-    )
-    with open(path, "rb") as file:
-        shutil.copyfileobj(file, sys.stdout.buffer)
-    sys.stdout.buffer.flush()
+    """Write a NetCDF file to stdout, by way of a temporary file; return the notes."""
+    with private_folder() as folder:
+        path = folder / "answers.nc"
+        notes = write_grid(
+            str(path), fields, command, overwrite=False, compress=compress, members=members
+        )
+        copy_to_stdout(path)
     return notes
 
 
@@ -186,6 +185,11 @@ def _dataset(
     import xarray as xr
 
     coords, beside = _coordinates(fields)
+    clash = [field.name for field in fields if field.name in coords]
+    if clash:
+        raise OutputError(
+            f"'{clash[0]}' is the name of a variable and of a dimension: one file cannot hold both."
+        )
     taken = {field.name for field in fields} | coords.keys() | set(reserved)
     data: dict[str, Any] = {}
     notes: list[str] = []

@@ -148,10 +148,17 @@ def _reshaped(grid: Grid, axes: tuple[Axis, ...]) -> Grid:
 
 
 def _check_finite(new: Axis) -> Axis:
-    """Return the coordinates, or raise InputError if one is not finite."""
+    """Return the coordinates, or raise InputError if one is not finite, or a date that is none."""
     bad = new.numbers[~np.isfinite(new.numbers)]
     if bad.size:
         raise InputError(f"A coordinate of '{new.name}' is {bad[0]}. Expected a finite number.")
+    try:
+        if new.time is not None and new.size:
+            new.time.texts(np.array([new.numbers.min(), new.numbers.max()]))
+    except (OverflowError, ValueError):
+        raise InputError(
+            f"A coordinate of '{new.name}' is too far away to be counted in '{new.units}'."
+        ) from None
     return new
 
 

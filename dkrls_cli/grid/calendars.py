@@ -119,7 +119,7 @@ class TimeScale:
                 f"Unknown calendar '{self.calendar}'. Choose from: {', '.join(_CALENDARS)}."
             )
         fields = _fields(match[2])
-        if fields is None:
+        if fields is None or not _is_time_of_day(fields):
             raise InputError(f"Time units '{self.units}' count from a date that cannot be read.")
         if fields[0] == 0 and self.calendar in (*_MIXED, "julian"):
             raise InputError(
@@ -277,7 +277,8 @@ class TimeScale:
 
     def _stamps(self, numbers: Array) -> NDArray[np.datetime64] | None:
         """Return numbers as datetime64[us], or None if numpy's calendar differs from this one."""
-        micro = np.rint(numbers * self._microseconds)
+        with np.errstate(over="ignore"):
+            micro = np.rint(numbers * self._microseconds)
         if self._epoch is None or (micro.size and np.abs(micro).max() > 2e17):
             return None
         stamps: NDArray[np.datetime64] = self._epoch + micro.astype("timedelta64[us]")
@@ -446,6 +447,13 @@ def _fields(text: str) -> tuple[int, int, int, int, int, int, int] | None:
     sign = -1 if match[7] == "-" else 1
     offset = sign * (int(match[8] or 0) * 60 + int(match[9] or 0))
     return year, month, day, hour, minute, micro, offset
+
+
+def _is_time_of_day(fields: tuple[int, ...]) -> bool:
+    """Return whether the numbers of a date are those of some day and of a time of day."""
+    _, month, day, hour, minute, micro, _ = fields
+    some_day = 1 <= month <= 12 and 1 <= day <= 31
+    return some_day and hour < 24 and minute < 60 and micro < 60 * 10**6
 
 
 def _datetime64(text: str) -> np.datetime64 | None:

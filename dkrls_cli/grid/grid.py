@@ -68,6 +68,54 @@ class Grid:
         """Whether no cell is missing."""
         return self.values.size == 0 or not np.isnan(self.values.min())
 
+    def refuse_extremes(self) -> None:
+        """Raise InputError if numbers are so large or so small that their squares are none.
+
+        Errors are squared, and squares of numbers beyond 1e-154 and 1e154 are 0 or infinite; there
+        is room for the digits of errors, which are smaller than the values.
+        """
+        largest = self._largest
+        if 0 < largest < np.inf and not _SMALLEST <= largest <= _LARGEST:
+            raise InputError(
+                f"The largest value of '{self.name}' is {largest:.3g} in size. Expected "
+                f"{_SMALLEST:g} to {_LARGEST:g}: count in other units."
+            )
+        for axis in self.axes:
+            numbers = axis.numbers
+            finite = bool(np.isfinite(numbers).all()) and numbers.size > 0
+            if finite and numbers.max() / 2 - numbers.min() / 2 > _WIDEST / 2:
+                raise InputError(
+                    f"Coordinates of '{axis.name}' reach from {numbers.min():.3g} to "
+                    f"{numbers.max():.3g}. Expected a width of at most {_WIDEST:g}: count in other "
+                    "units."
+                )
+
+    @property
+    def _largest(self) -> float:
+        """Size of the largest value, 0 if there is none; no copy is made of a large grid."""
+        low = np.fmin.reduce(self.values, axis=None, initial=0.0)
+        return float(max(-low, np.fmax.reduce(self.values, axis=None, initial=0.0)))
+
+    @property
+    def single_note(self) -> str:
+        """Warning that float32 does not hold the values to its usual precision; empty if it does.
+
+        Numbers below 1e-38 lose digits in it, and those below 1e-45 become 0.
+        """
+        largest, lost = self._largest, 0.0
+        flat = self.values.reshape(-1)
+        for start in range(0, flat.size, _AT_ONCE):
+            part = flat[start : start + _AT_ONCE]
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                errors = np.abs(part.astype(np.float32) - part)
+            lost = max(lost, float(np.fmax.reduce(errors, initial=0.0)))
+        if lost <= _SINGLE_ERROR * largest:
+            return ""
+        return (
+            f"the values, at most {largest:.3g} in size, lose digits in float32, which holds "
+            "1e-38 to 3e38: count in other units, or store float64"
+        )
+
     def refuse_missing(self) -> None:
         """Raise InputError if cells are missing, with their number and the place of the first."""
         missing = ~self.observed
@@ -84,6 +132,15 @@ class Grid:
                 "They are not allowed here: fill them first, or select a complete part."
             )
 
+
+# Sizes that the largest value of a grid may have: the squares of its errors are numbers too.
+_SMALLEST, _LARGEST = 1e-100, 1e100
+# Width that the coordinates of an axis may have: room for distances in length scales.
+_WIDEST = 1e300
+# Error of float32, in parts of the largest value, above which digits are lost: 6e-8 is rounding.
+_SINGLE_ERROR = 1e-7
+# Values that are looked at together: they stay in the cache.
+_AT_ONCE = 2**16
 
 # Kinds of numpy types that coordinates of an axis may have: numbers, dates, texts and objects.
 _AXIS_KINDS = "fiubMUSO"

@@ -30,8 +30,8 @@ _SAME_DEGREES = {"float32": 1e-4, "float64": 1e-9}
 _SAME_DAYS = 1e-9
 # Decimals of degrees that are kept when a longitude is moved by a turn: 359.9 is -0.1.
 _DEGREE_DECIMALS = 9
-# Coordinates in a range: more are a slip of the step, and would fill the memory.
-_MOST = 10**8
+# Coordinates in a range: more are a slip of the step, and take minutes and gigabytes to answer.
+_MOST = 10**6
 
 
 def parse_at(texts: Sequence[str] | None, model_axes: Sequence[Axis]) -> dict[str, Any]:
@@ -254,7 +254,9 @@ def _range(axis: Axis, spec: str) -> Any:
 
 def _refuse_too_many(dim: str, spec: str, steps: float) -> None:
     if steps >= _MOST:
-        raise SettingError(f"{dim}={spec} has more than {_MOST} coordinates. Take a larger step.")
+        raise SettingError(
+            f"{dim}={spec} has more than {_MOST} coordinates. Take a larger step, or ask for parts."
+        )
 
 
 def _number(dim: str, word: str) -> float:

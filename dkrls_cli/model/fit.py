@@ -212,6 +212,8 @@ def fit_grid(
     """
     if settings.missing == "error":
         grid.refuse_missing()
+    grid.refuse_extremes()
+    single = grid.single_note if settings.dtype == "float32" else ""
     allowed = settings.allowed
     if allowed is not None:
         allowed.check_units(grid.name, grid.attrs)
@@ -248,6 +250,7 @@ def fit_grid(
         CHOSEN_ON: chosen_on,
         PROMISE: promise,
         OBS_ERRORS: error_facts(origin, grid),
+        "notes": [*result.facts.get("notes", ()), single] if single else None,
     }
     return Model(
         cascade,

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Mask, fits_single
+from dkrls_cli.memory import available_bytes
 
 Form = dict[str, Any]
 """How an array is stored, as JSON can hold it; an empty one: as it is."""
@@ -47,6 +48,10 @@ _WIDEST = 8
 
 # Bytes of an array from which on the bytes of its exponents are worth being deflated.
 _LARGE = 2**12
+
+# Share of the free memory that a mask may take, a byte per cell: a few deflated bytes may claim any
+# number of cells.
+_MASK_SHARE = 0.25
 
 # Rows of an array that show most often that it has no whole numbers.
 _FIRST = 64
@@ -257,6 +262,8 @@ def pack_mask(mask: Mask) -> NDArray[np.uint8]:
 def unpack_mask(packed: Numbers, shape: tuple[int, ...], what: str) -> Mask:
     """Return a mask of this shape, or raise ValueError if what was packed is not one."""
     count = math.prod(shape)
+    if count > _MASK_SHARE * available_bytes():
+        raise ValueError(f"{what} do not fit the memory: they are {count}")
     size = (count + 7) // 8
     try:
         bits = packed if packed.shape == (size,) else _inflate(packed, size)

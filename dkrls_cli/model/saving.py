@@ -9,9 +9,11 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dkrls_cli import __version__
+from dkrls_cli.cascade.level import check_axis
 from dkrls_cli.errors import InputError, ModelFileError, SettingError
 from dkrls_cli.files import npz as modelfile
 from dkrls_cli.grid.style import grow_style
+from dkrls_cli.model.filing.header import check_arrays, check_axes, check_header, check_variables
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.narrowing import pack_mask
 from dkrls_cli.model.record import (
@@ -103,13 +105,18 @@ def load_models(path: str | os.PathLike[str]) -> dict[str, Model]:
     """
     header, arrays = modelfile.read(path)
     try:
-        models = [_model_from(*record) for record in split_record(header, arrays)]
+        check_variables(header)
+        records = split_record(header, arrays)
+        for place, (one, _) in enumerate(records):
+            check_header(one, f"variables[{place}]" if "variables" in header else "")
+        models = [_model_from(*record) for record in records]
         found = {model.name: model for model in models}
         if not found or len(found) < len(models):
             raise ValueError("its variables do not have a name each")
         return found
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ModelFileError(f"'{path}' is damaged ({error}). Fit the model again.") from None
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise ModelFileError(f"'{path}' is damaged ({reason}). Fit the model again.") from None
 
 
 def load_model(path: str | os.PathLike[str], var: str | None = None) -> Model:
@@ -160,7 +167,10 @@ def load_model(path: str | os.PathLike[str], var: str | None = None) -> Model:
 def _model_from(header: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) -> Model:
     """Return the model that was recorded, or raise an error if its parts do not fit together."""
     arrays = widen_arrays(header, stored)
+    check_arrays(arrays)
     trained = cascade_from(header, arrays)
+    for level, numbers in zip(trained.levels, trained.coordinates, strict=True):
+        check_axis(numbers, level)
     axes = tuple(
         axis_from(axis, level.name, numbers, arrays)
         for axis, level, numbers in zip(
@@ -169,16 +179,14 @@ def _model_from(header: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) -
     )
     attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
     coverage = coverage_from(header, arrays, axes)
+    check_axes(axes if coverage is None else (*axes, *coverage.axes))
     style = style_from(header["style"], arrays, axes if coverage is None else coverage.axes)
-    hierarchy = tuple(header["hierarchy"])
-    if sorted(hierarchy) != sorted(level.name for level in trained.levels):
-        raise ValueError("hierarchy and levels have different names")
     bars = bars_from(header["bars"], arrays, trained.shape, trained.joint_ridge is not None)
     filled = filled_from(arrays, trained.shape)
     return Model(
         trained,
         axes,
-        hierarchy,
+        tuple(header["hierarchy"]),
         bars,
         header["name"],
         attrs,

@@ -320,3 +320,27 @@ def test_kernels_and_ridges_in_pairs(globe: Path, option: str) -> None:
 )
 def test_nonsense_is_refused_in_one_line(globe: Path, words: list[str], reason: str) -> None:
     assert reason in refusal("fit", globe, "--dry-run", *words, code=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("compact = 1", "compact is 1 in the file. Expected true or false"),
+        ("threads = inf", "Invalid value for '--threads'"),
+        ("threads = 2000", "Invalid value for '--threads'"),
+        ("folds = 2.5", "Invalid value for '--folds'"),
+        ("levels = 1", "1"),
+        ("sigma = " + "[" * 10**5, "nested too deeply"),
+        ("sigma = " + "9" * 5000, "is not TOML"),
+        ("sigma = 1 #" + " " * 2**20, "it has more than 1048576 bytes"),
+    ],
+)
+def test_a_configuration_is_checked_as_options_are(
+    globe: Path, tmp_path: Path, text: str, reason: str
+) -> None:
+    (path := tmp_path / "run.toml").write_text(text)
+    assert reason in refusal("fit", globe, "--config", path, "--dry-run", code=2)
+
+
+def test_a_device_is_no_configuration(globe: Path) -> None:
+    assert "more than" in refusal("fit", globe, "--config", "/dev/zero", "--dry-run", code=2)

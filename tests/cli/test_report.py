@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import os
 import re
+import subprocess
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -16,9 +19,17 @@ from sample_files import LAT, LON
 from shell import HERE, POINTS, ROOT, dkrls, refusal, spawn
 
 from dkrls_cli.cli.predict import predict
-from dkrls_cli.cli.report import HINTS, Report, command_line, edge, error_line
+from dkrls_cli.cli.report import (
+    HINTS,
+    Report,
+    command_line,
+    edge,
+    error_line,
+    refuse_closed_stdout,
+)
 from dkrls_cli.cli.terminal.tables import pairs
 from dkrls_cli.errors import InputError, ModelFileError, OutputError, SettingError
+from dkrls_cli.files.output import copy_to_stdout
 
 
 def test_json_is_one_object_of_every_command(model: Path, globe: Path, tmp_path: Path) -> None:
@@ -232,7 +243,11 @@ def test_work_is_shown_unless_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
         (FileNotFoundError(2, "No such file", "a.nc"), 1, "No such file: 'a.nc'"),
         (OSError(28, "No space left"), 1, "No space left"),
         (OSError("odd"), 1, "odd"),
-        (KeyError("x"), 1, "KeyError: 'x'. This should not happen; --debug shows where."),
+        (
+            KeyError("x"),
+            1,
+            "KeyError: 'x'. This should not happen: please report it, with what --debug shows.",
+        ),
     ],
 )
 def test_an_error_is_one_line_and_an_exit_code(
@@ -289,3 +304,89 @@ def test_refusals_name_the_option_that_helps(tmp_path: Path) -> None:
 def test_the_running_command_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["/usr/bin/python -m dkrls_cli", "info", "a b.npz"])
     assert command_line() == ["dkrls", "info", "a b.npz"]
+
+
+# Streams that are closed or full ------------------------------------------------------------------
+
+NO_FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+
+
+def shell(command: str) -> subprocess.CompletedProcess[str]:
+    line = command.replace("dkrls ", f"'{sys.executable}' -m dkrls_cli ", 1)
+    return subprocess.run(line, shell=True, capture_output=True, text=True, cwd=ROOT, check=False)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such shell there")
+def test_a_fit_that_nobody_hears_is_a_fit(globe: Path, tmp_path: Path) -> None:
+    for number, ends in enumerate(("2>&-", ">&- 2>&-", "<&- >&- 2>&-")):
+        run = shell(f"dkrls fit '{globe}' -o '{tmp_path}/{number}.npz' --sigma 20 {ends}")
+        assert run.returncode == 0, (ends, run.stderr)
+        dkrls("info", tmp_path / f"{number}.npz")
+
+
+@NO_FULL
+def test_outputs_that_are_full_are_one_line(globe: Path, model: Path, tmp_path: Path) -> None:
+    for words in ("--version", "--help", f"predict '{model}'", f"info '{model}'"):
+        run = shell(f"dkrls {words} >/dev/full")
+        assert (run.returncode, run.stderr.count("\n")) == (1, 1), (words, run.stderr)
+        assert "No space left on device" in run.stderr
+    run = shell(f"dkrls fit '{globe}' -o '{tmp_path}/m.npz' --sigma 20 2>/dev/full")
+    assert run.returncode == 0
+    dkrls("info", tmp_path / "m.npz")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such shell there")
+def test_answers_need_an_output_that_is_open(model: Path) -> None:
+    run = shell(f"dkrls predict '{model}' >&-")
+    assert run.returncode == 1
+    assert run.stderr == (
+        "Error: Standard output is closed, and the answers go there. Give -o OUT.\n"
+    )
+
+
+def test_a_closed_output_is_refused_for_answers_and_no_matter_for_summaries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(OutputError, match="Standard output is closed"):
+        refuse_closed_stdout()
+    with pytest.raises(OutputError, match="Standard output is closed"):
+        copy_to_stdout(Path(__file__))
+    with edge(False), pytest.raises(OutputError, match="Standard output is closed"):
+        refuse_closed_stdout()
+    sys.stdout.close()
+
+
+class Full(io.StringIO):
+    """A stream that takes nothing."""
+
+    def write(self, _: str) -> int:
+        raise OSError(28, "No space left on device")
+
+
+def test_notes_that_cannot_be_written_fail_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream in (Full(), None):
+        monkeypatch.setattr(sys, "stderr", stream)
+        Report(verbose=True).note("unheard")
+        with pytest.raises(typer.Exit), edge(False):
+            raise InputError("unheard")
+
+
+def test_a_character_that_the_output_cannot_hold_is_named() -> None:
+    error = UnicodeEncodeError("ascii", "a\u00e9", 1, 2, "ordinal not in range")
+    assert error_line(error) == (
+        "'\u00e9' cannot be written in the encoding of the output, ascii. Set "
+        "PYTHONIOENCODING=utf-8, or write to a file."
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such shell there")
+def test_no_file_stands_in_for_a_stream_that_is_closed() -> None:
+    code = (
+        "import os; from dkrls_cli.cli import _fill_closed_streams; _fill_closed_streams(); "
+        "os.write(1, str(os.open(os.devnull, os.O_RDONLY)).encode())"
+    )
+    for ends in ("2>&-", "<&- 2>&-", ""):
+        line = f"'{sys.executable}' -c '{code}' {ends}"
+        run = subprocess.run(line, shell=True, capture_output=True, text=True, check=True)
+        assert int(run.stdout) > 2

@@ -336,7 +336,7 @@ class StoppedBeforeWaiting(Saver):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "waiting" and value:
-            super().__setattr__("stopped", True)
+            super().__setattr__("number", signal.SIGTERM)
         super().__setattr__(name, value)
 
 
@@ -430,7 +430,7 @@ def test_told_to_stop_it_saves(model: Path, number: signal.Signals) -> None:
     wait_until(lambda: unread_bytes(process) == 0)
     process.send_signal(number)
     _, told = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0
+    assert process.returncode == 128 + number
     assert told.startswith("Stopped: 5 slices")
     assert slices(model) == 65
 
@@ -519,7 +519,7 @@ def test_told_to_stop_while_it_saves_it_saves(model: Path) -> None:
     ended = subprocess.run(
         command, input=as_csv(lines(60, 63)), capture_output=True, cwd=ROOT, text=True, check=False
     )
-    assert ended.returncode == 0, ended.stderr
+    assert ended.returncode == 130, ended.stderr
     assert slices(model) == 63
 
 
@@ -534,3 +534,41 @@ def test_an_update_waits_for_a_stream(model: Path, tmp_path: Path) -> None:
     process.communicate(timeout=PATIENCE)
     dkrls("update", model, tmp_path / "late.csv")
     assert slices(model) == 62
+
+
+def test_what_could_not_be_used_is_told(model: Path) -> None:
+    rows = lines(60, 63)
+    for row in rows[3:6]:
+        row["heat"] = ""
+    rows[7]["heat"] = 1e300
+    result = dkrls("stream", model, stdin=as_csv(rows))
+    assert "3 slices learnt" in result.stderr
+    assert "1 of them without any value, and not kept" in result.stderr
+    assert "1 values infinite or beyond 9.9e+36 taken as missing" in result.stderr
+    told = json.loads(dkrls("stream", model, "--replace", "--json", stdin=as_csv(rows)).stdout)
+    assert (told["empty"], told["unusable_values"]) == (1, 1)
+
+
+def test_a_new_file_is_written_once_and_then_replaced(model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.npz"
+    learner: Any = SavedStream(slices=1)
+    keeper = Saver(out, 1, None, stream=learner, overwrite=False)
+    keeper.save()
+    learner.slices = 2
+    keeper.save_at_once()
+    assert learner.saves == [False, True]
+    keeper.save_at_once()
+    assert len(learner.saves) == 2
+
+
+class SavedStream:
+    """Stands for a stream and its model, and records how it is saved."""
+
+    def __init__(self, slices: int) -> None:
+        self.slices, self.saves, self.model = slices, [], self
+
+    def final_model(self) -> SavedStream:
+        return self
+
+    def save(self, _: Path, overwrite: bool) -> None:
+        self.saves.append(overwrite)

@@ -234,7 +234,7 @@ def test_an_output_that_is_a_folder_is_named(model: Path, tmp_path: Path) -> Non
     new = written(field().isel(time=slice(30, None)), tmp_path / "new.csv")
     (tmp_path / "folder").mkdir()
     line = dkrls("update", model, new, "-o", tmp_path / "folder", "--overwrite", code=1).stderr
-    assert f"'{tmp_path / 'folder'}' cannot be written" in line
+    assert f"'{tmp_path / 'folder'}' is a folder and cannot be replaced by a file" in line
     assert ".part" not in line
 
 
@@ -313,3 +313,30 @@ def test_only_new_warnings_are_printed(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().err == "Warning: new.\n"
     print_notes(model(), model(), 2, Report())
     assert capsys.readouterr().err == "Note: slices without any observed cell left out: 2.\n"
+
+
+def test_of_several_updates_to_one_new_file_one_wins(model: Path, tmp_path: Path) -> None:
+    """All of them see that the file is not there; only the first may write it."""
+    new = written(field().isel(time=slice(30, None)), tmp_path / "new.csv")
+    command = [sys.executable, "-m", "dkrls_cli", "update", model, new, "-o", tmp_path / "out.npz"]
+    pipe = subprocess.PIPE
+    runs = [subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) for _ in range(3)]
+    errors = [run.communicate(timeout=PATIENCE)[1] for run in runs]
+    assert sorted(run.returncode for run in runs) == [0, 1, 1]
+    refused = [text for text in errors if "exists already" in text]
+    assert len(refused) == 2
+    load_model(tmp_path / "out.npz")
+
+
+def test_a_model_by_another_name_is_changed_in_place(model: Path, tmp_path: Path) -> None:
+    new = written(field().isel(time=slice(30, None)), tmp_path / "new.csv")
+    (tmp_path / "link.npz").symlink_to(model)
+    dkrls("update", model, new, "-o", tmp_path / "link.npz")
+    assert (tmp_path / "link.npz").is_symlink()
+
+
+def test_an_input_is_not_overwritten(model: Path, tmp_path: Path) -> None:
+    new = written(field().isel(time=slice(30, None)), tmp_path / "new.npz.csv")
+    (tmp_path / "new.npz").symlink_to(new)
+    line = refusal("update", model, new, "-o", tmp_path / "new.npz", "--overwrite")
+    assert "is one of the inputs" in line

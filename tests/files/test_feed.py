@@ -168,3 +168,33 @@ def test_slices_before_a_wrong_line_are_handed_on() -> None:
     assert next(slices).axis.numbers.tolist() == [5.0]
     with pytest.raises(InputError, match="Line 6"):
         next(slices)
+
+
+@pytest.mark.parametrize("line", ['{"t":' * 10**5, "[" * 10**5])
+def test_deep_lines_are_refused(line: str) -> None:
+    text = f'{{"t": 3, "x": 0.1, "s": "a", "v": 1}}\n{line}\n'
+    with pytest.raises(InputError, match=r"Line 2 of it is nested too deeply|is not JSON"):
+        gathered(text)
+
+
+def test_an_endless_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dkrls_cli.files.feed._LONGEST_LINE", 30)
+    assert len(gathered("t,x,s,v\n3,0.1,a,1\n")) == 1
+    with pytest.raises(InputError, match="it has a line of more than 30 letters"):
+        gathered("t,x,s,v\n3,0.1,a," + "1" * 40)
+
+
+def test_values_that_are_no_usable_numbers_are_counted() -> None:
+    stream = feed("t,x,s,v\n3,0.1,a,1e300\n3,0.2,a,inf\n3,0.1,b,NA\n3,0.2,b,5\n4,0.1,a,-1e37\n")
+    found = list(stream.slices())
+    assert stream.unusable == 2  # inf is a way to say that a value is missing
+    assert np.isnan(found[0].values).sum() == 3
+    assert np.isnan(found[1].values).all()
+
+
+@pytest.mark.parametrize("t", ["1e300", "9" * 40])
+def test_dates_that_no_calendar_has_are_refused(t: str) -> None:
+    days = Axis("t", np.arange(3.0), time=TimeScale("days since 2000-01-01"))
+    for text in (f"t,v\n{t},1\n", f'{{"t": {t}, "v": 1}}\n'):
+        with pytest.raises(InputError, match=r"Line \d of it"):
+            gathered(text, [days])

@@ -437,3 +437,28 @@ def test_a_source_that_is_not_read_leaves_no_open_file(tmp_path: Path) -> None:
 def test_longitudes_are_those_of_the_table(tmp_path: Path) -> None:
     path = grid(tmp_path / "a.nc", {"y": (LAT, NORTH), "x": (LON, {"units": "degreesE"})})
     assert [axis.turn for axis in opened(path).axes] == [None, 360.0]
+
+
+@pytest.mark.parametrize("kind", ["nc", "zarr"])
+def test_a_file_that_declares_what_it_does_not_hold_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cells that were never written take no room: a few bytes may declare gigabytes."""
+    path = tmp_path / f"a.{kind}"
+    if kind == "nc":
+        import netCDF4
+
+        with netCDF4.Dataset(path, "w") as dataset:
+            for name in "xy":
+                dataset.createDimension(name, 3000)
+            dataset.createVariable("v", "f8", ("x", "y"), chunksizes=(100, 100))
+    else:
+        import zarr
+
+        group = zarr.open_group(path, mode="w", zarr_format=2)
+        labels = {"_ARRAY_DIMENSIONS": ["x", "y"]}
+        group.create_array("v", shape=(3000, 3000), dtype="f8", attributes=labels)
+    line = refusal("fit", path, "-o", tmp_path / "m.npz")
+    assert "declares 72000000 bytes of 'v': hardly any of it was written" in line
+    monkeypatch.setattr("dkrls_cli.files.netcdf._ALWAYS_HELD", 72_000_000)
+    assert "hardly" not in refusal("fit", path, "-o", tmp_path / "m.npz", "--missing", "error")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,9 +23,18 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
+def make_store(path: Path, mark: str = "") -> Path:
+    """Make a folder that looks like a Zarr store."""
+    path.mkdir(exist_ok=True)
+    (path / ".zgroup").touch()
+    if mark:
+        (path / "mark").write_text(mark)
+    return path
+
+
 def write_and_fail(target: Path, *, folder: bool = False) -> None:
     with atomic_write(target, overwrite=True, folder=folder) as temporary:
-        temporary.mkdir() if folder else temporary.write_text("new")
+        make_store(temporary) if folder else temporary.write_text("new")
         raise ZeroDivisionError
 
 
@@ -62,20 +72,68 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
     target = tmp_path / "a.zarr"
     for name in ("old", "new"):
         with atomic_write(target, overwrite=True, folder=True) as temporary:
-            temporary.mkdir()
+            make_store(temporary)
             (temporary / name).write_text(name)
-    assert names(target) == {"new"}
+    assert names(target) == {".zgroup", "new"}
     with pytest.raises(ZeroDivisionError):
         write_and_fail(target, folder=True)
-    assert names(target) == {"new"}
+    assert names(target) == {".zgroup", "new"}
     assert names(tmp_path) == {"a.zarr"}
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_folder_is_never_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanges: bool
+) -> None:
+    """At no rename is there anything but a whole folder, where the system can exchange two."""
+    if not exchanges:
+        monkeypatch.setattr(output, "_rename", lambda *_: False)
+    target = make_store(tmp_path / "a.zarr", "old")
+    with atomic_write(target, overwrite=True, folder=True) as temporary:
+        make_store(temporary, "new")
+        assert (target / "mark").read_text() == "old"
+    assert (target / "mark").read_text() == "new"
+    assert names(tmp_path) == {"a.zarr"}
+
+
+def test_a_new_folder_that_cannot_come_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "_rename", lambda *_: False)
+    target = make_store(tmp_path / "a.zarr", "old")
+    with (  # noqa: PT012
+        pytest.raises(OutputError, match=r"a.zarr' cannot be written"),
+        atomic_write(target, overwrite=True, folder=True) as temporary,
+    ):
+        make_store(temporary, "new")
+        monkeypatch.setattr(output, "_flush_tree", lambda path: os.rename(path, tmp_path / "x"))
+    assert (target / "mark").read_text() == "old"
+    assert names(tmp_path) == {"a.zarr", "x"}
+
+
+def test_only_a_zarr_store_is_replaced_by_one(tmp_path: Path) -> None:
+    target = tmp_path / "a.zarr"
+    target.mkdir()
+    for precious in ((), ("thesis.tex",)):
+        for name in precious:
+            (target / name).touch()
+        with pytest.raises(OutputError, match="is a folder and no Zarr store: it is not replaced"):
+            check_writable(target, overwrite=True, folder=True)
+        assert names(target) == set(precious)
+    for mark in output._ZARR_FILES:
+        (target / mark).touch()
+        check_writable(target, overwrite=True, folder=True)
+        (target / mark).unlink()
+    (tmp_path / "b.zarr").write_text("a file")
+    with pytest.raises(OutputError, match="is a file and cannot be replaced by a folder"):
+        check_writable(tmp_path / "b.zarr", overwrite=True, folder=True)
 
 
 def test_a_folder_is_not_taken_for_a_file(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "precious").touch()
-    with pytest.raises(OSError), atomic_write(tmp_path / "a", overwrite=True) as temporary:  # noqa: PT011
-        temporary.write_text("new")
+    with pytest.raises(OutputError, match="is a folder and cannot be replaced by a file"):
+        atomic_write(tmp_path / "a", overwrite=True).__enter__()
     assert names(tmp_path) == {"a"}
     assert names(tmp_path / "a") == {"precious"}
 
@@ -114,6 +172,243 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="no folder"):
         check_writable(tmp_path / "file" / "a", overwrite=False)
+
+
+def test_a_target_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    for folder in (False, True):
+        target = tmp_path / f"a{folder}"
+        with (  # noqa: PT012
+            pytest.raises(OutputError, match="another command has written it meanwhile"),
+            atomic_write(target, overwrite=False, folder=folder) as temporary,
+        ):
+            make_store(temporary, "late") if folder else temporary.write_text("late")
+            make_store(target, "first") if folder else target.write_text("first")
+        assert (target / "mark" if folder else target).read_text() == "first"
+    assert names(tmp_path) == {"aFalse", "aTrue"}
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_two_writers_of_a_new_file_do_not_both_win_on_any_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: bool
+) -> None:
+    monkeypatch.setattr(output, "_rename", lambda *_: False)
+    target = tmp_path / "a"
+    first = atomic_write(target, overwrite=False, folder=folder)
+    second = atomic_write(target, overwrite=False, folder=folder)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    with pytest.raises(OutputError, match="meanwhile"):
+        second.__exit__(None, None, None)
+    assert names(tmp_path) == {"a"}
+
+
+@ON_POSIX
+def test_a_temporary_file_is_private_new_and_of_no_known_name(tmp_path: Path) -> None:
+    target, seen = tmp_path / "a", set()
+    for folder in (False, True):
+        with atomic_write(target.with_suffix(f".{folder}"), overwrite=False, folder=folder) as part:
+            assert part.stat().st_mode & 0o777 == (0o700 if folder else 0o600)
+            seen.add(part.name.rpartition("-")[2])
+            with pytest.raises(FileExistsError):
+                output._create(part, folder)
+    assert len(seen) == 2
+    assert min(map(len, seen)) >= 16
+    old = os.umask(0o027)
+    try:
+        with atomic_write(target, overwrite=False) as part:
+            part.write_text("x")
+    finally:
+        os.umask(old)
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+@ON_POSIX
+def test_a_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trap = tmp_path / ".a.1-x-guessed.part"
+    trap.symlink_to(tmp_path / "victim")
+    monkeypatch.setattr(output, "_temporary_name", lambda *_: trap)
+    with pytest.raises(OutputError, match=r"a' cannot be written \(File exists\)"):
+        atomic_write(tmp_path / "a", overwrite=False).__enter__()
+    assert not (tmp_path / "victim").exists()
+    (tmp_path / ".m.lock").symlink_to(tmp_path / "victim")
+    with pytest.raises(OutputError, match="m' cannot be locked"):
+        lock_file(tmp_path / "m", 0.0, lambda _: None).__enter__()
+
+
+@ON_POSIX
+def test_everything_is_on_disk_before_and_the_folder_after_the_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    rename, fsync = output._put_in_place, os.fsync
+    inodes = {}
+
+    def flushed(handle: int) -> None:
+        done.append(inodes.get(os.fstat(handle).st_ino, "other"))
+        fsync(handle)
+
+    def renamed(*given: Any) -> None:
+        done.append("rename")
+        rename(*given)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(output, "_put_in_place", renamed)
+    inodes[tmp_path.stat().st_ino] = "parent"
+    with atomic_write(tmp_path / "a.zarr", overwrite=False, folder=True) as part:
+        (part / "inner").mkdir()
+        (part / "inner" / "0").write_text("x")
+        for path in (part, part / "inner", part / "inner" / "0"):
+            inodes[path.stat().st_ino] = path.relative_to(part).name or "top"
+    assert sorted(done[:3]) == ["0", "inner", "top"]
+    assert done[3:] == ["rename", "parent"]
+
+
+def test_a_disk_that_fails_is_told_and_one_that_cannot_flush_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(code: int) -> Any:
+        def fsync(_: int) -> None:
+            raise OSError(code, os.strerror(code))
+
+        return fsync
+
+    monkeypatch.setattr(os, "fsync", failing(5))
+    with (
+        pytest.raises(OutputError, match="a' cannot be written"),
+        atomic_write(tmp_path / "a", overwrite=False) as part,
+    ):
+        part.write_text("x")
+    assert names(tmp_path) == set()
+    monkeypatch.setattr(os, "fsync", failing(22))
+    with atomic_write(tmp_path / "a", overwrite=False) as part:
+        part.write_text("x")
+    assert (tmp_path / "a").read_text() == "x"
+
+
+def test_a_library_that_fails_on_a_full_disk_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = 2**20
+    monkeypatch.setattr(output.shutil, "disk_usage", lambda _: SimpleNamespace(free=room))
+    for free, words in ((2**20, r"\(NetCDF: HDF error\)"), (2**20 - 1, "; the disk is full")):
+        room = free
+        with (
+            pytest.raises(OutputError, match=words),
+            atomic_write(tmp_path / "a", overwrite=False),
+        ):
+            raise RuntimeError("NetCDF: HDF error")
+    assert names(tmp_path) == set()
+
+
+def test_an_output_that_is_an_input_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    os.link(tmp_path / "a", tmp_path / "hard")
+    for name in ("a", "hard"):
+        with pytest.raises(OutputError, match="is one of the inputs"):
+            check_writable(tmp_path / name, overwrite=True, inputs=["-", tmp_path / "a"])
+    check_writable(tmp_path / "b", overwrite=True, inputs=[tmp_path / "a", tmp_path / "b"])
+    check_writable(tmp_path / "a", overwrite=True, inputs=["no\0name"])
+
+
+@ON_POSIX
+def test_a_folder_without_permission_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(OutputError, match="no permission for its folder"):
+        check_writable(tmp_path / "a", overwrite=True)
+
+
+@ON_POSIX
+def test_devices_and_pipes_are_written_to_and_stay(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    with atomic_write(pipe, overwrite=False) as part:
+        assert part.parent != tmp_path
+        part.write_text("through")
+    reader.join()
+    assert got == [b"through"]
+    assert pipe.is_fifo()
+    for path in (Path("/dev/null"), tmp_path / "link"):
+        if not path.exists():
+            path.symlink_to("/dev/null")
+        with atomic_write(path, overwrite=False) as part, lock_file(path, 0.0, lambda _: None):
+            part.write_text("gone")
+        assert path.is_char_device()
+    with pytest.raises(OutputError, match="a Zarr store is a folder"):
+        check_writable(pipe, overwrite=True, folder=True)
+    assert names(tmp_path) == {"pipe", "link"}
+    assert not part.parent.exists()
+
+
+def test_long_names_have_short_temporary_ones(tmp_path: Path) -> None:
+    target = tmp_path / ("n" * 250)
+    with lock_file(target, 0.0, lambda _: None), atomic_write(target, overwrite=False) as part:
+        part.write_text("x")
+    assert names(tmp_path) == {target.name}
+
+
+# What killed processes leave ----------------------------------------------------------------------
+
+
+def dead_process() -> int:
+    """Return the number of a process that has ended."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    return ended.pid
+
+
+@ON_POSIX
+def test_what_a_dead_process_left_is_removed_and_told(tmp_path: Path) -> None:
+    dead, here = dead_process(), output._machine()
+    stale = [f".a.{dead}.part", f".a.{dead}-{here}-1f.part", f".a.{dead}-elsewhere-1f.part"]
+    kept = [f".a.{os.getpid()}-{here}-1f.part", ".a.lock", ".a.x-y-z.part", ".a.part"]
+    kept += [f".a.{dead}-elsewhere-2f.part", f".ab.{dead}-{here}-1f.part", f"a.{dead}.part"]
+    for name in (*stale, *kept):
+        (tmp_path / name).touch()
+    os.utime(tmp_path / stale[2], (0, 0))
+    told: list[str] = []
+    output.clear_stale(tmp_path / "a", told.append)
+    assert names(tmp_path) == set(kept)
+    assert len(told) == 3
+    assert set(told) == {
+        "Note: an unfinished 'a', left by a command that was killed, is removed.",
+    }
+    make_store(tmp_path / stale[1])
+    with atomic_write(tmp_path / "a", overwrite=False) as part:
+        part.write_text("x")
+    assert names(tmp_path) == {*kept, "a"}
+
+
+@ON_POSIX
+def test_a_folder_that_was_moved_aside_comes_back(tmp_path: Path) -> None:
+    aside = tmp_path / f".a.zarr.{dead_process()}-{output._machine()}-1f.old"
+    told: list[str] = []
+    for found in ("restored", "removed"):
+        make_store(aside, "old")
+        output.clear_stale(tmp_path / "a.zarr", told.append)
+        assert names(tmp_path) == {"a.zarr"}
+        assert found in told[-1]
+
+
+def test_a_process_that_is_told_to_stop_removes_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lock_file(tmp_path / "m", 0.0, lambda _: None), output.private_folder() as folder:
+        part = atomic_write(tmp_path / "m", overwrite=False)
+        part.__enter__().write_text("half")
+        assert len(names(tmp_path)) == 2
+        aside = make_store(tmp_path / ".a.zarr.1-x-y.old", "old")
+        monkeypatch.setitem(output._moved, aside, tmp_path / "a.zarr")
+        output.remove_unfinished()
+        assert names(tmp_path) == {"a.zarr"}
+        assert not folder.exists()
+        assert not part.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
+    assert not output._unfinished
 
 
 # Locks --------------------------------------------------------------------------------------------

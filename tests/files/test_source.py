@@ -10,7 +10,7 @@ import pytest
 from sample_files import signalling
 
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.source import Source, expand, kind_of
+from dkrls_cli.files.source import Source, bytes_on_disk, expand, kind_of
 from dkrls_cli.grid.axes import axis_of, text_axis
 from dkrls_cli.grid.style import Style
 
@@ -28,12 +28,12 @@ def test_values_that_are_no_numbers_are_missing_and_counted(dtype: str) -> None:
     expected = np.array([[1, np.nan], [np.nan] * 2, [np.nan, 9.8e36], [np.nan, 2]], dtype)
     np.testing.assert_array_equal(grid.values, expected)
     assert grid.values.dtype == dtype
-    assert made.notes == ["values taken as missing: 2 infinite, 2 never written"]
+    assert made.notes == ["values taken as missing: 2 infinite, 1 never written, 1 beyond 9.9e+36"]
     assert (grid.name, grid.attrs, grid.dims) == ("t", {"units": "K"}, ("x", "s"))
 
 
 def test_notes_name_only_what_was_found() -> None:
-    infinite, unwritten = source(np.array([[np.inf, 1]])), source(np.array([[9.9e36, 1.0]]))
+    infinite, unwritten = source(np.array([[np.inf, 1]])), source(np.array([[9.96921e36, 1.0]]))
     infinite.grid(), unwritten.grid()
     assert infinite.notes == ["values taken as missing: 1 infinite"]
     assert unwritten.notes == ["values taken as missing: 1 never written"]
@@ -146,3 +146,11 @@ def test_a_folder_is_a_store_if_it_is_marked(tmp_path: Path, marker: str) -> Non
             kind_of(str(tmp_path / name))
         (tmp_path / name / marker).touch()
         assert kind_of(str(tmp_path / name)) == "zarr"
+
+
+def test_the_bytes_of_a_folder_are_those_of_its_files(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "c").write_bytes(b"123")
+    (tmp_path / "a" / "d").write_bytes(b"12")
+    assert bytes_on_disk(str(tmp_path / "a")) == 5
+    assert bytes_on_disk(str(tmp_path / "a" / "d")) == 2

@@ -272,7 +272,11 @@ def test_a_failure_leaves_nothing_behind(
 ) -> None:
     model = tmp_path / "m.npz"
     dkrls("fit", grid(tmp_path / "a.nc", {"lat": (LAT, NORTH)}), "-o", model)
-    (tmp_path / name).mkdir() if name.endswith("zarr") else (tmp_path / name).write_text("old")
+    if name.endswith("zarr"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".zgroup").write_text("old")
+    else:
+        (tmp_path / name).write_text("old")
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device", "o.nc")
@@ -281,9 +285,10 @@ def test_a_failure_leaves_nothing_behind(
     monkeypatch.setattr(xr.Dataset, "to_zarr", full)
     monkeypatch.setattr("dkrls_cli.files.text.rows.RowWriter.write_cells", full)
     line = refusal("predict", model, "-o", tmp_path / name, "--overwrite")
-    assert line == "Error: No space left on device: 'o.nc'"
+    assert line == f"Error: '{tmp_path / name}' cannot be written (No space left on device)."
     assert {path.name for path in tmp_path.iterdir()} == {"a.nc", "m.npz", name}
-    assert name.endswith("zarr") or (tmp_path / name).read_text() == "old"
+    kept = tmp_path / name / ".zgroup" if name.endswith("zarr") else tmp_path / name
+    assert kept.read_text() == "old"
 
 
 # Grids written directly ---------------------------------------------------------------------------
@@ -369,7 +374,7 @@ def test_a_library_that_is_missing_is_named(
 def test_a_file_goes_to_stdout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stdout = io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr(sys, "stdout", stdout)
-    write_netcdf_to_stdout([Field("t", VALUES[0], AXES[1:])], ["dkrls"], tmp_path)
+    write_netcdf_to_stdout([Field("t", VALUES[0], AXES[1:])], ["dkrls"])
     (tmp_path / "copy.nc").write_bytes(stdout.buffer.getvalue())
     np.testing.assert_array_equal(opened(tmp_path / "copy.nc").t, VALUES[0])
 

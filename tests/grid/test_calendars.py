@@ -462,3 +462,10 @@ def test_no_months_are_no_dates():
     assert scale.dates(np.empty(0)).size == 0
     with pytest.raises(SettingError, match="NaT"):
         scale.numbers(np.array(["NaT"], "datetime64[D]"))
+
+
+@pytest.mark.parametrize("date", ["2000-13-01", "2000-00-01", "2000-01-32", "2000-01-01 24:00"])
+def test_units_count_from_a_date_that_is_one(date):
+    with pytest.raises(InputError, match="count from a date that cannot be read"):
+        TimeScale(f"days since {date}")
+    TimeScale("days since 2000-12-31 23:59:59")

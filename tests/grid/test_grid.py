@@ -263,3 +263,41 @@ def test_members_of_stations_come_first():
     assert stations.x.dims == ("station",)
     alone = station_array(values[0], AXES, [1], {}, "t", {})
     assert alone.dims == ("station", "s")
+
+
+@pytest.mark.parametrize(
+    ("scale", "refused"),
+    [(1.0, False), (1e99, False), (2e100, True), (1e-99, False), (1e-101, True), (0.0, False)],
+)
+def test_values_whose_squares_are_no_numbers_are_refused(scale, refused):
+    made = grid([[0.0, np.nan], [scale / 3, 0.0], [-scale, 0.0]])
+    if refused:
+        with pytest.raises(InputError, match=r"largest value of 't' is .* count in other units"):
+            made.refuse_extremes()
+    else:
+        made.refuse_extremes()
+
+
+def test_infinite_and_missing_values_have_messages_of_their_own():
+    for value in (np.nan, np.inf, -np.inf):
+        grid(np.full((3, 2), value)).refuse_extremes()
+
+
+def test_coordinates_that_reach_too_far_are_refused():
+    for width, refused in ((1e300, False), (1.1e300, True), (1.7e308, True)):
+        made = Grid(np.ones(2), (axis_of("x", [-width / 2, width / 2]),))
+        if refused:
+            with pytest.raises(InputError, match="Coordinates of 'x' reach from"):
+                made.refuse_extremes()
+        else:
+            made.refuse_extremes()
+    Grid(np.ones(2), (axis_of("x", [0.0, np.inf]),)).refuse_extremes()  # has its own message
+    Grid(np.ones(2), (axis_of("x", [0.0, 5e-324]),)).refuse_extremes()
+
+
+@pytest.mark.parametrize(("scale", "told"), [(1.0, False), (1e-30, False), (1e-40, True)])
+def test_digits_that_float32_loses_are_told(scale, told):
+    rng = np.random.default_rng(2)
+    made = Grid(rng.random((3, 2)) * scale, AXES)
+    made.values[0, 0] = np.nan
+    assert ("lose digits in float32" in made.single_note) == told

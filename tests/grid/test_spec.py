@@ -89,8 +89,8 @@ def test_dimensions_that_are_not_named_or_named_all_keep_their_coordinates():
         (["lat=2:1:1"], "steps of 1 do not lead from 2 to 1"),
         (["lat=1:2:-1"], "steps of -1 do not lead from 1 to 2"),
         (["lat=1:2:0"], "steps of 0 do not lead from 1 to 2"),
-        (["lat=0:1:1e-12"], "more than 100000000 coordinates"),
-        (["lat=0:1e308:1e-300"], "more than 100000000 coordinates"),
+        (["lat=0:1:1e-12"], "more than 1000000 coordinates"),
+        (["lat=0:1e308:1e-300"], "more than 1000000 coordinates"),
         (["time=soon"], "'soon' is not a date"),
         (["time=2000-01-01:soon"], "no range of dates: start:stop, or start:stop:step"),
         (["time=2001:2002"], "no coordinate in that range.* from 2000-01-01 to 2000-01-03"),
@@ -98,7 +98,7 @@ def test_dimensions_that_are_not_named_or_named_all_keep_their_coordinates():
         (["time=2000-02-01:2000-01-01:1D"], "do not lead from 2000-02-01 to 2000-01-01"),
         (["time=2000-02-01:2000-01-01:1M"], "do not lead from 2000-02-01 to 2000-01-01"),
         (["time=2000-01-01:2000-02-01:1x"], "'1x' is not a time step"),
-        (["time=2000-01-01:2020-01-01:1S"], "more than 100000000 coordinates"),
+        (["time=2000-01-01:2020-01-01:1S"], "more than 1000000 coordinates"),
     ],
 )
 def test_what_cannot_be_understood_is_refused(texts, words):

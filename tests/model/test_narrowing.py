@@ -287,5 +287,14 @@ def test_masks_of_land_are_small_and_others_one_bit_per_cell() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_masks_of_another_grid_are_refused(shape: tuple[int, ...], share: float) -> None:
     packed = pack_mask(RNG.random((200, 300)) < share)
-    with pytest.raises(ValueError, match="land cells do not fit the grid"):
+    with pytest.raises(ValueError, match=r"land cells do not fit the (grid|memory)"):
         unpack_mask(packed, shape, "land cells")
+
+
+def test_a_mask_that_does_not_fit_the_memory_is_not_unfolded(monkeypatch):
+    packed = pack_mask(np.zeros(1000, bool))
+    monkeypatch.setattr("dkrls_cli.model.narrowing.available_bytes", lambda: 4000.0)
+    assert unpack_mask(packed, (1000,), "cells").size == 1000
+    monkeypatch.setattr("dkrls_cli.model.narrowing.available_bytes", lambda: 3999.0)
+    with pytest.raises(ValueError, match="cells do not fit the memory: they are 1000"):
+        unpack_mask(packed, (1000,), "cells")

@@ -40,7 +40,7 @@ def run_race(
     """Run a race, write its rows, and print how it ended."""
     methods = race_methods(race, options.methods, report)
     refuse_no_time(options.time_limit)
-    refuse_unwritable(options.csv, options.overwrite)
+    refuse_unwritable(options.csv, options.overwrite, *inputs)
     grids = read_grids(race, inputs, options.var, report)
     print_machine(report)
     rows = race_rows(race, grids, methods, options, report)
@@ -72,12 +72,12 @@ def refuse_no_time(limit: float) -> None:
         raise SettingError(f"Invalid --time-limit {limit:g}. Give seconds above 0.")
 
 
-def refuse_unwritable(output: Path | None, overwrite: bool) -> None:
+def refuse_unwritable(output: Path | None, overwrite: bool, *inputs: str) -> None:
     """Raise OutputError if an output cannot be written, before any work is done."""
     from dkrls_cli.files import output as outputs
 
     if output is not None:
-        outputs.check_writable(output, overwrite=overwrite)
+        outputs.check_writable(output, overwrite=overwrite, inputs=inputs)
 
 
 def read_grids(

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 from json import dumps
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
@@ -18,6 +17,7 @@ import typer
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.output.target import Target
 from dkrls_cli.cli.report import Report, command_line
+from dkrls_cli.cli.terminal.clean import clean
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.spec import parse_at
 from dkrls_cli.spelling import suggest
@@ -160,6 +160,7 @@ def answer_grids(
     refuse_taken_names([query.model for query in queries], answers.std)
     report_cells(queries, answers, report)
     if target.form not in ROW_FORMATS:
+        refuse_large_answers(queries, answers.std)
         fields: list[Field] = []
         with report.working("predicting"):
             for query in queries:
@@ -179,6 +180,19 @@ def answer_grids(
                 cells += values.size
             writer.write_cells(queries[0].model.dims, here, found)
     return cells
+
+
+def refuse_large_answers(queries: Sequence[Query], std: bool) -> None:
+    """Raise SettingError if answers that are held until they are written do not fit the memory."""
+    from dkrls_cli.memory import available_bytes
+    from dkrls_cli.tuning.footprint import answer_memory
+
+    cells = sum(math.prod(query.shape) for query in queries)
+    if answer_memory(cells, std=std) > available_bytes():
+        raise SettingError(
+            f"Answers in {cells} cells do not fit the memory. Ask for parts, or write rows: .csv "
+            "or .jsonl."
+        )
 
 
 def report_cells(queries: Sequence[Query], answers: AnswerOptions, report: Report) -> None:
@@ -259,6 +273,13 @@ def columns(model: Model, values: Array, std: Array | None) -> dict[str, Any]:
     return {name: array.astype(model.style.dtype, copy=False) for name, array in found.items()}
 
 
+def stdout_writer(form: str) -> RowWriter:
+    """Return a writer of rows to stdout; names and labels are made safe for a terminal."""
+    from dkrls_cli.files.text.rows import RowWriter
+
+    return RowWriter(sys.stdout, form, clean if sys.stdout.isatty() else None)
+
+
 @contextmanager
 def rows_output(target: Target, names: Sequence[str]) -> Iterator[RowWriter]:
     """Yield a writer of rows to stdout, or to a file that appears when it is complete.
@@ -275,7 +296,7 @@ def rows_output(target: Target, names: Sequence[str]) -> Iterator[RowWriter]:
         known = {"variables": list(names)} if names[1:] else {"variable": names[0]}
         typer.echo(f'{dumps(known)[:-1]}, "answers": [{answers}]}}')
     elif target.path is None:
-        yield RowWriter(sys.stdout, target.form)
+        yield stdout_writer(target.form)
     else:
         with (
             atomic_write(target.path, overwrite=target.overwrite) as temporary,
@@ -291,8 +312,6 @@ def write_fields(
 
     The members of ensembles are written one by one.
     """
-    from tempfile import TemporaryDirectory
-
     from dkrls_cli.files.writing import write_grid, write_netcdf_to_stdout
 
     command, compress = command_line(), target.compress
@@ -305,7 +324,4 @@ def write_fields(
             compress=compress,
             members=members,
         )
-    with TemporaryDirectory() as folder:
-        return write_netcdf_to_stdout(
-            fields, command, Path(folder), compress=compress, members=members
-        )
+    return write_netcdf_to_stdout(fields, command, compress=compress, members=members)

@@ -61,6 +61,7 @@ class EnsembleOptions:
         int | None,
         typer.Option(
             min=1,
+            max=10000,
             metavar="N",
             help="Add N members: the answers with errors drawn at random, which go together in "
             "space and time.",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from shutil import copyfileobj
 from typing import TYPE_CHECKING, Any
 
 from dkrls_cli.cli.output.answers import (
@@ -216,9 +214,7 @@ def write_table(
 
     The style of the file is that of the first model.
     """
-    from pathlib import Path
-    from tempfile import TemporaryDirectory
-
+    from dkrls_cli.files.output import copy_to_stdout, private_folder
     from dkrls_cli.files.stations import write_stations
 
     write = partial(
@@ -234,12 +230,10 @@ def write_table(
     if target.path is not None:
         write(target.path, overwrite=target.overwrite)
         return
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "answers.nc"
+    with private_folder() as folder:
+        path = folder / "answers.nc"
         write(str(path), overwrite=False)
-        with open(path, "rb") as file:
-            copyfileobj(file, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        copy_to_stdout(path)
 
 
 def gather(

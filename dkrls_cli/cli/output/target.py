@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dkrls_cli.cli.report import Report, refuse_closed_stdout
 from dkrls_cli.errors import SettingError
 
 _ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".zarr": "zarr"}
@@ -31,12 +32,17 @@ class Target:
                 f"{self.form}. Leave it out, or compress the text: | gzip."
             )
 
-    def refuse_unwritable(self) -> None:
-        """Raise OutputError if the output cannot be written, before any work is done."""
-        from dkrls_cli.files.output import check_writable
+    def refuse_unwritable(self, report: Report, *inputs: str | Path | None) -> None:
+        """Raise OutputError if the output cannot be written, before any work is done.
 
-        if self.path is not None:
-            check_writable(Path(self.path), overwrite=self.overwrite)
+        None of the inputs may be the output. What a killed command has left of it is removed, and
+        reported.
+        """
+        if self.path is None:
+            refuse_closed_stdout()
+        else:
+            folder = self.form == "zarr"
+            check_file(Path(self.path), self.overwrite, report, *inputs, folder=folder)
 
 
 def chosen_target(
@@ -65,6 +71,27 @@ def chosen_target(
     return Target(path, form or str(by_name), overwrite, compress)
 
 
+def check_file(
+    path: Path,
+    overwrite: bool,
+    report: Report,
+    *inputs: str | Path | None,
+    folder: bool = False,
+) -> None:
+    """Raise OutputError if a file or folder cannot be written, or is one of the inputs.
+
+    Inputs may be patterns. What a killed command has left of the file is removed, and reported.
+    """
+    from glob import glob
+
+    from dkrls_cli.files.output import check_writable, clear_stale
+
+    given = [str(one).rstrip("/") for one in inputs if one is not None]
+    paths = [path for one in given for path in (one, *glob(one))]
+    check_writable(path, overwrite=overwrite, folder=folder, inputs=paths)
+    clear_stale(path, report.note)
+
+
 def refuse_other_ending(path: Path) -> None:
     """Raise SettingError if the name of a new model file does not end in .npz."""
     if path.suffix.lower() != _MODEL_ENDING and not path.is_dir():  # a folder has its own message
@@ -74,10 +101,12 @@ def refuse_other_ending(path: Path) -> None:
         )
 
 
-def grid_target(output: str, overwrite: bool, compress: int | None = None) -> Target:
+def grid_target(
+    output: str, overwrite: bool, compress: int | None, report: Report, *inputs: str | Path
+) -> Target:
     """Return a file to write a whole grid to; raise an error if it cannot be written."""
     target = chosen_target(output, None, False, overwrite)
     if target.path is None or target.form not in ("nc", "zarr"):
         raise SettingError(f"'{output}' cannot be written as a grid. End it in .nc or .zarr.")
-    target.refuse_unwritable()
+    target.refuse_unwritable(report, *inputs)
     return replace(target, compress=compress)

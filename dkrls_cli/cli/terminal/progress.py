@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
 
+from dkrls_cli.cli.terminal.clean import clean
 from dkrls_cli.cli.terminal.tables import can_draw
 
 FIRST_AFTER = 2.0  # seconds: shorter work is over before a message could be read
@@ -111,7 +112,7 @@ def show_progress(what: str) -> Iterator[Callable[[float], None]]:
 
     Yields a callback that takes the fraction done, 0 to 1.
     """
-    work, done = Work(what), threading.Event()
+    work, done = Work(clean(what)), threading.Event()
 
     def show() -> None:
         if can_draw(sys.stderr):
@@ -129,7 +130,8 @@ def show_progress(what: str) -> Iterator[Callable[[float], None]]:
 
 
 def _write(text: str) -> None:
-    """Write a text to stderr at once, unless it is closed."""
+    """Write a text to stderr at once, if somebody reads it."""
     if sys.stderr is not None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        with suppress(OSError, ValueError):
+            sys.stderr.write(text)
+            sys.stderr.flush()

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+from dkrls_cli.cli.terminal.clean import clean, clean_lines
+
 _PIPE_WIDTH = 100  # columns where there is no terminal: wide enough for the tables of most models
 _LEAST_WIDTH = 40  # columns below which a table is no longer made narrower
 
@@ -58,9 +60,10 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Layout:
 
     A table that is too wide is transposed; if that is too wide as well, every row becomes a list.
     """
-    heads = list(rows[0])
-    cells = [[cell_text(row[head]) for head in heads] for row in rows]
-    right = [all(_is_number(row[head]) for row in rows) for head in heads]
+    keys = list(rows[0])
+    heads = [clean(key) for key in keys]
+    cells = [[cell_text(row[key]) for key in keys] for row in rows]
+    right = [all(_is_number(row[key]) for row in rows) for key in keys]
     across = Columns([heads, *cells], right, header=True)
     transposed = Columns(
         list(zip(heads, *cells, strict=True)), [False] * (len(rows) + 1), header=False
@@ -74,7 +77,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Layout:
 
 def pairs(facts: Mapping[str, Any]) -> Layout:
     """Return facts as a list: one name and its value per line."""
-    lines = [(name, cell_text(value)) for name, value in facts.items()]
+    lines = [(clean(name), cell_text(value)) for name, value in facts.items()]
     return Layout((Columns(lines, [False, False], header=False),))
 
 
@@ -96,7 +99,7 @@ def cell_text(value: Any) -> str:
     """Return a value as the text of a cell: floats to four digits, a dash for None and NaN."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else clean(str(value))
 
 
 def _is_number(value: object) -> bool:
@@ -119,7 +122,7 @@ def draw(parts: Sequence[str | Layout]) -> None:
         if place:
             console.print()
         if isinstance(part, str):
-            console.print(part, soft_wrap=True)
+            console.print(clean_lines(part), soft_wrap=True)
             continue
         for block_place, block in enumerate(part.blocks):
             if block_place:

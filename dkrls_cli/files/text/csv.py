@@ -12,10 +12,12 @@ import csv
 import gzip
 import io
 import math
+import os
 import re
+import stat
 import sys
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
@@ -26,9 +28,19 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import DkrlsError, InputError
+from dkrls_cli.memory import available_bytes
 
 # Rows that are split at a time: as many rows of text as stay in a processor's cache.
 BATCH_ROWS = 256
+
+# Bytes that are read at a time, and the share of the free memory that the bytes of a table may
+# take: as columns they take several times as much.
+_BLOCK, _MEMORY_SHARE = 2**22, 0.25
+# What a compressed table may unfold to, in times its size, and bytes that are always allowed.
+# Tables of numbers shrink to a third or a tenth; what shrinks to a hundredth is one number.
+_LARGEST_RATIO, _LEAST_UNZIPPED = 100, 2**23
+# Names that a message lists at most.
+_MOST_LISTED = 12
 
 _DELIMITERS = ",;\t"
 _GZIP = b"\x1f\x8b"
@@ -69,8 +81,26 @@ def open_text(path: str) -> Iterator[TextIO]:
 
 def read_bytes(path: str) -> bytes:
     """Return the bytes of a file or of standard input (``-``) as they are, or raise InputError."""
+    most = _MEMORY_SHARE * available_bytes()
     with _open_raw(path) as raw:
-        return raw.read()
+        if os.path.isfile(path):
+            _refuse_more(os.path.getsize(path), most, path)
+            return raw.read()
+        found, size = [], 0
+        while block := raw.read(_BLOCK):  # a pipe may never end
+            found.append(block)
+            size += len(block)
+            _refuse_more(size, most, path)
+    return b"".join(found)
+
+
+def _refuse_more(size: int, most: float, path: str) -> None:
+    """Raise InputError if a table has more bytes than the memory has room for."""
+    if size > most:
+        raise InputError(
+            f"{source_name(path)} has {size / 1e9:.3g} GB or more, too much for the memory of this "
+            "machine. Give a part of it, or a NetCDF file."
+        )
 
 
 @contextmanager
@@ -79,7 +109,21 @@ def _open_raw(path: str) -> Iterator[IO[bytes]]:
     if path == "-" and sys.stdin is None:
         raise InputError(f"{source} is closed. Expected rows of values.")
     with explain_reading(source), ExitStack() as stack:
-        yield sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb"))
+        raw = sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb"))
+        _refuse_device(raw, source)
+        yield raw
+
+
+def _refuse_device(raw: IO[bytes], source: str) -> None:
+    """Raise InputError if a stream is a device that never ends, such as /dev/zero."""
+    try:
+        number = raw.fileno()
+        about = os.fstat(number)
+    except (OSError, ValueError):  # of a stream in memory
+        return
+    endless = stat.S_ISCHR(about.st_mode) and not os.isatty(number)
+    if endless and about.st_rdev != os.stat(os.devnull).st_rdev:
+        raise InputError(f"{source} is a device. Expected a file or a pipe with rows of values.")
 
 
 @contextmanager
@@ -113,13 +157,27 @@ def text_of(raw: IO[bytes]) -> Iterator[TextIO]:
 
 
 def unzip_bytes(raw: bytes) -> bytes:
-    """Return bytes without the compression and the byte order mark that they may have."""
-    data = gzip.decompress(raw) if raw.startswith(_GZIP) else raw
+    """Return bytes without the compression and the byte order mark that they may have.
+
+    Raise InputError if they are compressed so far that hardly a table can be in them.
+    """
+    if not raw.startswith(_GZIP):
+        return raw.removeprefix(_BYTE_ORDER_MARK)
+    most = max(_LEAST_UNZIPPED, _LARGEST_RATIO * len(raw))
+    with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise InputError(
+            f"{len(raw)} compressed bytes hold more than {most / 1e6:.3g} MB, which is rarely a "
+            "table. Unzip the file first if it is right."
+        )
     return data.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _unzip(raw: IO[bytes]) -> IO[bytes]:
     """Return a stream as it is, or what is in it if it is gzipped."""
+    if isinstance(raw, io.BytesIO):
+        return io.BytesIO(unzip_bytes(raw.read()))
     seen = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(Any, raw))
     gzipped = seen.peek(2)[:2] == _GZIP
     return cast(IO[bytes], gzip.GzipFile(fileobj=seen)) if gzipped else seen
@@ -158,9 +216,10 @@ def read_header(reader: Any, source: str) -> list[str]:
     names = [name.strip() for name in next(read_rows(reader, source), [])]
     if not names:
         raise InputError(f"{source} is empty. Expected a header and rows of values below it.")
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise InputError(f"{source} has two columns '{twice[0]}'. Rename one in the header.")
+    counts = Counter(names)
+    if len(counts) < len(names):
+        twice = next(name for name in names if counts[name] > 1)
+        raise InputError(f"{source} has two columns '{twice}'. Rename one in the header.")
     return names
 
 
@@ -429,8 +488,11 @@ def source_name(path: str) -> str:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Return the names of columns as a list for a message."""
-    return ", ".join(name or "(nameless)" for name in names)
+    """Return the names of columns as a list for a message, the first ones if they are many."""
+    listed = list(names)
+    more = len(listed) - _MOST_LISTED
+    shown = ", ".join(name or "(nameless)" for name in listed[:_MOST_LISTED])
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def parse_numbers(texts: Sequence[str]) -> Array | None:

@@ -93,6 +93,8 @@ class RowWriter:
         Where the rows go. Opened and closed by the caller.
     form
         ``csv`` or ``jsonl``.
+    clean
+        Makes names and labels safe to be shown, for a terminal; None to write them as they are.
 
     Raises
     ------
@@ -116,6 +118,7 @@ class RowWriter:
 
     stream: TextIO
     form: str = "csv"
+    clean: Callable[[str], str] | None = None
     _begun: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -135,16 +138,15 @@ class RowWriter:
         column per dimension before those of the answers. `texts` are the coordinates there, and the
         answers have one axis for the rows and one per dimension.
         """
-        form = _FORMS[self.form]
         columns = zip(dims, texts, strict=True)
         inner = [
-            "".join(cell) for cell in product(*(form.pieces(d, words) for d, words in columns))
+            "".join(cell) for cell in product(*(self._pieces(d, words) for d, words in columns))
         ]
         step = max(1, _CELLS_AT_ONCE // max(1, len(inner)))
         for start in range(0, max(1, len(block.cells)), step):
             cells = block.cells[start : start + step]
             pieces = [
-                form.pieces(name, column)
+                self._pieces(name, column)
                 for name, column in zip(block.header, zip(*cells, strict=True), strict=False)
             ]
             outer = map("".join, zip(*pieces, strict=True))
@@ -160,7 +162,7 @@ class RowWriter:
     ) -> None:
         """Write the cells of a grid in C order: a column per dimension, then one per answer."""
         columns = zip(dims, texts, strict=True)
-        pieces = [_FORMS[self.form].pieces(dim, coordinates) for dim, coordinates in columns]
+        pieces = [self._pieces(dim, coordinates) for dim, coordinates in columns]
         self._write(dims, map("".join, product(*pieces)), answers)
 
     def _write(
@@ -169,7 +171,8 @@ class RowWriter:
         form = _FORMS[self.form]
         if not self._begun:
             self._begin(names, answers)
-        columns = [_answer_texts(form, name, values) for name, values in answers.items()]
+        shown = zip(self._shown(list(answers)), answers.values(), strict=True)
+        columns = [_answer_texts(form, name, values) for name, values in shown]
         ends = map(form.between.join, zip(*columns, strict=True)) if columns[1:] else columns[0]
         opening, closing = form.start, form.end
         self.stream.writelines(
@@ -184,8 +187,18 @@ class RowWriter:
                 f"There is a column '{taken[0]}' already, as the answers are named. Rename it."
             )
         if form.has_header:
-            self.stream.write(form.between.join(form.texts([*names, *answers])) + form.end)
+            heads = self._shown([*names, *answers])
+            self.stream.write(form.between.join(form.texts(heads)) + form.end)
         self._begun = True
+
+    def _pieces(self, name: str, texts: Sequence[str]) -> list[str]:
+        """Return the cells of a column, each with what stands before and after it."""
+        (shown,) = self._shown([name])
+        return _FORMS[self.form].pieces(shown, self._shown(texts))
+
+    def _shown(self, texts: Sequence[str]) -> Sequence[str]:
+        """Return texts as they are written."""
+        return texts if self.clean is None else [self.clean(text) for text in texts]
 
 
 def _answer_texts(form: _Form, name: str, values: NDArray[Any]) -> list[str]:

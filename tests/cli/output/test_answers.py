@@ -96,3 +96,12 @@ def test_rows_of_the_file_beyond_its_data_are_told_where_they_are_answered(tmp_p
         out = dkrls("predict", tmp_path / "m.npz", *words)
         assert "extrapolated" not in out.stderr
         assert sum(row["sst"] == "" for row in csv_rows(out.stdout)) == 36
+
+
+def test_answers_that_do_not_fit_the_memory_are_refused(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dkrls_cli.memory.available_bytes", lambda: 1000.0)
+    line = refusal("predict", model, "-o", tmp_path / "o.nc", code=2)
+    assert "cells do not fit the memory. Ask for parts" in line
+    dkrls("predict", model, "-o", tmp_path / "o.csv")

@@ -4,11 +4,13 @@ import gc
 import gzip
 import io
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.files.text import csv as csv_module
 from dkrls_cli.files.text.csv import (
     TextColumn,
     code_texts,
@@ -365,3 +367,56 @@ def test_small_tables_go_to_text_and_back():
         {"a": "1", "b": "", "c": ""},
         {"a": "x,y", "b": "0.5", "c": 'say "z"'},
     ]
+
+
+# --- small inputs that would cost much ------------------------------------------------------------
+
+
+def test_a_compressed_table_unfolds_to_a_hundred_times_its_size_at_most(monkeypatch):
+    monkeypatch.setattr(csv_module, "_LEAST_UNZIPPED", 1000)
+    table = b"x,v\n" + b"".join(b"%d,%d\n" % (i, i * 7919 % 1013) for i in range(3000))
+    assert unzip_bytes(gzip.compress(table)) == table
+    for size, refused in ((1000, False), (10**5, True)):
+        bomb = gzip.compress(b"0" * size)
+        if refused:
+            with pytest.raises(InputError, match="compressed bytes hold more than"):
+                unzip_bytes(bomb)
+            with pytest.raises(InputError, match="Unzip the file first"):
+                csv_module.text_of(io.BytesIO(bomb)).__enter__()
+        else:
+            assert len(unzip_bytes(bomb)) == size
+
+
+def test_a_device_that_never_ends_is_not_read(tmp_path):
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    for read in (read_bytes, lambda path: open_text(path).__enter__()):
+        with pytest.raises(InputError, match="is a device"):
+            read(str(tmp_path / "zero.csv"))
+    assert read_bytes("/dev/null") == b""
+
+
+def test_a_table_that_does_not_fit_the_memory_is_not_read(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_bytes(b"x" * 1000)
+    for room, refused in ((4000.0, False), (3999.0, True)):
+        monkeypatch.setattr(csv_module, "available_bytes", lambda room=room: room)
+        for path in (str(tmp_path / "a.csv"), "-"):
+            stdin = SimpleNamespace(buffer=io.BytesIO(b"x" * 1000))
+            monkeypatch.setattr(sys, "stdin", stdin)
+            if refused:
+                with pytest.raises(InputError, match="too much for the memory"):
+                    read_bytes(path)
+            else:
+                assert len(read_bytes(path)) == 1000
+
+
+def test_many_columns_are_compared_in_one_pass():
+    """Comparing each with each would take minutes."""
+    names = [f"c{i}" for i in range(100_000)]
+    assert read_header(iter([names]), "it") == names
+    with pytest.raises(InputError, match="has two columns 'c7'"):
+        read_header(iter([[*names, "c7"]]), "it")
+
+
+def test_a_message_lists_the_first_names():
+    assert join_names(["a", "", "c"]) == "a, (nameless), c"
+    assert join_names(map(str, range(14))) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 2 more"
