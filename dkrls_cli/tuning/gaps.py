@@ -31,6 +31,7 @@ from dkrls_cli.gaps.solve import Completed, complete_field
 from dkrls_cli.tuning.joint import JointSetting
 from dkrls_cli.tuning.masks import (
     POWERS,
+    WHOLE,
     WIDE_ROOM,
     HiddenWindow,
     count_repeats,
@@ -63,6 +64,9 @@ _BETTER = 0.98
 
 Hidden cells tell smaller differences by chance only: others would order the settings differently.
 """
+
+_BETTER_WITH_ERRORS = 0.995
+"""The same where observations have errors: scores are flat there, and improvements are small."""
 
 _FACTORS = (3.0, 1.6)
 """Factors on sigma in two rounds of moves; the ridge moves by their squares."""
@@ -217,7 +221,7 @@ def choose_with_gaps(
     """
     spectra = spectra or SpectrumCache()
     rng = np.random.default_rng(seed)
-    room, again = view_room(values.ndim), count_repeats(values.size)
+    room, again = view_room(values.ndim), count_repeats(values.size) if errors is None else 1
     windows = hide_cells(values, coordinates, rng, targets, errors=errors, room=room, again=again)
     if errors is not None:
         windows = tell_by_errors(windows, values, errors, rng)
@@ -229,6 +233,7 @@ def choose_with_gaps(
     limited = _limited_axes(coordinates, [start for kind in kinds for start in kind])
     spread = np.nanstd(values) if errors is None else measure_spread(values, errors).signal ** 0.5
     search = _Search(windows, mean, float(spread), spectra, limited)
+    search.better = _BETTER if errors is None else _BETTER_WITH_ERRORS
     if groups and (force or _has_holes(windows, _WIDE)):
         ways = [
             _Ways(
@@ -250,6 +255,11 @@ def choose_with_gaps(
         best = improve(search, product.starts, product.rounds)
     if ridge is None and not best.setting.grouping.axes:
         best = _calm(search, best, Move((), bounds, ridge_factor=_CALMING))
+    if ridge is None and errors is None and room < WIDE_ROOM and values.size > WHOLE:
+        views = hide_cells(values, coordinates, rng, targets, room=WIDE_ROOM)
+        wide = _Search(views, mean, float(spread), spectra, limited)
+        best = _confirm(wide, best, Move((), bounds, ridge_factor=_CALMING))
+        search.tried += wide.tried - 1
     if ridge is None and errors is not None:
         best = _balance(search, best)
     final = zip(best.setting.kernels, coordinates, strict=True)
@@ -524,6 +534,23 @@ def _calm(search: _Search, best: Attempt, larger: Move) -> Attempt:
             break
         calm = attempt
     return calm
+
+
+def _confirm(wide: _Search, best: Attempt, larger: Move) -> Attempt:
+    """Return a setting that converges in larger views of the grid too, with its answers there.
+
+    A smooth field with a tiny ridge is solved for easily in a small part of the grid alone. The
+    ridge is raised until the solve ends; at the largest ridge the setting is taken as it is.
+    """
+    setting = best.setting
+    while True:
+        found = wide.solve(setting, None, 1.0)
+        calmer = larger.apply(setting, 1)
+        if math.isfinite(found.error):
+            return found
+        if calmer == setting:
+            return best
+        setting = calmer
 
 
 def _balance(search: _Search, best: Attempt) -> Attempt:

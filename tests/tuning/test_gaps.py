@@ -498,6 +498,34 @@ def test_a_setting_that_does_not_converge_is_not_taken_to_calm():
     assert ridge == pytest.approx(-6)
 
 
+# --- larger views: a setting must converge there as well ------------------------------------------
+
+
+def test_a_setting_that_does_not_converge_in_larger_views_gets_a_larger_ridge():
+    wide = Landscape(lambda e: 2.0 if e > -4.5 else math.inf)
+    found = gaps._confirm(wide, at(-6, Landscape(lambda _: 1.0)), RIDGE_MOVE)
+    assert math.log10(found.setting.ridge) == pytest.approx(-4)
+    assert found.error == 2.0  # as it is in the larger views
+    assert wide.ridges == [-6, -5, -4]
+
+
+def test_a_setting_that_never_converges_in_larger_views_is_taken_as_it_is():
+    wide = Landscape(lambda _: math.inf)
+    best = at(-1, Landscape(lambda _: 1.0))
+    assert gaps._confirm(wide, best, RIDGE_MOVE) is best
+    assert wide.ridges == [-1, 0, 1]
+
+
+@pytest.mark.parametrize(("ridge", "cells"), [(None, 22_500), (0.1, 19_494)])
+def test_a_choice_is_confirmed_on_larger_views_unless_its_ridge_is_given(ridge, cells):
+    rng = np.random.default_rng(0)
+    axes = [np.arange(30.0), np.arange(30.0), np.arange(25.0)]
+    values = np.sin(axes[0] / 5)[:, None, None] + 0.1 * rng.standard_normal((30, 30, 25))
+    values[rng.random(values.shape) < 0.1] = np.nan
+    found = choose_with_gaps(values, axes, [LevelConstraint("matern32", 4.0)] * 3, ridge=ridge)
+    assert sum(window.values.size for window in found.windows) == cells
+
+
 def long_grid():
     rng = np.random.default_rng(0)
     t, x = np.arange(1200.0), np.arange(3.0)
@@ -919,3 +947,18 @@ def test_an_improved_plane_does_not_rule_out_the_rough_starts_of_a_sphere(monkey
     choose_with_gaps(values, axes, limits, ridge=0.01, groups=((0, 1),), sphere=True)
     planes = [Grouping(((0, 1),)), Grouping(((0, 1),), sphere=True), Grouping()]
     assert rivals == [(planes[0], True), (planes[1], True), (planes[2], False)]
+
+
+@pytest.mark.parametrize(("noisy", "better", "again"), [(False, 0.98, 4), (True, 0.995, 1)])
+def test_observations_with_errors_are_searched_in_smaller_steps(noisy, better, again, monkeypatch):
+    seen, improve = [], descent.improve
+
+    def noting(search, *args):
+        seen.append((search.better, len(search.windows)))
+        return improve(search, *args)
+
+    monkeypatch.setattr(gaps, "improve", noting)
+    _, holed, axes = field()
+    errors = np.full(holed.shape, 0.1) if noisy else None
+    choose_with_gaps(holed, axes, [LevelConstraint("matern32", 3.0)] * 3, errors=errors)
+    assert seen == [(better, again)]
