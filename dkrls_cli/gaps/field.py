@@ -101,7 +101,7 @@ class Field:
 
     @property
     def operators(self) -> tuple[Array | SphereBasis, ...]:
-        """What V is a product of: one matrix per axis of the coefficients."""
+        """The matrices that V is a product of: one per axis of the coefficients."""
         return self.bases
 
     @property
@@ -215,7 +215,7 @@ class SphereField(Field):
 
     @property
     def operators(self) -> tuple[Array | SphereBasis, ...]:
-        """What V is a product of: one matrix per axis of the coefficients."""
+        """The matrices that V is a product of: one per axis of the coefficients."""
         return self.sphere, *self.bases
 
     @property

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from gap_grids import field, spectra_of
+from landscape import RIDGE_MOVE, Landscape, at, setting_of
 
 from dkrls_cli.cascade.errorbars import variance_on_grid
 from dkrls_cli.cascade.factors import choice
@@ -233,10 +234,6 @@ def window(seed=0, hide=slice(5, 40, 6)):
     return HiddenWindow((X,), values, hidden, values)
 
 
-def setting_of(sigma=4.0, ridge=1e-3):
-    return JointSetting((Kernel("matern52", sigma),), ridge)
-
-
 def search_of(*windows, spread=1.0):
     return gaps._Search(windows, 0.0, spread, SpectrumCache())
 
@@ -423,32 +420,6 @@ def test_nothing_hidden_is_no_error():
 
 
 # --- rules of the search, with errors made up ---------------------------------------------------
-
-
-class Landscape:
-    """A search in which error and iterations of a setting are functions of log10 of its ridge."""
-
-    def __init__(self, error, iterations=lambda _: 5):
-        self.error, self.iterations = error, iterations
-        self.ridges, self.bars, self.tried, self.better = [], [], 0, 0.995
-
-    def attempt(self, setting, best):
-        return self.solve(setting, best, None)
-
-    def solve(self, setting, best, bar):
-        self.tried += 1
-        self.ridges.append(round(math.log10(setting.ridge), 3))
-        self.bars.append((best.error if best else None, bar))
-        exponent = math.log10(setting.ridge)
-        return descent.Attempt(setting, self.error(exponent), self.iterations(exponent), ())
-
-
-RIDGE_MOVE = Move((), ((0.1, 10.0),), ridge_factor=10.0)
-
-
-def at(exponent, search):
-    setting = setting_of(ridge=10.0**exponent)
-    return descent.Attempt(setting, search.error(exponent), search.iterations(exponent), ())
 
 
 # --- calming: fewer iterations for a few percent of error ----------------------------------------

@@ -1,1 +1,1 @@
-"""What stands beside the observations in files: their errors."""
+"""Errors of the observations, read from files."""

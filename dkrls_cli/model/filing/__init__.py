@@ -1,1 +1,1 @@
-"""What the header of a model file may say: checks of plain values, and the schema of the header."""
+"""The header of a model file: checks of plain values, and the schema that it follows."""

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from landscape import RIDGE_MOVE, Landscape, at, setting_of
 
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.tuning.joint import JointSetting
@@ -10,38 +11,8 @@ from dkrls_cli.tuning.moves import Move
 from dkrls_cli.tuning.trials.descent import Attempt, best_start, better, descend, follow, improve
 
 
-def setting_of(ridge):
-    return JointSetting((Kernel("matern52", 4.0),), ridge)
-
-
 def attempt_of(error):
-    return Attempt(setting_of(1e-3), error, 5, ())
-
-
-class Landscape:
-    """A search in which error and iterations of a setting are functions of log10 of its ridge."""
-
-    def __init__(self, error, iterations=lambda _: 5):
-        self.error, self.iterations = error, iterations
-        self.ridges, self.bars, self.tried, self.better = [], [], 0, 0.995
-
-    def attempt(self, setting, best):
-        return self.solve(setting, best, None)
-
-    def solve(self, setting, best, bar):
-        self.tried += 1
-        self.ridges.append(round(math.log10(setting.ridge), 3))
-        self.bars.append((best.error if best else None, bar))
-        exponent = math.log10(setting.ridge)
-        return Attempt(setting, self.error(exponent), self.iterations(exponent), ())
-
-
-RIDGE_MOVE = Move((), ((0.1, 10.0),), ridge_factor=10.0)
-
-
-def at(exponent, search):
-    setting = setting_of(ridge=10.0**exponent)
-    return Attempt(setting, search.error(exponent), search.iterations(exponent), ())
+    return Attempt(setting_of(ridge=1e-3), error, 5, ())
 
 
 def test_the_best_start_is_found_beside_the_best_before():
@@ -137,7 +108,7 @@ def test_the_better_of_two_attempts_is_the_first_if_they_are_alike(first, taken)
 def test_starts_far_behind_what_is_found_are_not_improved(second, descents):
     """The first start cannot be improved; the second is tried if it is within half of it."""
     search = Landscape(lambda e: second if e > -5 else 1.0)
-    kinds = [[setting_of(1e-3)], [setting_of(1e-8)]]  # the worse one first
+    kinds = [[setting_of(ridge=1e-3)], [setting_of(ridge=1e-8)]]  # the worse one first
     best = improve(search, kinds, [[Move((), RIDGE_MOVE.bounds, ridge_factor=2.0)]])
     assert best.error == 1.0
     assert len(search.ridges) == 2 + 2 * descents  # two starts, and two steps from each
@@ -147,14 +118,14 @@ def test_starts_are_compared_with_what_the_best_start_has_led_to():
     """From 1e-8 the error falls to a tenth, so that a start within half of it is far behind."""
     search = Landscape(lambda e: 1.2 if e > 0 else 1.0 if e < -7.5 else 0.1)
     rounds = [[RIDGE_MOVE]]
-    improve(search, [[setting_of(10.0)], [setting_of(1e-8)]], rounds)
+    improve(search, [[setting_of(ridge=10.0)], [setting_of(ridge=1e-8)]], rounds)
     assert 0 not in search.ridges  # a step from the other start
-    improve(search, [[setting_of(10.0)], [setting_of(1e-8)]], rounds, attempt_of(0.01))
+    improve(search, [[setting_of(ridge=10.0)], [setting_of(ridge=1e-8)]], rounds, attempt_of(0.01))
 
 
 @pytest.mark.parametrize(("rival", "tried"), [(0.6, 4), (0.7, 6)])
 def test_no_start_is_improved_far_behind_a_rival(rival, tried):
     search = Landscape(lambda _: 1.0)
     rounds = [[Move((), RIDGE_MOVE.bounds, ridge_factor=2.0)]]
-    improve(search, [[setting_of(1e-3)], [setting_of(1e-8)]], rounds, attempt_of(rival))
+    improve(search, [[setting_of(ridge=1e-3)], [setting_of(ridge=1e-8)]], rounds, attempt_of(rival))
     assert len(search.ridges) == (2 if rival < 1 / 1.5 else tried)
