@@ -305,8 +305,8 @@ def _try_groups(
     has_others = len(grouped.setting.kernels) > len(grouped.setting.grouping.axes[0])
     if has_others and math.isfinite(best.error):
         best = descend(search, best, way.rounds[1:], best)
-    if force:
-        return best
+    if force:  # what the nearest cells ask for may not be solved for, and then has no answers
+        return best if math.isfinite(best.error) else improve(search, way.starts, way.rounds)
     if not has_others and math.isfinite(best.error):
         alone = improve(near, product.starts, product.rounds, grouped)
         if grouped.error < _CLEARLY * alone.error:

@@ -704,6 +704,23 @@ def test_a_group_that_cannot_be_solved_for_is_not_taken(dimensions):
     assert search.asked.count("group") == 1
 
 
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_a_forced_group_that_cannot_be_solved_for_is_searched_by_solves(dimensions):
+    """The nearest cells ask for a small ridge, with which solves do not converge."""
+
+    class Ridges(Judge):
+        def attempt(self, setting, best):
+            found = super().attempt(setting, best)
+            return replace(found, error=self.group if setting.ridge > 0.05 else self.product)
+
+    ways, product = ways_of(dimensions, True), ways_of(dimensions, False)
+    search, near = Ridges(1.0, math.inf), Ridges(1.0, 0.1)
+    found = gaps._try_groups(search, near, [ways], product, True)
+    assert near.attempt(ways.starts[0][0], None).error == 1.0  # where both begin
+    assert found.error == 1.0
+    assert found.setting.ridge > 0.05
+
+
 def test_the_better_kind_of_group_by_the_nearest_cells_is_solved_for():
     search = Judge(0.5, 1.0)
     plane, sphere = ways_of(2, True), ways_of(2, True)
