@@ -123,6 +123,7 @@ def long_model(kind: str, kernel: Kernel = KERNELS[2], t: np.ndarray = LONG_T) -
     return fit_cascade(values, axes, levels, joint_ridge=0.2 if joint else None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("few", [4, 1024], ids=["drawn along", "dense"])
 @pytest.mark.parametrize("long", [20, 1024], ids=["long", "short"])
@@ -141,6 +142,7 @@ def test_long_levels_have_the_covariance_of_the_model(
     np.testing.assert_allclose(found, expected, atol=1e-9 * expected.max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [[], [0], [1]])
 def test_points_of_a_long_level_have_the_posterior_covariance(
     spread: list[int], monkeypatch: pytest.MonkeyPatch
@@ -226,6 +228,7 @@ def test_a_level_of_one_coordinate_says_nothing_of_noise() -> None:
 # Members ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("smooth", [False, True])
 def test_members_spread_as_wide_as_the_error_bars(kind: str, smooth: bool) -> None:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from dkrls_cli.cli import app
 from dkrls_cli.cli.terminal import progress
 
-CASES = 25  # of each kind
+CASES = 10  # of each kind
 MANY = 250
 
 

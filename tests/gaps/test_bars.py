@@ -498,6 +498,7 @@ def members(request: pytest.FixtureRequest) -> tuple:
     return model, bars, missing, np.array([draw(number) for number in range(400)])
 
 
+@pytest.mark.slow
 def test_members_spread_as_the_error_bars_say(members: tuple) -> None:
     model, bars, missing, drawn = members
     assert (drawn[:, ~missing] == 0).all()
@@ -509,6 +510,7 @@ def test_members_spread_as_the_error_bars_say(members: tuple) -> None:
     assert np.abs(drawn.mean(axis=0)[missing] / std[missing]).mean() < 0.06
 
 
+@pytest.mark.slow
 def test_members_spread_as_the_error_bars_of_a_large_grid_say(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -562,6 +564,7 @@ def test_members_at_points_are_those_of_the_grid(how: dict) -> None:
     assert bars.deviations_at_points(model, [np.atleast_1d(c) for c in seen])(0).tolist() == [0.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [PRODUCT, HOLES], ids=["product", "holes"])
 def test_members_between_coordinates_spread_as_the_error_bars_say(how: dict) -> None:
     model, bars, _ = holed(**how)

@@ -48,6 +48,7 @@ def mask(name, shape=(300, 6), seed=1):
 MASKS = ["scattered", "steps", "dead", "block", "column", "everything"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MASKS)
 @pytest.mark.parametrize(
     ("family", "sigma", "ridge"),

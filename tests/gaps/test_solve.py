@@ -68,6 +68,7 @@ def test_a_start_saves_iterations_and_changes_nothing():
     np.testing.assert_allclose(warm.values, cold.values, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("holes", [False, True], ids=["scattered", "holes"])
 def test_the_papers_field_is_recovered(holes):
     train, _ = paper_3d_split(0)

@@ -73,6 +73,7 @@ def test_a_forecast_is_the_answer_of_the_model_there(
     assert stream.slices == 28
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, JOINT], ids=["level", "joint"])
 @pytest.mark.parametrize("uneven", [False, True])
 @pytest.mark.parametrize("window", [None, 20])
@@ -93,6 +94,7 @@ def test_a_forecast_on_a_long_level_is_the_answer_of_the_model_there(
             assert expected.values == pytest.approx(before, rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("uneven", [False, True])
 def test_settings_averaged_on_a_long_level_do_as_well_as_on_a_short_one(
     monkeypatch: pytest.MonkeyPatch, uneven: bool

@@ -192,6 +192,7 @@ def long_partitions(draw):
     return [np.sort(part) for part in np.split(order, cuts)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("long", [8, 70])
 @pytest.mark.parametrize("joint", [False, True], ids=["level", "joint"])
 @pytest.mark.parametrize("kernel", KINDS)

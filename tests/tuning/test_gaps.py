@@ -35,6 +35,7 @@ def chosen():
     return choose_with_gaps(holed, axes, [LevelConstraint()] * 3)
 
 
+@pytest.mark.slow
 def test_what_is_chosen_fills_to_within_the_noise(chosen):
     values, holed, axes = field()
     completed = complete(holed, axes, chosen.setting.kernels, chosen.setting.ridge)
@@ -45,6 +46,7 @@ def test_what_is_chosen_fills_to_within_the_noise(chosen):
     assert 0.7 < error / chosen.error < 1.3
 
 
+@pytest.mark.slow
 def test_choosing_is_repeatable_and_keeps_what_is_given(chosen):
     _, holed, axes = field()
     assert choose_with_gaps(holed, axes, [LevelConstraint()] * 3).setting == chosen.setting
@@ -575,6 +577,7 @@ def chosen_group():
     return choose(holed, axes)
 
 
+@pytest.mark.slow
 def test_a_group_is_chosen_for_a_rough_field_with_a_hole(chosen_group):
     _, holed, axes = rough()
     assert chosen_group.setting.grouping.axes == ((0, 1),)

@@ -253,6 +253,7 @@ def test_the_second_level_is_chosen_on_what_the_first_answers_between():
     assert [level.kernel for level in model.levels] == [told[d].taken.kernel for d in "xy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["level", "joint"])
 def test_noise_is_averaged_out(noise):
     """The paper's 3D grid with 5 % noise (0.018), error against the clean truth."""
@@ -264,6 +265,7 @@ def test_noise_is_averaged_out(noise):
     assert error <= 1.2e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep_edges", [False, True])
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_the_papers_grids_need_no_given_settings(dimensions, keep_edges):

@@ -177,6 +177,7 @@ def best_on_a_grid(x, data, family):
     return least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["matern12", "matern32", "matern52"])
 @pytest.mark.parametrize(("sigma", "ridge"), [(12.0, 1e-2), (40.0, 1.0), (2.0, 10.0)])
 def test_the_search_comes_close_to_the_best_of_a_dense_grid(family, sigma, ridge):

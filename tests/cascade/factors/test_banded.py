@@ -30,6 +30,7 @@ def test_all_answers_are_those_of_the_dense_matrix(
     assert_as_dense(factor, kernel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridge", [LEAST_EIGENVALUE, 0.3, 10.0])
 @pytest.mark.parametrize("is_circle", [False, True])
 def test_small_and_large_ridges(ridge: float, is_circle: bool) -> None:
@@ -93,6 +94,7 @@ def test_the_ridge_of_a_nearly_singular_matrix_is_raised(
     assert_same(factor, Banded.build(kernel, c, LEAST_EIGENVALUE), 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [3.0, 10.0, 40.0])
 @pytest.mark.parametrize("kind", ["even", "random"])
 @pytest.mark.parametrize("ridge", [3e-6, 1e-6, 1e-8, 1e-10])

@@ -212,6 +212,7 @@ def asked(model: Cascade, axes: list[Array]) -> dict[str, Array]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rising", [True, False], ids=["rising", "any order"])
 @pytest.mark.parametrize("joint_ridge", [None, 0.03], ids=["levels", "joint"])
 @pytest.mark.parametrize("name", GRIDS)
