@@ -29,7 +29,7 @@ user's choice:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial, reduce
 
 import numpy as np
@@ -39,7 +39,7 @@ from dkrls_cli.arrays import Array, Indices, Slices, Tensor, vector_of
 from dkrls_cli.cascade.chebyshev import resolve
 from dkrls_cli.cascade.factors.levels import AnyFactor, express, make_factor, make_joint_factors
 from dkrls_cli.cascade.factors.long import LongFactor, LongRows, LongSmoother
-from dkrls_cli.cascade.kernels import gram
+from dkrls_cli.cascade.kernels import SPLINE_RIDGE, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.panels import Curve, contract_points
 from dkrls_cli.cascade.solvers import JointSolver, LevelSolver, Solver
@@ -133,6 +133,26 @@ class Cascade:
     def spectra(self) -> tuple[Spectrum, ...]:
         """The spectrum of every level of a cascade that has no long ones."""
         return tuple(self.spectrum(axis) for axis in range(self.ndim))
+
+    @cached_property
+    def covariance(self) -> Cascade:
+        """The same data with the covariance of its errors in place of every spline.
+
+        Splines answer, but have no covariance of their own: error bars come from here.
+        """
+        splines = [level.kernel.is_spline for level in self.levels]
+        if not any(splines):
+            return self
+        return replace(
+            self,
+            levels=tuple(
+                replace(level, kernel=level.kernel.covariance, ridge=SPLINE_RIDGE) if yes else level
+                for level, yes in zip(self.levels, splines, strict=True)
+            ),
+            factors=tuple(
+                None if yes else self.known_factor(axis) for axis, yes in enumerate(splines)
+            ),
+        )
 
     def is_long(self, axis: int) -> bool:
         """Return whether a level is long: its rows are an operator, and not a matrix."""
@@ -314,7 +334,8 @@ class Cascade:
 
     def curve(self, axis: int, queries: Array, solved: bool) -> Curve:
         """Return the rows between coordinates of an axis as a function of the coordinate."""
-        kernel, coordinates = self.levels[axis].kernel, self.coordinates[axis]
+        whole = self.levels[axis].kernel
+        kernel, coordinates = whole.unwarped, whole.warped(self.coordinates[axis])
         vectors = self.spectrum(axis).vectors
         with np.errstate(over="ignore"):
             length = np.ptp(coordinates) / kernel.sigma
@@ -324,7 +345,7 @@ class Cascade:
             coordinates,
             kernel.family != "gaussian",
             kernel.period,
-            queries,
+            whole.warped(queries),
             noise=float(np.clip(length / _CALM, 1.0, _NOISIEST)),
         )
 
@@ -338,7 +359,7 @@ class Cascade:
             kernel_rows = self.kernel_rows(axis, query)
             return kernel_rows if solve is None else kernel_rows @ solve
 
-        if queries.size < 4 * self.shape[axis]:
+        if queries.size < 4 * self.shape[axis] or self.levels[axis].kernel.is_spline:
             return rows
         low, high, period = queries.min(), queries.max(), self.levels[axis].kernel.period
         nodes = self.coordinates[axis]
@@ -445,9 +466,12 @@ class Cascade:
     def _model_rows(self, axis: int, query: Array) -> Array:
         """Return the rows (q, r_l) of the model along one axis: (13), (16), (19)."""
         factor, frame = self.factor(axis), self.frames[axis]
+        kernel, coordinates = self.levels[axis].kernel, self.coordinates[axis]
+        if kernel.is_spline:
+            rows = gram(kernel, query, coordinates)
+            return rows if frame is None else rows @ frame
         if isinstance(factor, Spectrum):
             return self.kernel_rows(axis, query) @ self.solve_rows(axis)
         if frame is not None:
             return factor.answer(query, factor.solve(frame))
-        kernel, coordinates = self.levels[axis].kernel, self.coordinates[axis]
         return factor.solve(gram(kernel, coordinates, query)).T

@@ -12,6 +12,10 @@ between their coordinates at once (a *pattern*) some cells are predicted so, and
 levels' variances is multiplied by the factor that makes the 90 % band hold 90 % of them. Noise in a
 cell is missed by every level but counts once: that is why a pattern has a factor of its own.
 
+A spline has no covariance of its own. The shape of its error bars is that of a kernel whose errors
+grow with the distance between samples as those of the spline do; the rows H_l and the scale are
+those of the spline.
+
 Under a joint ridge the whole grid is one layer, and cells are left out one by one.
 """
 
@@ -33,6 +37,7 @@ from dkrls_cli.cascade.ensembles import Draw, filled_draws, joint_draws, level_d
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.panels import contract_points, sum_squares
 from dkrls_cli.cascade.solvers import JointSolver
+from dkrls_cli.cascade.splines.cardinal import left_out_rows
 from dkrls_cli.cascade.tensors import Rows, along, apply, contract, count_points, lay_out
 from dkrls_cli.threads import one_blas_thread
 
@@ -130,7 +135,7 @@ class _Drawn(ABC):
         self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False, seed: int = 0
     ) -> Draw:
         """Return a function that draws the deviation of member i from the answers, on a grid."""
-        return self._draw(Field.of(cascade, queries, smooth=smooth), seed)
+        return self._draw(Field.of(cascade.covariance, queries, smooth=smooth), seed)
 
     def deviations_at_points(
         self,
@@ -142,7 +147,7 @@ class _Drawn(ABC):
         seed: int = 0,
     ) -> Draw:
         """Return a function that draws the deviation of member i from the answers, at points."""
-        return self._draw(Field.of(cascade, points, spread, smooth=smooth), seed)
+        return self._draw(Field.of(cascade.covariance, points, spread, smooth=smooth), seed)
 
     def _draw(self, field: Field, seed: int) -> Draw:
         """Return the draws of the members; there may be no place to draw at."""
@@ -214,6 +219,7 @@ class LevelBars(_Drawn):
 
     def filled_variance(self, cascade: Cascade, axis: int) -> Array:
         """Return the variance of a filled cell by its place along an axis: as if left out there."""
+        cascade = cascade.covariance
         factor, ridge = cascade.factor(axis), cascade.levels[axis].ridge
         if isinstance(factor, LongFactor):
             precision = factor.inverse_diagonal()
@@ -230,7 +236,7 @@ class LevelBars(_Drawn):
         for axis, query in enumerate(queries):
             between = np.flatnonzero(nodes[axis] < 0)
             distinct, which = np.unique(query[between], return_inverse=True)
-            left = _left_variance(cascade, axis, distinct)
+            left = _left_variance(cascade.covariance, axis, distinct)
             part = np.zeros(query.size)
             part[between] = self.scales[axis] * left[which]
             parts.append(part)
@@ -531,6 +537,8 @@ def _leave_out(cascade: Cascade, axis: int, most: int) -> _LeftOut:
         nodes = nodes[1:-1]
     if nodes.size > most:
         nodes = nodes[np.linspace(0, nodes.size - 1, most).astype(np.intp)]
+    if cascade.levels[axis].kernel.is_spline:
+        return _leave_out_of_spline(cascade, axis, nodes)
     factor = cascade.factor(axis)
     if isinstance(factor, LongFactor):
         diagonal = factor.inverse_diagonal()[nodes]
@@ -543,6 +551,22 @@ def _leave_out(cascade: Cascade, axis: int, most: int) -> _LeftOut:
     return _LeftOut(
         nodes, np.concatenate([np.eye(len(factor.vectors))[nodes], rows]), 1.0 / diagonal
     )
+
+
+def _leave_out_of_spline(cascade: Cascade, axis: int, nodes: Indices) -> _LeftOut:
+    """Leave out slices of a spline, whose variance is that of the covariance of its errors."""
+    kernel, coordinates = cascade.levels[axis].kernel, cascade.coordinates[axis]
+    order = np.argsort(coordinates)
+    rows = np.empty((coordinates.size, coordinates.size))
+    rows[np.ix_(order, order)] = left_out_rows(kernel.family, kernel.warped(coordinates[order]))
+    other = cascade.covariance
+    factor = other.factor(axis)
+    if isinstance(factor, LongFactor):
+        precision = factor.inverse_diagonal()
+    else:
+        precision = factor.inverse_diagonal(other.levels[axis].ridge)
+    both = np.concatenate([np.eye(coordinates.size)[nodes], rows[nodes]])
+    return _LeftOut(nodes, both, 1.0 / precision[nodes])
 
 
 def _missed(cascade: Cascade, levels: Sequence[_LeftOut]) -> Array:

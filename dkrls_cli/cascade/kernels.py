@@ -1,16 +1,22 @@
-"""Kernels over one dimension: a frozen value and its Gram matrix."""
+"""Kernels over one dimension: a frozen value and its Gram matrix.
+
+Besides the covariances there are splines (:mod:`dkrls_cli.cascade.splines.cardinal`), whose matrix
+between queries and samples holds the rows of the interpolation. All of them may be functions of the
+logarithm or the square root of the coordinate (a *warp*), as tables with uneven steps often are.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dkrls_cli.arrays import Array
+from dkrls_cli.cascade.splines.cardinal import DEGREES, spline_rows
 from dkrls_cli.circle import wrap
-from dkrls_cli.errors import SettingError
+from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.spelling import suggest
 
 CYCLE_SIGMA = 0.25
@@ -61,6 +67,18 @@ FAMILIES: dict[str, Callable[[Array], Array]] = {
 }
 """Each family as a function of the distance in length scales, smoothest first."""
 
+SPLINES = tuple(DEGREES)
+"""The families that interpolate and are no covariance."""
+
+WARPS: dict[str, Callable[[Array], Array]] = {"log": np.log, "sqrt": np.sqrt}
+"""Functions of the coordinate, which must be above 0, that a kernel may be a function of."""
+
+KERNELS = (*FAMILIES, *SPLINES, *(f"{w}-{f}" for w in WARPS for f in (*FAMILIES, *SPLINES)))
+"""The names of all kernels: a family, or the warp of the coordinate and a family."""
+
+SPLINE_RIDGE = 1e-12
+"""Ridge of the covariance of a spline's errors: far less than they are between coordinates."""
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -70,9 +88,10 @@ class Kernel:
     ----------
     family
         ``gaussian`` (the paper's exp(-(z - z')^2 / (2 sigma^2))), ``matern52``, ``matern32`` or
-        ``matern12``.
+        ``matern12``; or a spline, ``linear``, ``cubic`` or ``quintic``.
     sigma
-        Length scale in the units of the coordinate.
+        Length scale in the units of the coordinate, or of the warped one. The answers of a spline
+        have none: there it is that of its errors.
     period
         Length of the circle the coordinate lies on, or None for a line. Distances on the circle
         are chords, (period / pi) |sin(pi (z - z') / period)|, so every family stays positive
@@ -83,11 +102,17 @@ class Kernel:
     cycle, swing
         Length of a cycle that the data repeats along the line (a year, a day), and variance of
         the smooth part that repeats. None: there is no such part.
+    warp
+        ``log`` or ``sqrt`` of the coordinate takes the place of the coordinate. None: the
+        coordinate itself.
+    errors
+        Of a spline, the family of the covariance of its errors, for error bars.
 
     Raises
     ------
     SettingError
-        If the family is unknown, or sigma or period is not a finite number above 0.
+        If family or warp is unknown, sigma or period is not a finite number above 0, or a spline
+        or a warp has a circle, a constant or a cycle that it cannot have.
 
     Examples
     --------
@@ -102,17 +127,74 @@ class Kernel:
     constant: float = 0.0
     cycle: float | None = None
     swing: float = 1.0
+    warp: str | None = None
+    errors: str | None = None
 
     def __post_init__(self) -> None:
-        if self.family not in FAMILIES:
+        known = (*FAMILIES, *SPLINES)
+        if self.family not in known:
             raise SettingError(
-                f"Unknown kernel '{self.family}'. Choose from: {', '.join(FAMILIES)}."
-                f"{suggest(self.family, FAMILIES)}"
+                f"Unknown kernel '{self.family}'. Choose from: {', '.join(known)}."
+                f"{suggest(self.family, known)}"
             )
+        if self.warp not in (None, *WARPS):
+            raise SettingError(f"Unknown warp '{self.warp}'. Choose from: {', '.join(WARPS)}.")
+        if self.errors not in ((None, *FAMILIES) if self.is_spline else (None,)):
+            raise SettingError(
+                f"Invalid covariance '{self.errors}' of the errors of a {self.family} kernel. A "
+                f"spline has one of: {', '.join(FAMILIES)}; no other kernel has one."
+            )
+        self._check_parts()
         if not (math.isfinite(self.sigma) and self.sigma > 0):
             raise SettingError(f"Invalid sigma {self.sigma}. It must be a finite number above 0.")
         if self.period is not None and not (math.isfinite(self.period) and self.period > 0):
             raise SettingError(f"Invalid period {self.period}. It must be a finite number above 0.")
+
+    def _check_parts(self) -> None:
+        """Raise SettingError if a spline or a warp has a part that it cannot have."""
+        if (self.is_spline or self.warp) and (self.period is not None or self.cycle is not None):
+            raise SettingError(
+                f"A kernel '{self.name}' cannot go round a circle, nor repeat with a cycle. Choose "
+                f"from: {', '.join(FAMILIES)}; or say that the dimension has no period.",
+                setting="kernel",
+            )
+        if self.is_spline and self.constant:
+            raise SettingError(f"A {self.family} spline has no constant, got {self.constant}.")
+
+    @property
+    def is_spline(self) -> bool:
+        """Whether this is a spline, and no covariance."""
+        return self.family in DEGREES
+
+    @property
+    def name(self) -> str:
+        """The warp, if there is one, and the family."""
+        return f"{self.warp}-{self.family}" if self.warp else self.family
+
+    @property
+    def covariance(self) -> Kernel:
+        """The kernel itself; of a spline, the covariance of its errors."""
+        if not self.is_spline:
+            return self
+        return Kernel(self.errors or "matern52", self.sigma, warp=self.warp)
+
+    def warped(self, coordinates: Array) -> Array:
+        """Return the coordinates that distances are measured in, or raise InputError."""
+        if self.warp is None:
+            return coordinates
+        if coordinates.size and not float(coordinates.min()) > 0:
+            raise InputError(
+                f"The {self.warp} of coordinate {float(coordinates.min()):g} cannot be taken, and "
+                f"the kernel '{self.name}' needs it. Give coordinates above 0, or choose the "
+                f"kernel {self.family}.",
+                setting="kernel",
+            )
+        return WARPS[self.warp](coordinates)
+
+    @property
+    def unwarped(self) -> Kernel:
+        """The same kernel as a function of warped coordinates."""
+        return self if self.warp is None else replace(self, warp=None)
 
     @property
     def variance(self) -> float:
@@ -120,8 +202,32 @@ class Kernel:
         return 1.0 + self.constant + (self.swing if self.cycle is not None else 0.0)
 
 
+def kernel_named(name: str, sigma: float = 1.0, period: float | None = None) -> Kernel:
+    """Return the kernel of one of the names in `KERNELS`.
+
+    >>> kernel_named("log-cubic").warp
+    'log'
+    """
+    if name not in KERNELS:
+        raise SettingError(
+            f"Unknown kernel '{name}'. Choose from: {', '.join((*FAMILIES, *SPLINES))}; with "
+            f"{' or '.join(f'{warp}-' for warp in WARPS)} before it for a warped coordinate."
+            f"{suggest(name, KERNELS)}"
+        )
+    warp, _, family = name.rpartition("-")
+    return Kernel(family, sigma, period, warp=warp or None)
+
+
 def gram(kernel: Kernel, a: Array, b: Array) -> Array:
-    """Return the kernel between all pairs of coordinates, (len(a), len(b))."""
+    """Return the kernel between all pairs of coordinates, (len(a), len(b)).
+
+    Of a spline these are the rows that answer at a from samples at b; among the samples themselves
+    it is the identity.
+    """
+    if kernel.is_spline:
+        if np.array_equal(a, b):
+            return np.eye(a.size)
+        return spline_rows(kernel.family, kernel.warped(b), kernel.warped(a))
     return _evaluate(kernel, a, b, np.subtract.outer, _differences)
 
 
@@ -142,6 +248,9 @@ def _evaluate(
     differences: Callable[[Array, Array, float], Array],
 ) -> Array:
     """Return the kernel between coordinates, paired by `subtract`, and on a line `differences`."""
+    assert not kernel.is_spline  # it has rows among all samples only
+    if kernel.warp is not None:
+        a, b = kernel.warped(a), kernel.warped(b)
     with np.errstate(over="ignore", under="ignore"):
         if kernel.period is not None:
             here, there = wrap(a, kernel.period), wrap(b, kernel.period)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from numpy.typing import ArrayLike
 
 from dkrls_cli.arrays import Array, vector_of
-from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.kernels import FAMILIES, Kernel
 from dkrls_cli.circle import repeated
 from dkrls_cli.errors import InputError, SettingError
 
@@ -28,12 +28,13 @@ class Level:
     kernel
         Kernel along the dimension.
     ridge
-        Number added to the diagonal of the level's Gram matrix; with a joint ridge it stays 0.
+        Number added to the diagonal of the level's Gram matrix; with a joint ridge it stays 0. A
+        spline has none.
 
     Raises
     ------
     SettingError
-        If the ridge is not a finite number, 0 or above.
+        If the ridge is not a finite number, 0 or above, or that of a spline is not 0.
 
     Examples
     --------
@@ -50,6 +51,12 @@ class Level:
             raise SettingError(
                 f"Invalid ridge {self.ridge} of level '{self.name}'. "
                 "It must be a finite number, 0 or above."
+            )
+        if self.kernel.is_spline and self.ridge:
+            raise SettingError(
+                f"Invalid ridge {self.ridge} of level '{self.name}'. A {self.kernel.family} spline "
+                "passes through all samples and has no ridge: give none, or another kernel.",
+                setting="kernel",
             )
 
 
@@ -76,7 +83,8 @@ def checked_coordinates(
 
 
 def check_axis(axis: Array, level: Level) -> None:
-    """Raise InputError if two coordinates are the same place."""
+    """Raise InputError if two coordinates are the same place, or one has no logarithm or root."""
+    level.kernel.warped(axis)
     same = repeated(axis, level.kernel.period)
     if same:
         one, other = same
@@ -98,3 +106,15 @@ def check_ridges(levels: Sequence[Level], joint_ridge: float | None) -> None:
             raise SettingError(
                 f"Level '{level.name}' has ridge {level.ridge} beside a joint ridge. Give one kind."
             )
+        check_joint_kernel(level.name, level.kernel)
+
+
+def check_joint_kernel(name: str, kernel: Kernel) -> None:
+    """Raise SettingError if a kernel cannot stand under a joint ridge."""
+    if kernel.is_spline or kernel.warp is not None:
+        raise SettingError(
+            f"The kernel '{kernel.name}' of level '{name}' needs a complete grid with a ridge per "
+            f"level, and one joint ridge is asked for or needed here: for noise, missing cells or "
+            f"errors of observations. Choose from: {', '.join(FAMILIES)}.",
+            setting="kernel",
+        )

@@ -60,13 +60,15 @@ def _level_settings(level: Level | LevelRequest) -> dict[str, Any]:
 
 
 def kernel_facts(kernel: Kernel) -> dict[str, Any]:
-    """Return family, sigma and cycle of a kernel."""
-    return {"kernel": kernel.family, "sigma": kernel.sigma, "cycle": kernel.cycle}
+    """Return name, sigma and cycle of a kernel; a spline has no sigma."""
+    sigma = None if kernel.is_spline else kernel.sigma
+    return {"kernel": kernel.name, "sigma": sigma, "cycle": kernel.cycle}
 
 
 def _with_units(facts: Mapping[str, Any], axis: Axis) -> dict[str, Any]:
     """Return the facts of a level with the units of its sigma behind it; None if not known."""
-    units = {"sigma_units": axis.length_units or None}
+    own, warp = axis.length_units or None, str(facts["kernel"]).rpartition("-")[0]
+    units = {"sigma_units": f"{warp}({own})" if own and warp else own}
     pairs = [{key: value} | (units if key == "sigma" else {}) for key, value in facts.items()]
     return {key: value for pair in pairs for key, value in pair.items()}
 
@@ -76,7 +78,7 @@ def level_table(rows: Sequence[Mapping[str, Any]]) -> Layout:
     shown = []
     for row in rows:
         sigma, units = row["sigma"], row["sigma_units"]
-        cells = {**row, "sigma": length_text(sigma, units) if units else sigma}
+        cells = {**row, "sigma": length_text(sigma, units) if units and sigma else sigma}
         shown.append({key: value for key, value in cells.items() if key != "sigma_units"})
     return table(shown)
 

@@ -151,7 +151,10 @@ class LevelOptions:
     kernel: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[DIM=]NAME", help="gaussian, matern52, matern32, matern12 or auto. Repeatable."
+            metavar="[DIM=]NAME",
+            help="gaussian, matern52, matern32 or matern12; the splines linear, cubic or quintic; "
+            "any of them of a logarithm or root, as log-cubic or sqrt-gaussian; or auto. "
+            "Repeatable.",
         ),
     ] = None
     sigma: Annotated[

@@ -14,6 +14,7 @@ observed ones.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -57,6 +58,7 @@ def fill_slices(known: Growing, coordinates: Array, slices: Array) -> Completed:
     SettingError
         If more slices than fit into a dense matrix are to be filled, or one has a longer axis.
     """
+    known = replace(known, cascade=known.cascade.covariance)
     cascade, axis = known.cascade, known.axis
     _refuse_long(cascade, slices.shape)
     expected, covariance = _condition(known, coordinates)

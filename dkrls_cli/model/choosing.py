@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dkrls_cli.arrays import Array
-from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.kernels import kernel_named
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.grid.axes import Axis
@@ -144,7 +144,8 @@ def _closed(request: Level | LevelRequest, joint: bool, size: int) -> Level | No
     ridge = 0.0 if joint else request.ridge
     if request.family is None or request.sigma is None or ridge is None:
         return None
-    return Level(request.name, Kernel(request.family, request.sigma, request.period), ridge)
+    kernel = kernel_named(request.family, request.sigma, request.period)
+    return Level(request.name, kernel, ridge)
 
 
 def single_level(request: Level | LevelRequest) -> Level:
@@ -152,7 +153,7 @@ def single_level(request: Level | LevelRequest) -> Level:
     if isinstance(request, Level):
         return request
     sigma = 1.0 if request.sigma is None else request.sigma
-    kernel = Kernel(request.family or "gaussian", sigma, request.period)
+    kernel = kernel_named(request.family or "gaussian", sigma, request.period)
     return Level(request.name, kernel, request.ridge or 0.0)
 
 

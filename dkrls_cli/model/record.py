@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from hashlib import sha256
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, JointBars, LevelBars
-from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.kernels import kernel_named
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import ROUND_OFF
 from dkrls_cli.gaps.bars import GapBars
@@ -99,8 +99,9 @@ def _was_compact(header: Mapping[str, Any], arrays: Arrays) -> bool:
 
 
 def _check_sizes(cascade: Cascade, axis: int) -> None:
-    """Raise ValueError if the arrays of a level differ in their number of coordinates or ranks."""
+    """Raise ValueError if the arrays of a level do not fit together, or not to its kernel."""
     m, frame, core = cascade.shape[axis], cascade.frames[axis], cascade.core.shape[axis]
+    cascade.levels[axis].kernel.warped(cascade.coordinates[axis])
     if core != m if frame is None else frame.shape != (m, core):
         raise ValueError(f"arrays of level '{cascade.levels[axis].name}' do not fit together")
 
@@ -109,19 +110,21 @@ def _level_record(level: Level) -> dict[str, Any]:
     kernel = level.kernel
     return {
         "name": level.name,
-        "kernel": kernel.family,
+        "kernel": kernel.name,
         "sigma": kernel.sigma,
         "period": kernel.period,
         "constant": kernel.constant,
         "cycle": kernel.cycle,
         "swing": kernel.swing,
         "ridge": level.ridge,
+        **({"errors": kernel.errors} if kernel.errors else {}),
     }
 
 
 def _level_from(record: Mapping[str, Any]) -> Level:
-    fields = ("kernel", "sigma", "period", "constant", "cycle", "swing")
-    kernel = Kernel(*(record[field] for field in fields))
+    named = kernel_named(record["kernel"])
+    known = {field: record[field] for field in ("sigma", "period", "constant", "cycle", "swing")}
+    kernel = replace(named, **known, errors=record.get("errors"))
     return Level(record["name"], kernel, record["ridge"])
 
 

@@ -14,8 +14,13 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from dkrls_cli.cascade.factors.choice import LONG
-from dkrls_cli.cascade.kernels import FAMILIES, Kernel
-from dkrls_cli.cascade.level import Level, check_ridges, checked_coordinates
+from dkrls_cli.cascade.kernels import KERNELS, kernel_named
+from dkrls_cli.cascade.level import (
+    Level,
+    check_joint_kernel,
+    check_ridges,
+    checked_coordinates,
+)
 from dkrls_cli.errors import DkrlsError, SettingError
 from dkrls_cli.gaps.bases.sphere import sphere_memory
 from dkrls_cli.grid.axes import Axis
@@ -84,8 +89,11 @@ def _check_choice(what: str, value: object, choices: Sequence[str]) -> None:
 
 
 def _family(name: str) -> str | None:
-    _check_choice("kernel", name, ("auto", *FAMILIES))
-    return None if name == "auto" else name
+    if name == "auto":
+        return None
+    if not isinstance(name, str) or name not in KERNELS:
+        kernel_named(str(name))
+    return name
 
 
 def _check_length(value: float | str, what: str) -> None:
@@ -262,7 +270,8 @@ class LevelRequest:
     name
         Name of the dimension.
     family, sigma, ridge
-        Of the kernel and the level.
+        Of the kernel and the level; the family with the warp of the coordinate, such as
+        ``log-cubic``.
     period
         Length of the circle that the coordinates lie on. Here None is not to be chosen: it is a
         line.
@@ -283,13 +292,19 @@ class LevelRequest:
     cycles: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        _ = self.example
+        kernel = self.example.kernel
+        if kernel.is_spline and self.sigma is not None:
+            raise SettingError(
+                f"Invalid sigma {self.sigma:g} of '{self.name}'. A {kernel.family} spline has no "
+                "length scale: give none, or another kernel.",
+                setting="sigma",
+            )
 
     @property
     def example(self) -> Level:
         """A level with these settings, and arbitrary ones in place of those to be chosen."""
         sigma = 1.0 if self.sigma is None else self.sigma
-        kernel = Kernel(self.family or "gaussian", sigma, self.period)
+        kernel = kernel_named(self.family or "gaussian", sigma, self.period)
         return Level(self.name, kernel, self.ridge or 0.0)
 
 
@@ -376,9 +391,11 @@ def plan_fit(
     _check_levels(settings, [axis.name for axis in axes], whole, joint)
     hierarchy = hierarchy_of(axes, settings.level_names)
     levels = tuple(whole.get(axis.name) or _request(axis, settings, joint) for axis in axes)
+    examples = [level if isinstance(level, Level) else level.example for level in levels]
     if joint:
         check_ridges(list(whole.values()), joint_ridge or 0.0)
-    examples = [level if isinstance(level, Level) else level.example for level in levels]
+        for level in examples:
+            check_joint_kernel(level.name, level.kernel)
     shape = tuple(axis.size for axis in axes)
     checked_coordinates([axis.numbers for axis in axes], examples, shape)
     group = _group(axes, settings, levels)

@@ -399,6 +399,7 @@ def _join(
     errors: Array | None = None,
 ) -> Model:
     """Return the model with new slices among the old ones."""
+    model.cascade.levels[model.grows].kernel.warped(new.numbers)  # or refuse them
     if _only_follow(model, values, new):
         return _append(model, values, new, window)
     seen = observed_slices(values, model.grows)
@@ -663,8 +664,10 @@ def _least_dependent(growing: Growing, most: int) -> Indices:
     level = growing.cascade.levels[growing.axis]
     if is_long(level.kernel, growing.coordinates):
         return _least_dependent_of_many(level, growing.coordinates, most)
-    spectrum = growing.cascade.spectrum(growing.axis)
-    ridge = level.ridge or ROUND_OFF * float(spectrum.values[0])
+    spectrum = growing.cascade.covariance.spectrum(growing.axis)
+    ridge = growing.cascade.covariance.levels[growing.axis].ridge or ROUND_OFF * float(
+        spectrum.values[0]
+    )
     with one_blas_thread():
         inverse = spectrum.inverse(ridge)
     left = np.arange(growing.coordinates.size)

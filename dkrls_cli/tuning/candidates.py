@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dkrls_cli.cascade.kernels import FAMILIES, Kernel
+from dkrls_cli.cascade.kernels import KERNELS, Kernel
 from dkrls_cli.cascade.spectrum import Spectrum
 
 RIDGES = np.concatenate([[1e-14, 3e-14, 1e-13, 3e-13], 10.0 ** np.arange(-12, 2)])
@@ -59,6 +59,11 @@ class LevelChoice:
     spectra: Mapping[Kernel, Spectrum] = field(default_factory=dict, compare=False, repr=False)
 
     @property
+    def kernels(self) -> set[Kernel]:
+        """The kernels that a level may get: those of `taken` and `under_joint_ridge`."""
+        return {self.taken.kernel, self.under_joint_ridge.kernel}
+
+    @property
     def under_joint_ridge(self) -> Candidate:
         """The candidate for a level without a ridge of its own: least error with a real ridge.
 
@@ -71,7 +76,11 @@ class LevelChoice:
     @property
     def warnings(self) -> list[str]:
         """Sentences about settings at the end of their range, where better ones may lie beyond."""
-        sigmas = [candidate.kernel.sigma for candidate in self.tried]
+        own = self.taken.kernel
+        if own.is_spline:
+            return []
+        alike = [each.kernel for each in self.tried if each.kernel.warp == own.warp]
+        sigmas = [kernel.sigma for kernel in alike if not kernel.is_spline]
         found = []
         if len(set(sigmas)) > 1 and self.taken.kernel.sigma == min(sigmas):
             found.append(f"sigma {self.taken.kernel.sigma:.3g} is the shortest tried")
@@ -87,8 +96,18 @@ class LevelChoice:
             known = best.get(candidate.kernel)
             if known is None or candidate.error < known.error:
                 best[candidate.kernel] = candidate
-        order = list(FAMILIES)
+        order = list(KERNELS)
         return sorted(
             best.values(),
-            key=lambda c: (c.kernel.cycle or 0.0, order.index(c.kernel.family), c.kernel.sigma),
+            key=lambda c: (c.kernel.cycle or 0.0, order.index(c.kernel.name), c.kernel.sigma),
         )
+
+    def warped(self, warp: str | None) -> LevelChoice:
+        """Return a choice on warped coordinates as one on the coordinates themselves."""
+        if warp is None:
+            return self
+        taken, *tried = (
+            replace(each, kernel=replace(each.kernel, warp=warp))
+            for each in (self.taken, *self.tried)
+        )
+        return LevelChoice(taken, tuple(tried))

@@ -62,11 +62,12 @@ def settings_around(level: Level, coordinates: Array) -> tuple[Level, ...]:
 
 
 def has_weights(level: Level) -> bool:
-    """Return whether the ridge of a level is large enough to forecast by weights.
+    """Return whether a level can forecast by weights, which depend on distances only.
 
-    If it is not, C is nearly singular and answers must come from the spectrum.
+    If its ridge is too small, C is nearly singular and answers must come from the spectrum. A
+    spline has no ridge, and a warp changes distances.
     """
-    return level.ridge >= _LEAST_RIDGE * level.kernel.variance
+    return level.kernel.warp is None and level.ridge >= _LEAST_RIDGE * level.kernel.variance
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -37,7 +38,7 @@ import numpy as np
 from dkrls_cli.arrays import Array, Tensor
 from dkrls_cli.cascade.factors.choice import LARGEST, LONG, is_long
 from dkrls_cli.cascade.factors.long import LongFactor
-from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
+from dkrls_cli.cascade.kernels import FAMILIES, SPLINES, WARPS, Kernel, gram, kernel_named
 from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
 from dkrls_cli.cascade.tensors import along, along_map
 from dkrls_cli.circle import is_even, spacing
@@ -54,6 +55,14 @@ from dkrls_cli.tuning.candidates import (
     LevelChoice,
 )
 from dkrls_cli.tuning.spectra import SpectrumCache
+from dkrls_cli.tuning.tables.leftout import Slices
+from dkrls_cli.tuning.tables.splines import (
+    can_win,
+    pick_spline,
+    spline_candidates,
+    with_error_kernel,
+)
+from dkrls_cli.tuning.tables.warps import pick_warp, warps_worth_trying
 from dkrls_cli.tuning.whole import WholeAxis, WholeSearch, is_affordable, is_worth
 
 FIBRES = 2048
@@ -73,6 +82,10 @@ _FAR, _FAR_RIDGE, _NOISY = 8.0, 1.0, 0.01
 
 _CAN_WIN = 1.1
 """Errors on segments, beside the least of all families, from which a family can win."""
+
+_HOPELESS = 10.0
+"""Least error of a family, beside the least of smoother ones, from which rougher ones are left out:
+they are worse still."""
 
 _CLOSE = 1.005
 """Errors on segments, beside the least, that are not told apart there."""
@@ -94,6 +107,9 @@ _COLUMNS = 32
 
 MIDPOINTS = 24
 """Places between the coordinates of one level that stand for it while others are chosen."""
+
+_SPLINE_FIBRES = 512
+"""Fibres at most by whose inner slices a few candidates are compared."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -197,12 +213,59 @@ def choose_level(
     ('gaussian', True)
     """
     spectra = spectra or SpectrumCache()
-    request = _Request(coordinates, data, family, sigma, ridge, period, cycles, folds, joint)
+    named = None if family is None else kernel_named(family)
+    plain = None if named is None else named.family
+    request = _Request(coordinates, data, plain, sigma, ridge, period, cycles, folds, joint)
+    warps: list[str | None] = [None] if named is None else [named.warp]
+    if request.is_open and request.size <= LONG:
+        warps += warps_worth_trying(coordinates)
     with one_blas_thread():
-        choice = _choose_whole(request) or _choose_on_segments(request, spectra)
-    kernels = {choice.taken.kernel, choice.under_joint_ridge.kernel}
-    known = {kernel: spectra.known(kernel, coordinates) for kernel in kernels}
-    return replace(choice, spectra={k: found for k, found in known.items() if found is not None})
+        return _choose_warp(request, warps, spectra)
+
+
+def _choose_warp(
+    request: _Request, warps: Sequence[str | None], spectra: SpectrumCache
+) -> LevelChoice:
+    """Choose with every warp of the coordinates, and take one that is clearly better than none."""
+    choices = {warp: _choose_unwarped(request.warped(warp), spectra) for warp in warps}
+    best = warps[0]
+    if len(warps) > 1:
+        errors = {w: _inner_errors(request.warped(w), c.taken, spectra) for w, c in choices.items()}
+        best = pick_warp(errors)
+    choice = choices[best]
+    tried = tuple(candidate for warp in warps for candidate in choices[warp].warped(warp).tried)
+    nodes, kernels = request.warped(best).coordinates, choice.kernels
+    known = {replace(kernel, warp=best): spectra.known(kernel, nodes) for kernel in kernels}
+    found = {kernel: spectrum for kernel, spectrum in known.items() if spectrum is not None}
+    return replace(choice.warped(best), tried=tried, spectra=found)
+
+
+def _choose_unwarped(request: _Request, spectra: SpectrumCache) -> LevelChoice:
+    """Choose a kernel, or a spline that is clearly better."""
+    if request.family in SPLINES:
+        (spline,) = spline_candidates(request.slices, request.family)
+        taken = with_error_kernel(request.slices, spline)
+        return LevelChoice(taken, (taken,))
+    choice = _choose_whole(request) or _choose_on_segments(request, spectra)
+    if not request.is_open or request.size > LONG:
+        return choice
+    splines = spline_candidates(request.slices)
+    if request.size > WHOLE and not any(can_win(request.slices, s, choice.taken) for s in splines):
+        return replace(choice, tried=(*choice.tried, *splines))
+    errors = {c: _inner_errors(request, c, spectra) for c in (choice.taken, *splines)}
+    best = pick_spline(errors)
+    if not best.kernel.is_spline:
+        return replace(choice, tried=(*choice.tried, *splines))
+    taken = with_error_kernel(request.slices, best)
+    others = (spline for spline in splines if spline is not best)
+    return LevelChoice(taken, (*choice.tried, *others, taken))
+
+
+def _inner_errors(request: _Request, candidate: Candidate, spectra: SpectrumCache) -> Array:
+    """Return the mean square errors of a candidate on inner slices."""
+    if candidate.kernel.is_spline:
+        return request.slices.spline_errors(candidate.kernel.family)
+    return request.slices.kernel_errors(candidate.kernel, candidate.ridge, spectra)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,6 +281,23 @@ class _Request:
     cycles: Sequence[float]
     folds: int | None
     joint: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether kernel, sigma and ridge are all to be chosen, on a line and for this level."""
+        given = (self.family, self.sigma, self.ridge, self.period)
+        return all(value is None for value in given) and not self.joint
+
+    @cached_property
+    def slices(self) -> Slices:
+        """The slices of the level, to compare a few candidates by inner slices."""
+        return Slices.of(self.coordinates, self.data, self.folds, _SPLINE_FIBRES)
+
+    def warped(self, warp: str | None) -> _Request:
+        """Return the same with the coordinates that a warp measures distances in."""
+        if warp is None:
+            return self
+        return replace(self, coordinates=WARPS[warp](self.coordinates), cycles=())
 
     @property
     def size(self) -> int:
@@ -299,7 +379,8 @@ def _affordable_starts(request: _Request, coarse: Sequence[Candidate]) -> list[C
 
     There are none if the family that is best on segments is not among them, but has a dense factor.
     """
-    best = sorted((_calmest(coarse, f) for f in request.families), key=lambda c: c.error)
+    families = dict.fromkeys(candidate.kernel.family for candidate in coarse)
+    best = sorted((_calmest(coarse, f) for f in families), key=lambda c: c.error)
     starts = []
     for start in best:
         least = min((c.error for c in best if c is not start), default=math.inf)
@@ -414,11 +495,12 @@ class _Search:
         widths = np.geomspace(*span, coarse) if sigma is None else np.array([sigma])
         found: list[Candidate] = []
         for cycle, swing in [(None, 1.0), *product(self.cycles, SWINGS)]:
-            own = [
-                candidate
-                for family, width in product(families, widths)
-                for candidate in self._assess(self._kernel(family, float(width), cycle, swing))
-            ]
+            own: list[Candidate] = []
+            for family in families:
+                if own and _best(own, own[-1].kernel.family).error > _HOPELESS * _least(own):
+                    break
+                for width in widths:
+                    own += self._assess(self._kernel(family, float(width), cycle, swing))
             if sigma is None and refined:
                 own += self._refine(own, (span[1] / span[0]) ** (1 / (coarse - 1)))
             found += own
@@ -496,6 +578,11 @@ def _best_families(candidates: Sequence[Candidate]) -> list[str]:
     """Return the names of the two families of least error, the best first."""
     names = dict.fromkeys(candidate.kernel.family for candidate in candidates)
     return sorted(names, key=lambda name: _best(candidates, name).error)[:2]
+
+
+def _least(candidates: Sequence[Candidate]) -> float:
+    """Return the least error."""
+    return min(candidate.error for candidate in candidates)
 
 
 def _best(candidates: Sequence[Candidate], family: str) -> Candidate:

@@ -121,7 +121,7 @@ def test_wrap_brings_whole_turns_together() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"family": "cubic"}, "Unknown kernel 'cubic'.*gaussian, matern52, matern32, matern12"),
+        ({"family": "square"}, "Unknown kernel 'square'.*gaussian, matern52, matern32, matern12"),
         ({"sigma": 0.0}, "Invalid sigma 0.0"),
         ({"sigma": -1.0}, "Invalid sigma -1.0"),
         ({"sigma": math.nan}, "Invalid sigma nan"),

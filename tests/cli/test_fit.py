@@ -210,7 +210,7 @@ def test_the_estimate_is_near_the_peak_of_the_process(
         (["--sigma", "lat=3", "--sigma", "lat=2"], "twice for the same dimension"),
         (["--sigma", "lat=wide"], "Invalid sigma 'wide'"),
         (["--ridge", "-1"], "ridge"),
-        (["--kernel", "cubic"], "Unknown kernel 'cubic'"),
+        (["--kernel", "cubical"], "Unknown kernel 'cubical'"),
         (["--period", "lon=long"], "Invalid period 'long'"),
         (["--noise", "none"], "Choose from: level, joint, auto."),
         (["--levels", "lat,lon"], "are not the dimensions of the data"),

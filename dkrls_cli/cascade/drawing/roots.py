@@ -165,8 +165,8 @@ def correlate(covariance: Array, variance: Array) -> Array:
 def markov_root(kernel: Kernel, coordinates: Array) -> Root:
     """Return a root of a Matern kernel on a line, at distinct coordinates, in O(m)."""
     order = np.argsort(coordinates)
-    plain = replace(kernel, constant=0.0, cycle=None)
-    factor = Quasiseparable.build(plain, coordinates[order], 0.0)
+    plain = replace(kernel, constant=0.0, cycle=None, warp=None)
+    factor = Quasiseparable.build(plain, kernel.warped(coordinates[order]), 0.0)
     trend, size = trend_columns(kernel, coordinates), coordinates.size
 
     def draw(white: Array) -> Array:

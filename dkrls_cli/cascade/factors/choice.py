@@ -35,9 +35,22 @@ def is_long(kernel: Kernel, coordinates: Array) -> bool:
     """Return whether a level has the factor of a long level, and not a dense one.
 
     A dense one takes some 10 m^3 operations, 1e10 for the smallest of these sizes, and is made
-    where no other form is cheaper.
+    where no other form is cheaper. A spline has no other.
+
+    Raises
+    ------
+    SettingError
+        If a spline is too long.
     """
     size = coordinates.size
+    if kernel.is_spline and size > LARGEST:
+        raise SettingError(
+            f"A {kernel.family} spline through {size} coordinates is too large: it takes "
+            f"{LARGEST} at most. Choose a Matern kernel.",
+            setting="kernel",
+        )
+    if kernel.is_spline:
+        return False
     if size <= LONG or size > LARGEST:
         return size > LONG
     found = estimate(kernel, coordinates)
@@ -46,7 +59,7 @@ def is_long(kernel: Kernel, coordinates: Array) -> bool:
 
 def estimate(kernel: Kernel, coordinates: Array) -> Cost | None:
     """Return what the cheapest factor of a long level costs; None if none fits into memory."""
-    found = _cheapest(kernel, np.sort(wrap(coordinates, kernel.period)))
+    found = _cheapest(kernel, _rising(kernel, coordinates))
     return None if found is None else found[0]
 
 
@@ -78,13 +91,18 @@ def least_ridge(kernel: Kernel, coordinates: Array) -> float:
     """Return the ridge below which the factor of a long level may be that of a larger ridge."""
     if is_markov(kernel):
         return quasiseparable.LEAST_RIDGE
-    found = _cheapest(kernel, np.sort(wrap(coordinates, kernel.period)))
+    found = _cheapest(kernel, _rising(kernel, coordinates))
     return 0.0 if found is None else found[2]
+
+
+def _rising(kernel: Kernel, coordinates: Array) -> Array:
+    """Return the coordinates that distances are measured in, in rising order."""
+    return np.sort(wrap(kernel.warped(coordinates), kernel.period))
 
 
 def _cheapest(kernel: Kernel, coordinates: Array) -> tuple[Cost, Build, float] | None:
     """Return cost, maker and least ridge of the cheapest form that fits into memory, or None."""
-    plain = replace(kernel, constant=0.0, cycle=None)
+    plain = replace(kernel, constant=0.0, cycle=None, warp=None)
     known = [(cost(plain, coordinates), build, least) for cost, build, least in _forms(plain)]
     fitting = [(c, b, r) for c, b, r in known if c is not None and c.memory <= LARGEST_FACTOR]
     return min(fitting, key=lambda form: form[0].operations, default=None)

@@ -54,8 +54,8 @@ class LongFactor:
 
         A `rough` one is good enough for a score, where that saves time.
         """
-        plain = replace(kernel, constant=0.0, cycle=None)
-        places = wrap(coordinates, kernel.period)
+        plain = replace(kernel, constant=0.0, cycle=None, warp=None)
+        places = _places(kernel, coordinates)
         rising = places if _rises(places) else np.sort(places)
         return cls(kernel, coordinates, build_base(plain, rising, ridge, rough=rough))
 
@@ -90,7 +90,7 @@ class LongFactor:
         base, trend = self.base.prepare(inside), self._trend.T @ inside
 
         def answer(query: Array) -> Array:
-            result = base(wrap(query, self.kernel.period))
+            result = base(_places(self.kernel, query))
             if trend.size:
                 result += trend_columns(self.kernel, query) @ trend
             return result
@@ -99,7 +99,7 @@ class LongFactor:
 
     def unexplained(self, query: Array) -> Array:
         """Return k(q, q) - k' C^-1 k (q,), the variance that the samples leave, without noise."""
-        places = wrap(query, self.kernel.period)
+        places = _places(self.kernel, query)
         result = self.base.unexplained(places)
         if self._trend.size:
             left = trend_columns(self.kernel, query) - self.base.answer(places, self._solved_trend)
@@ -142,13 +142,14 @@ class LongFactor:
         together = np.concatenate([self.coordinates, coordinates])
         behind = together[self.coordinates.size - 1 :]
         if self.kernel.period is None and self._order is None and _rises(behind):
-            return type(self)(self.kernel, together, self.base.extend(coordinates))
+            longer = self.base.extend(self.kernel.warped(coordinates))
+            return type(self)(self.kernel, together, longer)
         return type(self).build(self.kernel, together, self.ridge)
 
     @cached_property
     def _order(self) -> Indices | None:
         """Places of the samples in rising order; None if they rise."""
-        places = wrap(self.coordinates, self.kernel.period)
+        places = _places(self.kernel, self.coordinates)
         return None if _rises(places) else np.argsort(places)
 
     @cached_property
@@ -244,6 +245,11 @@ class LongSmoother:
     def __matmul__(self, fibres: Array) -> Array:
         """Return the answers (q, n) from data (m, n)."""
         return LongAxis(self.factor, fibres, 0).at(self.query, self.nodes)
+
+
+def _places(kernel: Kernel, coordinates: Array) -> Array:
+    """Return the coordinates that distances are measured in, within one turn of a circle."""
+    return wrap(kernel.warped(coordinates), kernel.period)
 
 
 def _rises(coordinates: Array) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array
-from dkrls_cli.cascade.kernels import FAMILIES
+from dkrls_cli.cascade.kernels import FAMILIES, KERNELS
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.model.filing.checks import (
     Check,
@@ -83,14 +83,15 @@ ERROR = number(0, finite=False)
 LEVEL = record(
     {
         "name": text,
-        "kernel": one_of(*FAMILIES),
+        "kernel": one_of(*KERNELS),
         "sigma": POSITIVE,
         "period": optional(POSITIVE),
         "constant": NOT_NEGATIVE,
         "cycle": optional(POSITIVE),
         "swing": NOT_NEGATIVE,
         "ridge": NOT_NEGATIVE,
-    }
+    },
+    {"errors": one_of(*FAMILIES)},
 )
 
 AXIS = record(

@@ -1,0 +1,1 @@
+"""Splines through the samples of a level."""

@@ -1,0 +1,1 @@
+"""Tables: splines beside the kernels, and coordinates that are logarithms or roots."""

@@ -1,0 +1,118 @@
+"""Squared errors of left-out slices of one level, slice by slice: kernels and splines compared.
+
+Only inner slices or blocks are compared. Leaving out the outermost ones tests extrapolation, which
+is no ground to choose between interpolations: beyond its ends a spline goes on straight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dkrls_cli.arrays import Array, Indices
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.splines.cardinal import left_out_rows
+from dkrls_cli.tuning.spectra import SpectrumCache
+
+_FEW = 3
+"""Slices or blocks up to which the outermost ones are compared as well: there are no others."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slices:
+    """The slices of a level in rising order, and the blocks that are left out.
+
+    Attributes
+    ----------
+    coordinates
+        Coordinates of the slices, rising (m,).
+    data
+        Fibres along the level, as columns (m, n).
+    blocks
+        Places of the slices that are left out together; None: one by one.
+    """
+
+    coordinates: Array
+    data: Array
+    blocks: Sequence[Indices] | None = None
+
+    @classmethod
+    def of(cls, coordinates: Array, data: Array, folds: int | None, most: int) -> Slices:
+        """Return the slices of a level in any order, with `most` fibres at most."""
+        order = np.argsort(coordinates)
+        step = -(-data.shape[1] // most)
+        count = min(folds or order.size, order.size)
+        blocks = None if count == order.size else np.array_split(np.arange(order.size), count)
+        return cls(coordinates[order], data[order, ::step], blocks)
+
+    def thinned(self, start: int) -> Slices:
+        """Return every second slice, to be left out one by one."""
+        return Slices(self.coordinates[start::2], self.data[start::2])
+
+    def spline_errors(self, family: str) -> Array:
+        """Return the mean square errors of a spline, one for each inner slice that is left out."""
+        if family not in self._known:
+            few = self.coordinates.size <= _FEW
+            rows = left_out_rows(family, self.coordinates, self.blocks, ends=few)
+            self._known[family] = self._inner_squares(rows @ self.data - self.data)
+        return self._known[family]
+
+    @cached_property
+    def _known(self) -> dict[str, Array]:
+        """The errors of splines that have been computed so far."""
+        return {}
+
+    def kernel_errors(self, kernel: Kernel, ridge: float, spectra: SpectrumCache) -> Array:
+        """Return the mean square errors of a kernel, one for each inner slice that is left out."""
+        spectrum = spectra.of(kernel, self.coordinates).solvable(ridge)
+        missed = spectrum.vectors @ spectrum.solve(ridge, self.data)
+        if self.blocks is None:
+            missed /= spectrum.inverse_diagonal(ridge)[:, None]
+        for block in self.blocks or ():
+            own = spectrum.inverse(ridge, block)[:, block]
+            missed[block] = np.linalg.pinv(own, hermitian=True) @ missed[block]
+        return self._inner_squares(missed)
+
+    def _inner_squares(self, missed: Array) -> Array:
+        """Return the mean squares of what is missed of inner slices, or of slices in inner blocks.
+
+        None is below the rounding of the data: errors that small are equal.
+        """
+        inner = slice(None)
+        if self.blocks is None and len(missed) > _FEW:
+            inner = slice(1, -1)
+        elif self.blocks is not None and len(self.blocks) > _FEW:
+            inner = slice(len(self.blocks[0]), -len(self.blocks[-1]))
+        numbers = np.finfo(np.float64)
+        rounding = max(float(numbers.eps * np.abs(self.data).max()) ** 2, float(numbers.tiny))
+        return np.asarray(np.maximum(np.mean(missed[inner] ** 2, axis=1), rounding))
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Mean square errors on the same slices of one candidate, relative to those of another.
+
+    Attributes
+    ----------
+    mean
+        Ratio of the means over all slices: where errors are large counts most.
+    typical
+        Geometric mean of the ratios of all slices: every slice counts alike.
+    """
+
+    mean: float
+    typical: float
+
+    @classmethod
+    def of(cls, one: Array, other: Array) -> Ratio:
+        """Return the ratio of mean square errors on slices (slices,)."""
+        typical = float(np.exp(np.mean(np.log(one) - np.log(other))))
+        return cls(float(one.mean() / other.mean()), typical)
+
+    @property
+    def both(self) -> float:
+        """The geometric mean of the two."""
+        return float(np.sqrt(self.mean * self.typical))

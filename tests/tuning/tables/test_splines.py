@@ -1,0 +1,129 @@
+"""Splines as candidates: where they are taken, and how their errors go together."""
+
+import numpy as np
+import pytest
+
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.tuning.candidates import Candidate
+from dkrls_cli.tuning.slices import choose_level
+from dkrls_cli.tuning.tables.leftout import Slices
+from dkrls_cli.tuning.tables.splines import (
+    can_win,
+    pick_spline,
+    spline_candidates,
+    with_error_kernel,
+)
+
+X = np.linspace(0.0, 3.0, 24)
+GAUSSIAN = Candidate(Kernel("gaussian", 1.0), 1e-13, 1.0)
+CUBIC, LINEAR = (
+    Candidate(Kernel(name, errors="matern52"), 0.0, 1.0) for name in ("cubic", "linear")
+)
+
+
+def smooth(x):
+    return np.exp(np.outer(x, [0.5, 1.0, 1.5]))
+
+
+def squares(mean, typical, count=100):
+    """Mean squares with this mean, all but one of them this small."""
+    return np.array([*[typical] * (count - 1), count * mean - (count - 1) * typical])
+
+
+@pytest.mark.parametrize(
+    ("mean", "typical", "taken"),
+    [
+        (0.49, 0.49, True),
+        (0.51, 0.51, False),
+        (0.9, 0.08, True),
+        (3.9, 0.05, True),
+        (4.1, 0.05, False),
+        (0.9, 0.2, False),
+    ],
+)
+def test_a_spline_is_taken_if_it_is_clearly_better(mean, typical, taken):
+    errors = {GAUSSIAN: np.ones(100), CUBIC: squares(mean, typical)}
+    assert pick_spline(errors) is (CUBIC if taken else GAUSSIAN)
+
+
+def test_the_best_spline_is_taken_and_none_where_there_is_none():
+    errors = {GAUSSIAN: np.ones(9), LINEAR: np.full(9, 0.2), CUBIC: np.full(9, 0.1)}
+    assert pick_spline(errors) is CUBIC
+    assert pick_spline({GAUSSIAN: np.ones(9)}) is GAUSSIAN
+
+
+@pytest.mark.parametrize(("count", "folds", "names"), [
+    (2, None, []),
+    (3, None, ["linear"]),
+    (4, None, ["linear"]),
+    (5, None, ["linear", "cubic"]),
+    (6, None, ["linear", "cubic"]),
+    (7, None, ["linear", "cubic", "quintic"]),
+    (8, 4, ["linear", "cubic", "quintic"]),
+    (7, 3, ["linear", "cubic"]),
+])  # fmt: skip
+def test_splines_are_tried_where_enough_samples_are_left(count, folds, names):
+    slices = Slices.of(X[:count], smooth(X[:count]), folds, 100)
+    assert [candidate.kernel.family for candidate in spline_candidates(slices)] == names
+
+
+def test_a_candidate_has_the_error_of_left_out_slices():
+    slices = Slices.of(X, smooth(X), None, 100)
+    (cubic,) = spline_candidates(slices, "cubic")
+    assert cubic.error == pytest.approx(np.sqrt(slices.spline_errors("cubic").mean()))
+    assert cubic.ridge == 0.0
+
+
+def test_errors_of_smooth_data_fall_faster_between_samples_than_those_of_a_walk():
+    """The covariance of errors is rough where a spline gains little from twice as many samples."""
+    walk = np.cumsum(np.random.default_rng(4).standard_normal((24, 30)), axis=0)
+    families = {}
+    for name, data in (("smooth", smooth(X)), ("walk", walk)):
+        slices = Slices.of(X, data, None, 100)
+        found = with_error_kernel(slices, spline_candidates(slices, "cubic")[0])
+        families[name] = found.kernel.errors
+    assert families == {"smooth": "gaussian", "walk": "matern12"}
+
+
+def test_few_samples_have_the_usual_covariance_of_errors():
+    slices = Slices.of(X[:7], smooth(X[:7]), None, 100)
+    (cubic,) = spline_candidates(slices, "cubic")
+    assert with_error_kernel(slices, cubic) is cubic
+    assert cubic.kernel.errors == "matern52"
+    assert cubic.kernel.sigma == pytest.approx(16 * (X[1] - X[0]))
+
+
+def test_a_comparison_is_made_only_where_a_spline_can_win():
+    slices = Slices.of(X, smooth(X), None, 100)
+    (cubic,) = spline_candidates(slices, "cubic")
+    assert can_win(slices, cubic, Candidate(Kernel(), 0.1, 2 * cubic.error))
+    assert not can_win(slices, cubic, Candidate(Kernel(), 0.1, 0.1 * cubic.error))
+    assert not can_win(slices, cubic, Candidate(Kernel(), 0.1, 0.0))
+
+
+def test_a_level_takes_the_spline_that_is_exact():
+    choice = choose_level(X, np.outer(X, [1.0, -2.0]) + 0.5)
+    assert choice.taken.kernel.family == "linear"
+    assert choice.taken in choice.tried
+    assert choice.warnings == []
+
+
+def test_noise_and_what_is_given_keep_the_kernel():
+    noise = np.random.default_rng(0).standard_normal((24, 40))
+    assert not choose_level(X, noise).taken.kernel.is_spline
+    line = np.outer(X, [1.0, -2.0])
+    for given in ({"family": "gaussian"}, {"sigma": 1.0}, {"ridge": 1e-8}, {"joint": True}):
+        assert not any(c.kernel.is_spline for c in choose_level(X, line, **given).tried)
+    assert not choose_level(X, line, period=4.0).taken.kernel.is_spline
+
+
+def test_a_spline_that_is_named_is_taken():
+    choice = choose_level(X, np.random.default_rng(0).standard_normal((24, 4)), family="quintic")
+    assert choice.taken.kernel.family == "quintic"
+    assert choice.tried == (choice.taken,)
+
+
+def test_a_long_level_takes_a_spline_as_well():
+    x = np.geomspace(1.0, 2.0, 170)
+    choice = choose_level(x, np.column_stack([x, 2 * x - 1]))
+    assert choice.taken.kernel.family in ("linear", "cubic", "quintic")
