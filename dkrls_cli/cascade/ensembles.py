@@ -112,7 +112,7 @@ def level_draws(
         Seed of all members.
     """
     cascade = field.cascade
-    white, shared = _split_ridges(cascade)
+    white, shared = split_ridges(cascade)
     noises = [
         scale * cell * (nodes < 0)
         for scale, cell, nodes in zip(scales.tolist(), white, field.nodes, strict=True)
@@ -150,7 +150,7 @@ def level_draws(
     return deviation
 
 
-def _split_ridges(cascade: Cascade) -> tuple[list[float], list[float]]:
+def split_ridges(cascade: Cascade) -> tuple[list[float], list[float]]:
     """Return what of the ridge of every level is noise of single cells, and what is not.
 
     A level of one coordinate has no ridge that says anything.
@@ -201,7 +201,7 @@ def filled_draws(field: Field, level: int, filled: Mask, variances: Array, seed:
     if not here.size:
         return lambda member: field.repeat(np.zeros(field.shape))
     slices, which = np.unique(field.nodes[level][here], return_inverse=True)
-    white, shared = (parts[level] for parts in _split_ridges(field.cascade))
+    white, shared = (parts[level] for parts in split_ridges(field.cascade))
     left = _left_out_together(field.cascade, level, slices) + shared * np.eye(slices.size)
     shares = left.diagonal() / (left.diagonal() + white)
     smooth, noise = np.zeros(field.shape[axis]), np.zeros(field.shape[axis])

@@ -299,8 +299,16 @@ class JointSolver:
         """Return k' (p K + ridge)^-1 k of the long axis, in every direction of the others."""
         assert self.long is not None
         prior = self.cascade.levels[self.long].kernel.variance
+        return self.long_variances(lambda factor: prior - factor.unexplained(query))
+
+    def long_variances(self, function: Callable[[LongFactor], Array]) -> Array:
+        """Return a variance (q,) of the long axis in every direction of the others.
+
+        In a direction whose eigenvalues have the product p, `function` is given the factor of
+        K + ridge / p, and its result is divided by p.
+        """
         one = np.ones((1,) * self.cascade.ndim)
-        return self._long_map(one, lambda f, _: (prior - f.unexplained(query))[:, None])
+        return self._long_map(one, lambda factor, _: function(factor)[:, None])
 
     @property
     def short(self) -> list[int]:

@@ -12,7 +12,7 @@ from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.output.answers import (
     AnswerOptions,
     answer_grids,
-    asked_coordinates,
+    asked_cells,
     asked_grids,
 )
 from dkrls_cli.cli.output.ensembles import (
@@ -72,6 +72,8 @@ def predict(
       dkrls predict sst.npz --points stations.csv --at time=all -o stations.nc
 
       dkrls predict sst.npz --like other.nc --ensemble 50 -o members.nc
+
+      dkrls predict sst.npz --derivative time --std -o trends.nc
     """
     from dkrls_cli.threads import blas_threads
 
@@ -79,6 +81,10 @@ def predict(
         target = chosen_target(output, form, report.json, outputs.overwrite, outputs.compress)
         refuse_together(at=at, like=like, points=points)
         members.refuse_impossible()
+        if members.ensemble and answers.asks:
+            raise SettingError(
+                "--ensemble draws values: it does not go with --mean, --derivative or --per-metre."
+            )
         target.refuse_unwritable(report, model, like, points)
         models = chosen_models(model, var)
         with blas_threads(threads):
@@ -89,9 +95,9 @@ def predict(
                     else answer_points(models, points, at, target, answers, report)
                 )
             else:
-                asked = asked_coordinates([one.coverage.axes for one in models], at, like)
+                asked, bounded = asked_cells([one.coverage.axes for one in models], at, like)
                 usual: Outside = "refuse" if like is None else "missing"
-                queries = asked_grids(models, asked, answers, usual)
+                queries = asked_grids(models, asked, answers, usual, bounded)
                 cells = (
                     answer_ensembles(queries, target, answers, members, report)
                     if members.ensemble

@@ -16,7 +16,7 @@ from dkrls_cli.cli.output.answers import (
     ROW_FORMATS,
     AnswerOptions,
     answer_grids,
-    asked_coordinates,
+    asked_cells,
     asked_grids,
 )
 from dkrls_cli.cli.output.target import Target, chosen_target
@@ -65,6 +65,8 @@ def regrid(
 
       dkrls regrid 'run-*.nc' --var all -o coarse.nc --like other.nc --std
 
+      dkrls regrid sst.nc -o coarse.nc --like r90x45 --mean --std
+
       dkrls regrid sst.nc -o part.nc --at lat=10:20:0.25 --at lon=0:30:0.25 --outside nearest
     """
     from dkrls_cli.threads import blas_threads
@@ -77,13 +79,13 @@ def regrid(
         settings = fit_settings(options)
         errors = options.obs_error or ()
         sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
-        asked = asked_coordinates([source.axes for source in sources], at, like)
+        asked, cells = asked_cells([source.axes for source in sources], at, like)
         held = held_answers(sources, asked, target, answers.std)
         refuse_too_large(sources, settings, limit := machine.memory_limit, answers=held)
         fits = fit_sources(sources, settings, machine.threads, limit, inputs, report, history=False)
         start = perf_counter()
         with blas_threads(machine.threads):
-            queries = asked_grids([one.model for one in fits], asked, answers, "missing")
+            queries = asked_grids([one.model for one in fits], asked, answers, "missing", cells)
             answer_grids(queries, target, answers, report)
         seconds = perf_counter() - start
         together = list(zip(fits, queries, strict=True))

@@ -50,8 +50,9 @@ _TEXTS = ("gridtype", *(side + key for side in "xy" for key in ("name", "units")
 _NUMBERS = tuple(side + key for side in "xy" for key in ("first", "inc", "vals"))
 # Keys that say nothing about where the cells' centres are.
 _IGNORED = ("area", "mask", "nvertex", "scanningmode", "datatype", "prec", "uuid")
-_NAMING = tuple(side + key for side in "xy" for key in ("longname", "stdname", "dimname", "bounds"))
-_KEYS = (*_SIZES, *_TEXTS, *_NUMBERS, *_IGNORED, *_NAMING)
+_NAMING = tuple(side + key for side in "xy" for key in ("longname", "stdname", "dimname"))
+_BOUNDS = ("xbounds", "ybounds")
+_KEYS = (*_SIZES, *_TEXTS, *_NUMBERS, *_BOUNDS, *_IGNORED, *_NAMING)
 
 
 def describe_grid(given: str) -> list[Axis] | None:
@@ -83,10 +84,17 @@ def describe_grid(given: str) -> list[Axis] | None:
     >>> lon.texts, lat.texts
     (['0.0', '90.0', '180.0', '270.0'], ['-45.0', '45.0'])
     """
+    found = describe_cells(given)
+    return None if found is None else found[0]
+
+
+def describe_cells(given: str) -> tuple[list[Axis], dict[str, Array]] | None:
+    """Return the axes of :func:`describe_grid`, and the cells (m, 2) of those with bounds."""
     if given == "-" or os.path.exists(given):
         text = _description(given)
         return None if text is None else _parse_description(text, source_name(given))
-    return _named_grid(given)
+    named = _named_grid(given)
+    return None if named is None else (named, {})
 
 
 # --- Names ----------------------------------------------------------------------------------------
@@ -239,8 +247,8 @@ def _begins_description(head: bytes) -> bool:
     return False
 
 
-def _parse_description(text: str, source: str) -> list[Axis]:
-    """Return the axes of a description, or raise InputError if it does not describe a grid."""
+def _parse_description(text: str, source: str) -> tuple[list[Axis], dict[str, Array]]:
+    """Return the axes of a description and its cells; InputError if it does not describe a grid."""
     entries = _entries(text, source)
     kind = _unquoted(entries.get("gridtype", ""))
     if kind not in _TYPES:
@@ -267,7 +275,22 @@ def _parse_description(text: str, source: str) -> list[Axis]:
         units = _unquoted(entries.get(side + "units", default))
         if not units.lower().startswith("deg"):
             raise InputError(f"{source}: {side}units are '{units}'. Expected degrees.")
-    return _checked_axes(source, lon, lat, names[0] or "lon", names[1] or "lat")
+    axes = _checked_axes(source, lon, lat, names[0] or "lon", names[1] or "lat")
+    bounded = [
+        (axis, side) for axis, side in zip(axes, "xy", strict=True) if side + "bounds" in entries
+    ]
+    return axes, {axis.name: _bounds(entries, axis, side, source) for axis, side in bounded}
+
+
+def _bounds(entries: Mapping[str, str], axis: Axis, side: str, source: str) -> Array:
+    """Return the cells (m, 2) of an axis."""
+    numbers = _numbers(entries[side + "bounds"], side + "bounds", source)
+    if numbers.size != 2 * axis.size:
+        raise InputError(
+            f"{source}: {side}bounds has {numbers.size} numbers for {axis.size} cells. Expected "
+            "two for each."
+        )
+    return numbers.reshape(-1, 2)
 
 
 def _entries(text: str, source: str) -> dict[str, str]:

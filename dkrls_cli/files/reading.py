@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.files.griddes import GRID_NAMES, describe_grid
+from dkrls_cli.files.griddes import GRID_NAMES, describe_cells
 from dkrls_cli.files.netcdf import fields_of, open_dataset, open_xarray, read_axis, read_scalars
 from dkrls_cli.files.source import Source, expand, is_netcdf, kind_of
+from dkrls_cli.files.styles import read_cells
 from dkrls_cli.files.text.copying import TableCopy
 from dkrls_cli.files.text.csv import read_bytes
 from dkrls_cli.files.text.tables import place_cells, read_table, value_columns
-from dkrls_cli.grid.axes import Axis, calendar_of, convert_coordinates, index_axis
+from dkrls_cli.grid.axes import Axis, calendar_of, convert_cells, convert_coordinates, index_axis
 from dkrls_cli.grid.cf import hierarchy_of, is_called, is_time, pair_axes
 from dkrls_cli.grid.grid import to_data_array
 from dkrls_cli.grid.style import Style, join_styles, source_coordinates
@@ -225,12 +227,29 @@ def read_targets(path: str, variables: Sequence[Sequence[Axis]]) -> list[dict[st
     InputError
         If there is no such file or grid, or it has no coordinate for any of the variables.
     """
-    theirs = _all_axes(path)
+    return [coordinates for coordinates, _ in read_target_cells(path, variables)]
+
+
+def read_target_cells(
+    path: str, variables: Sequence[Sequence[Axis]]
+) -> list[tuple[dict[str, Any], dict[str, Array]]]:
+    """Return the coordinates of :func:`read_targets`, and the cells (m, 2) of those with bounds.
+
+    Cells are in the terms of the axes of the variables.
+    """
+    theirs, cells = _all_axes(path)
     found = [
-        {own.name: convert_coordinates(its, own) for own, its in pair_axes(axes, theirs)}
-        for axes in variables
+        (
+            {own.name: convert_coordinates(its, own) for own, its in pairs},
+            {
+                own.name: convert_cells(cells[its.name], its, own)
+                for own, its in pairs
+                if its.name in cells and own.labels is None
+            },
+        )
+        for pairs in (pair_axes(axes, theirs) for axes in variables)
     ]
-    if not any(found):
+    if not any(coordinates for coordinates, _ in found):
         names = ", ".join(dict.fromkeys(axis.name for axes in variables for axis in axes))
         raise InputError(f"'{path}' has no coordinate of the model's dimensions {names}.")
     return found
@@ -246,9 +265,9 @@ def has_variable(inputs: Sequence[str], name: str) -> bool:
         return name in dataset.data_vars
 
 
-def _all_axes(given: str) -> list[Axis]:
-    """Return every coordinate of a file or a named grid that is a vector or a scalar."""
-    described = describe_grid(given)
+def _all_axes(given: str) -> tuple[list[Axis], dict[str, Array]]:
+    """Return every coordinate of a file or a named grid that is a vector or a scalar, and cells."""
+    described = describe_cells(given)
     if described is not None:
         return described
     try:
@@ -257,10 +276,11 @@ def _all_axes(given: str) -> list[Axis]:
         raise InputError(f"{error} Nor is it a grid by name, such as {GRID_NAMES}.") from None
     kind = kind_of(path)
     if kind == "table":
-        return list(read_table(path)[0].axes)
+        return list(read_table(path)[0].axes), {}
     with open_xarray(path, kind) as dataset:
         vectors = [str(name) for name, v in dataset.variables.items() if v.dims == (name,)]
-        return [*(read_axis(dataset, name, []) for name in vectors), *read_scalars(dataset)]
+        axes = [*(read_axis(dataset, name, []) for name in vectors), *read_scalars(dataset)]
+        return axes, read_cells(dataset, vectors)
 
 
 def _open(

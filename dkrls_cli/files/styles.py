@@ -132,6 +132,18 @@ def _axis_bounds(dataset: xr.Dataset, array: xr.DataArray) -> dict[str, tuple[st
     return found
 
 
+def read_cells(dataset: xr.Dataset, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    """Return the bounds (m, 2) of coordinates of a dataset that have them, by name."""
+    found = {}
+    for name in names:
+        bounds = str(_setting(dataset[name], "bounds") or "")
+        if bounds in dataset.variables and dataset[bounds].dims[:-1] == (name,):
+            values = np.asarray(dataset[bounds].values)
+            if values.shape[-1] == 2 and values.dtype.kind in "fiu":
+                found[name] = values.astype(np.float64)
+    return found
+
+
 def _bounds_of(dataset: xr.Dataset, names: Sequence[str]) -> list[str]:
     """Return the bounds of auxiliary coordinates."""
     texts = [str(_setting(dataset[name], key) or "") for name in names for key in _BOUNDS_ATTRS]

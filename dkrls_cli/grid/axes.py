@@ -312,6 +312,14 @@ def convert_coordinates(theirs: Axis, own: Axis) -> Any:
     return theirs.texts if own.labels is not None else theirs.plain
 
 
+def convert_cells(cells: Array, theirs: Axis, own: Axis) -> Array:
+    """Return the cells of another axis in the terms of our own."""
+    ends = cells.ravel()
+    flat = replace(theirs, numbers=ends, written=ends if theirs.turn else None)
+    converted = own.at(convert_coordinates(flat, own)).plain if own.turn is None else ends
+    return np.asarray(converted, np.float64).reshape(-1, 2)
+
+
 def _kind_text(axis: Axis) -> str:
     return "text labels" if axis.labels is not None else axis.units or "numbers"
 

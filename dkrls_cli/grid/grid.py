@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dkrls_cli.arrays import Mask, as_numbers
+from dkrls_cli.arrays import Array, Mask, as_numbers
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import Attributes, Axis, axis_of, index_axis, number_axis
 from dkrls_cli.grid.cf import is_time, is_time_itself
@@ -316,6 +316,22 @@ def coordinate_axes(data: xr.DataArray | xr.Dataset) -> list[Axis]:
         for name, coordinate in data.coords.items()
         if coordinate.dims in ((), (name,)) and coordinate.dtype.kind in _AXIS_KINDS
     ]
+
+
+def coordinate_cells(data: xr.DataArray | xr.Dataset, axes: Sequence[Axis]) -> dict[str, Array]:
+    """Return the cells (m, 2) of coordinates that have bounds among the variables, by name."""
+    found = {}
+    for axis in axes:
+        if axis.name not in data.coords or axis.labels is not None:
+            continue
+        named = data[axis.name].attrs.get("bounds", data[axis.name].encoding.get("bounds"))
+        if named not in {*data.coords, *getattr(data, "data_vars", ())}:
+            continue
+        bounds = data[named]
+        if bounds.shape == (axis.size, 2):
+            ends = axis_of(axis.name, bounds.values.ravel()).plain
+            found[axis.name] = ends.reshape(-1, 2)
+    return found
 
 
 def _axis_from(array: xr.DataArray, dim: str) -> Axis:

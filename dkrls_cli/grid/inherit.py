@@ -180,14 +180,14 @@ def bounds_on(style: Style, axis: Axis) -> tuple[str, str, Companion] | None:
             turns = (axis.plain - known)[:, None].round() if axis.turn else 0.0
             shifted = taken.values + turns if np.any(turns) else taken.values
             return attribute, name, replace(taken, values=shifted)
-    made = None if attribute != "bounds" else _half_way(axis)
+    made = None if attribute != "bounds" else half_way(axis)
     if made is None:
         return None
     vertices = own.dims[-1] if own is not None else "bnds"
     return attribute, name, Companion((axis.name, vertices), made)
 
 
-def _half_way(axis: Axis) -> NDArray[Any] | None:
+def half_way(axis: Axis) -> NDArray[Any] | None:
     """Return cells (m, 2) that meet half-way between coordinates, or None if they have no order."""
     plain = axis.plain
     along = np.unwrap(plain, period=axis.turn) if axis.turn else plain

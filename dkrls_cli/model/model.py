@@ -39,6 +39,7 @@ from dkrls_cli.model.answering.answers import Land, Outside, Rules, ask, ask_poi
 from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.answering.coverage import Coverage, coverage_of
 from dkrls_cli.model.answering.ensembles import ensemble_array, iterate_arrays, stack_members
+from dkrls_cli.model.answering.questions import MeanLike, Question, read_question
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -173,6 +174,10 @@ class Model:
         """The levels, from level 0 to the last."""
         return tuple(self.cascade.levels[self.dims.index(name)] for name in self.hierarchy)
 
+    def axis_of(self, dim: str) -> Axis:
+        """Return the axis of a dimension."""
+        return self.axes[self.dims.index(dim)]
+
     def level_of(self, dim: str) -> Level:
         """Return the level of a dimension."""
         return self.cascade.levels[self.dims.index(dim)]
@@ -184,6 +189,9 @@ class Model:
         outside: Outside = "refuse",
         extrapolate: bool = False,
         mask: MaskLike = "model",
+        mean: MeanLike = False,
+        derivative: str | Sequence[str] = (),
+        per_metre: bool = False,
         **at: Any,
     ) -> xr.DataArray:
         """Return the answers on the product grid of the given coordinates.
@@ -202,6 +210,16 @@ class Model:
             Cells without an answer: ``model`` for those that never had data (land), ``none``, or a
             DataArray or Grid on some of the dimensions: no answer where it is 0, False or NaN.
             Between coordinates the nearest cell decides.
+        mean
+            Answer with means over the cells of dimensions instead of values: their names, or True
+            for all that are asked for. Cells lie half-way between the coordinates asked for, and
+            are the bounds of the data at its own; along latitude means are weighted by its cosine.
+        derivative
+            Answer with derivatives: a dimension, or several; one of them twice for the second
+            derivative. Time counts in the units of its coordinate.
+        per_metre
+            Whether derivatives by latitude and longitude are by metres on the sphere, of radius
+            6371229 m, and not by degrees. At the poles one by longitude is NaN.
         **at
             Coordinates by dimension: numbers, dates or labels as in the data. A dimension that is
             not named keeps the coordinates of the data; a scalar drops its dimension. ``lat`` means
@@ -227,10 +245,11 @@ class Model:
         >>> answers.dims, bool(np.allclose(answers, np.sin([0.51, 1.02]) * np.cos(2.5), atol=1e-3))
         (('x',), True)
         """
-        rules = self._rules(smooth, outside, extrapolate, mask)
         at = by_dimension(at, self.axes, "model")
+        question = read_question(self, mean, derivative, per_metre, list(at))
+        rules = self._rules(smooth, outside, extrapolate, mask, question)
         query = ask(self, self.axes_at(at), rules, list(at))
-        answers = to_data_array(query.values(), query.axes, self.name, self.attrs)
+        answers = to_data_array(query.values(), query.axes, query.model.name, query.model.attrs)
         return answers.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
 
     def std(
@@ -240,16 +259,20 @@ class Model:
         outside: Outside = "refuse",
         extrapolate: bool = False,
         mask: MaskLike = "model",
+        mean: MeanLike = False,
+        derivative: str | Sequence[str] = (),
+        per_metre: bool = False,
         **at: Any,
     ) -> xr.DataArray:
         """Return the standard errors of :meth:`predict`; 0 where the answer is the data itself.
 
         A model of observations with errors answers with the quantity itself, nowhere with the data.
         """
-        rules = self._rules(smooth, outside, extrapolate, mask)
         at = by_dimension(at, self.axes, "model")
+        question = read_question(self, mean, derivative, per_metre, list(at))
+        rules = self._rules(smooth, outside, extrapolate, mask, question)
         query = ask(self, self.axes_at(at), rules, list(at))
-        name, attrs = self.std_variable()
+        name, attrs = query.model.std_variable()
         errors = to_data_array(query.std(), query.axes, name, attrs)
         return errors.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
 
@@ -337,6 +360,8 @@ class Model:
         outside: Outside = "refuse",
         extrapolate: bool = False,
         mask: MaskLike = "model",
+        derivative: str | Sequence[str] = (),
+        per_metre: bool = False,
         **at: Any,
     ) -> Array:
         """Return the answers at scattered points: equally long coordinates for every dimension.
@@ -344,7 +369,8 @@ class Model:
         A dimension of one coordinate need not be named. The other parameters are those of
         :meth:`predict`.
         """
-        rules = self._rules(smooth, outside, extrapolate, mask)
+        question = read_question(self, False, derivative, per_metre, [])
+        rules = self._rules(smooth, outside, extrapolate, mask, question)
         return ask_points(self, self._points(at), rules).values()
 
     def std_points(
@@ -354,10 +380,13 @@ class Model:
         outside: Outside = "refuse",
         extrapolate: bool = False,
         mask: MaskLike = "model",
+        derivative: str | Sequence[str] = (),
+        per_metre: bool = False,
         **at: Any,
     ) -> Array:
         """Return the standard errors of :meth:`predict_points`."""
-        rules = self._rules(smooth, outside, extrapolate, mask)
+        question = read_question(self, False, derivative, per_metre, [])
+        rules = self._rules(smooth, outside, extrapolate, mask, question)
         return ask_points(self, self._points(at), rules).std()
 
     def ensemble_points(
@@ -383,6 +412,9 @@ class Model:
         outside: Outside = "refuse",
         extrapolate: bool = False,
         mask: MaskLike = "model",
+        mean: MeanLike = False,
+        derivative: str | Sequence[str] = (),
+        per_metre: bool = False,
         **at: Any,
     ) -> xr.DataArray:
         """Return the answers of every station at every coordinate of the other dimensions.
@@ -391,7 +423,7 @@ class Model:
         ----------
         stations
             Equally long coordinates by dimension, one for each station.
-        smooth, outside, extrapolate, mask
+        smooth, outside, extrapolate, mask, mean, derivative, per_metre
             As for :meth:`predict`.
         **at
             Coordinates of the other dimensions, as in :meth:`predict`: a dimension that is not
@@ -418,11 +450,13 @@ class Model:
         >>> answers.dims, answers.shape
         (('station', 't'), (3, 12))
         """
-        rules = self._rules(smooth, outside, extrapolate, mask)
         at = by_dimension(at, self.axes, "model")
+        question = read_question(self, mean, derivative, per_metre, list(at))
+        rules = self._rules(smooth, outside, extrapolate, mask, question)
         axes, spread = self._stations(stations, at)
-        values = ask_points(self, axes, rules, spread).values()
-        return station_array(values, axes, spread, at, self.name, self.attrs)
+        query = ask_points(self, axes, rules, spread)
+        variable = query.model.name, query.model.attrs
+        return station_array(query.values(), axes, spread, at, *variable)
 
     def std_stations(
         self,
@@ -432,14 +466,18 @@ class Model:
         outside: Outside = "refuse",
         extrapolate: bool = False,
         mask: MaskLike = "model",
+        mean: MeanLike = False,
+        derivative: str | Sequence[str] = (),
+        per_metre: bool = False,
         **at: Any,
     ) -> xr.DataArray:
         """Return the standard errors of :meth:`predict_stations`."""
-        rules = self._rules(smooth, outside, extrapolate, mask)
         at = by_dimension(at, self.axes, "model")
+        question = read_question(self, mean, derivative, per_metre, list(at))
+        rules = self._rules(smooth, outside, extrapolate, mask, question)
         axes, spread = self._stations(stations, at)
-        errors = ask_points(self, axes, rules, spread).std()
-        return station_array(errors, axes, spread, at, *self.std_variable())
+        query = ask_points(self, axes, rules, spread)
+        return station_array(query.std(), axes, spread, at, *query.model.std_variable())
 
     def ensemble_stations(
         self,
@@ -462,12 +500,17 @@ class Model:
         variable = ensemble_variable(self.name, self.attrs)
         return station_array(values, axes, spread, at, *variable, members=members)
 
-    def _rules(self, smooth: bool, outside: Outside, extrapolate: bool, mask: MaskLike) -> Rules:
+    def _rules(
+        self,
+        smooth: bool,
+        outside: Outside,
+        extrapolate: bool,
+        mask: MaskLike,
+        question: Question | None = None,
+    ) -> Rules:
         """Return the rules of answering that parameters give; a mask may be an array."""
-        if isinstance(mask, str | Coverage):
-            return Rules("extrapolate" if extrapolate else outside, mask, smooth)
-        land = coverage_of(as_grid(mask), self.axes)
-        return Rules("extrapolate" if extrapolate else outside, land, smooth)
+        land = mask if isinstance(mask, str | Coverage) else coverage_of(as_grid(mask), self.axes)
+        return Rules("extrapolate" if extrapolate else outside, land, smooth, question)
 
     def _stations(
         self, stations: Mapping[str, Any], at: Mapping[str, Any]

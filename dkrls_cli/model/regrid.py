@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 from numpy.typing import ArrayLike
 
+from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError
-from dkrls_cli.grid.axes import Axis, convert_coordinates
-from dkrls_cli.grid.cf import pair_axes
+from dkrls_cli.grid.axes import Axis, convert_cells, convert_coordinates
+from dkrls_cli.grid.cf import by_dimension, pair_axes
 from dkrls_cli.grid.grid import (
     Coordinates,
     ErrorLike,
     GridLike,
     as_grid,
     coordinate_axes,
+    coordinate_cells,
     is_labelled,
     std_variable,
     to_data_array,
 )
 from dkrls_cli.grid.observations import with_errors
 from dkrls_cli.model.answering.answers import Land, Outside, Query, Rules, ask
+from dkrls_cli.model.answering.questions import MeanLike, read_question
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.settings import Settings
 
@@ -43,6 +46,9 @@ def regrid(
     outside: Outside = ...,
     mask: Land = ...,
     obs_error: ErrorLike | None = ...,
+    mean: MeanLike = ...,
+    derivative: str | Sequence[str] = ...,
+    per_metre: bool = ...,
     **settings: Any,
 ) -> xr.DataArray: ...
 
@@ -58,6 +64,9 @@ def regrid(
     outside: Outside = ...,
     mask: Land = ...,
     obs_error: ErrorLike | None = ...,
+    mean: MeanLike = ...,
+    derivative: str | Sequence[str] = ...,
+    per_metre: bool = ...,
     **settings: Any,
 ) -> xr.Dataset: ...
 
@@ -72,6 +81,9 @@ def regrid(
     outside: Outside = "missing",
     mask: Land = "model",
     obs_error: ErrorLike | None = None,
+    mean: MeanLike = False,
+    derivative: str | Sequence[str] = (),
+    per_metre: bool = False,
     **settings: Any,
 ) -> xr.DataArray | xr.Dataset:
     """Return data on another grid.
@@ -94,6 +106,8 @@ def regrid(
         The same, but by default there is no answer outside the range of the data.
     obs_error
         Standard errors of the data, as for :func:`dkrls_cli.fit`.
+    mean, derivative, per_metre
+        As for :meth:`dkrls_cli.Model.predict`. Cells are the bounds of the target, if it has any.
     **settings
         Settings of the fit, as keywords of :func:`dkrls_cli.fit`.
 
@@ -120,23 +134,31 @@ def regrid(
     (('x', 't'), True)
     """
     grid = with_errors(data, as_grid(data, coordinates), obs_error)
-    rules = Rules(outside, mask, smooth)
+    Rules(outside, mask, smooth)  # wrong ones are refused before the fit
     model = fit_grid(grid, Settings(**settings))
-    asked = _asked(target, model.axes)
+    asked, cells = _asked(target, model.axes)
+    question = read_question(model, mean, derivative, per_metre, list(asked), cells)
+    rules = Rules(outside, mask, smooth, question)
     query = ask(model, model.axes_at(asked), rules, list(asked))
     return _labelled(query, std)
 
 
-def _asked(target: TargetLike, axes: tuple[Axis, ...]) -> dict[str, Any]:
-    """Return the coordinates to ask for, by name of the dimension."""
+def _asked(target: TargetLike, axes: tuple[Axis, ...]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the coordinates to ask for and their cells, by name of the dimension."""
     if not is_labelled(target):
-        return dict(cast("Mapping[str, Any]", target))
+        return by_dimension(cast("Mapping[str, Any]", target), axes, "model"), {}
     pairs = pair_axes(axes, coordinate_axes(target))
+    bounds = coordinate_cells(target, [theirs for _, theirs in pairs])
     found = {own.name: convert_coordinates(theirs, own) for own, theirs in pairs}
     if not found:
         names = ", ".join(axis.name for axis in axes)
         raise InputError(f"The target has no coordinate of the dimensions {names}.")
-    return found
+    cells = {
+        own.name: convert_cells(bounds[theirs.name], theirs, own)
+        for own, theirs in pairs
+        if theirs.name in bounds and own.labels is None
+    }
+    return found, cells
 
 
 def _labelled(query: Query, std: bool) -> xr.DataArray | xr.Dataset:

@@ -220,9 +220,9 @@ def test_a_level_of_one_coordinate_says_nothing_of_noise() -> None:
     levels = [Level("t", Kernel(), 0.0), *(Level(n, Kernel("matern32", 1.0), 0.2) for n in "xy")]
     x, values = np.arange(6.0), np.random.default_rng(1).standard_normal((1, 6, 6))
     model = fit_cascade(values, [np.zeros(1), x, x], levels)
-    assert module._split_ridges(model) == ([0.0, 0.2, 0.2], [0.0, 0.0, 0.0])
+    assert module.split_ridges(model) == ([0.0, 0.2, 0.2], [0.0, 0.0, 0.0])
     alone = fit_cascade(np.ones(1), [np.zeros(1)], [Level("t", Kernel(), 0.3)])
-    assert module._split_ridges(alone) == ([0.0], [0.3])
+    assert module.split_ridges(alone) == ([0.0], [0.3])
 
 
 # Members ------------------------------------------------------------------------------------------

@@ -644,3 +644,38 @@ def test_months_and_days_go_together(tmp_path: Path) -> None:
     dkrls("update", tmp_path / "m.npz", days)
     axis = load_model(tmp_path / "m.npz").axes[0]
     assert axis.numbers[-2:].tolist() == [424.5, 425.5]
+
+
+def test_derivatives_in_rows_and_at_points(model: Path, tmp_path: Path) -> None:
+    at = ("--at", "lat=0,10", "--at", "lon=7", "--at", "time=2020-01-03", "--std")
+    derive = ("--derivative", "lat", "--per-metre")
+    rows = csv_rows(dkrls("predict", model, *at, *derive).stdout)
+    assert list(rows[0])[3:] == ["dt_dlat", "dt_dlat_std"]
+    (tmp_path / "p.csv").write_text("lat,lon\n0,7\n10,7\n")
+    points = ("--points", tmp_path / "p.csv", "--at", "time=2020-01-03", "--std")
+    found = csv_rows(dkrls("predict", model, *points, *derive).stdout)
+    for key in ("dt_dlat", "dt_dlat_std"):
+        assert [float(r[key]) for r in found] == pytest.approx(
+            [float(r[key]) for r in rows], rel=1e-6
+        )
+    dkrls("predict", model, *points, *derive, "-o", tmp_path / "p.nc")
+    with xr.open_dataset(tmp_path / "p.nc") as stations:
+        assert stations["dt_dlat"].attrs["units"].endswith("m-1")
+        assert "standard_name" not in stations["dt_dlat"].attrs
+
+
+def test_means_along_a_dimension_that_points_share(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("lat,lon\n0,7\n10,7\n")
+    points = ("--points", tmp_path / "p.csv", "--at", "time=2020-01-06:2020-01-26:10D")
+    dkrls("predict", model, *points, "--mean-along", "time", "-o", tmp_path / "p.nc")
+    dkrls("predict", model, *points, "--mean", "-o", tmp_path / "q.nc")
+    with xr.open_dataset(tmp_path / "p.nc") as one, xr.open_dataset(tmp_path / "q.nc") as two:
+        assert one.t.attrs["long_name"].endswith("mean over cells of time")
+        assert np.array_equal(one.t, two.t)
+
+
+def test_questions_that_do_not_go_together(model: Path) -> None:
+    assert "--ensemble draws values" in refusal(
+        "predict", model, "--derivative", "lat", "--ensemble", "3", code=2
+    )
+    assert "of which dimensions" in refusal("predict", model, "--mean", code=2)

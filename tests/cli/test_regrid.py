@@ -165,3 +165,52 @@ def test_rows_beyond_a_gaussian_grid_are_missing_and_counted(tmp_path: Path) -> 
     assert json.loads(told.stdout)["outside"] == beyond * 360
     with xr.open_dataset(tmp_path / "o.nc") as out:
         assert np.isnan(out.t).all("lon").sum() == beyond
+
+
+def test_means_over_cells_have_bounds_and_methods_and_keep_the_integral(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.nc")
+    dkrls("fit", source, "-o", tmp_path / "m.npz", *GIVEN)
+    for name, more in (("c", ()), ("d", ("--mean-along", "lon"))):
+        given = more or ("--mean",)
+        dkrls("regrid", source, "-o", tmp_path / f"{name}.nc", "--like", "r24x12", *GIVEN, *given)
+    fine = ("--like", "r48x24", "--std")
+    dkrls("predict", tmp_path / "m.npz", "-o", tmp_path / "f.nc", "--mean", *fine)
+    with (
+        xr.open_dataset(tmp_path / "c.nc") as coarse,
+        xr.open_dataset(tmp_path / "f.nc") as fine_one,
+    ):
+        assert coarse.t.attrs["cell_methods"] == "lat: lon: mean"
+        assert coarse.lat.attrs["bounds"] == "lat_bnds"
+        assert coarse.lat_bnds.values[[0, -1]].tolist() == [[-90, -75], [75, 90]]
+        assert set(fine_one.data_vars) == {"t", "t_std", "lat_bnds", "lon_bnds"}
+        sums = []
+        for one in (coarse, fine_one):
+            areas = np.diff(np.sin(np.radians(one.lat_bnds.values)), axis=1)
+            widths = np.diff(one.lon_bnds.values, axis=1)[:, 0]
+            sums.append(float((one.t.values * areas * widths).sum() / (2 * 360)))
+        assert sums[0] == pytest.approx(sums[1], abs=1e-10)
+        assert sums[0] == pytest.approx(2.0, abs=1e-4)  # all waves of the field average out
+    with xr.open_dataset(tmp_path / "d.nc") as along:
+        assert along.t.attrs["cell_methods"] == "lon: mean"
+        assert "lat_bnds" not in along
+
+
+def test_means_take_the_bounds_of_the_target(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.nc")
+    text = "gridtype = lonlat\nxsize = 2\nysize = 2\nxvals = 90 270\nyvals = -45 45\n"
+    (tmp_path / "g").write_text(text + "ybounds = -60 0 0 60\nxbounds = 0 180 180 360\n")
+    bounds = {"b": (("lat", "n"), [[-60.0, 0.0], [0.0, 60.0]])}
+    north = NORTH | {"bounds": "b"}
+    coords = {"lat": ("lat", [-45.0, 45.0], north), "lon": ("lon", [90.0, 270.0], EAST)}
+    xr.Dataset(bounds, coords).to_netcdf(tmp_path / "like.nc")
+    found = []
+    for like in ("g", "like.nc"):
+        out = tmp_path / f"{like}.out.nc"
+        dkrls("regrid", source, "-o", out, "--like", tmp_path / like, "--mean", *GIVEN)
+        with xr.open_dataset(out) as one:
+            assert one.lat_bnds.values.tolist() == [[-60, 0], [0, 60]]
+            found.append(one.t.values)
+    assert np.allclose(*found, rtol=0, atol=1e-12)
+    (tmp_path / "g").write_text(text + "ybounds = -60 0 0\n")
+    words = ("regrid", source, "-o", tmp_path / "x.nc", "--like", tmp_path / "g", "--mean", *GIVEN)
+    assert "ybounds has 3 numbers for 2 cells" in refusal(*words)

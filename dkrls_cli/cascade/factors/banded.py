@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import Self
 
@@ -28,6 +28,7 @@ import numpy as np
 from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.cascade.factors.factor import COLUMNS, Cost
 from dkrls_cli.cascade.factors.reach import BLOCK, LEAST_BLOCK, product, runs, windows
+from dkrls_cli.cascade.functionals.derivatives import derivative_gram, derivative_variance
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.circle import wrap
 
@@ -99,19 +100,25 @@ class Banded:
         """Return k(query, coordinates) @ weights, (q,), (m, n) -> (q, n)."""
         return product(self.kernel, query, self.coordinates, weights)
 
-    def prepare(self, weights: Array) -> Callable[[Array], Array]:
-        """Return a function that answers queries from the same weights (m, n) again and again."""
-        return partial(self.answer, weights=weights)
+    def prepare(self, weights: Array, order: int = 0) -> Callable[[Array], Array]:
+        """Return a function that answers queries from the same weights (m, n) again and again.
 
-    def unexplained(self, query: Array) -> Array:
-        """Return k(0) - k' C^-1 k at any coordinates, (q,) -> (q,), never negative."""
+        The answers are values, or derivatives of an `order`.
+        """
+        return lambda query: product(self.kernel, query, self.coordinates, weights, order)
+
+    def unexplained(self, query: Array, order: int = 0) -> Array:
+        """Return k(0) - k' C^-1 k at any coordinates, (q,) -> (q,), never negative.
+
+        It is that of values, or of derivatives of an `order`.
+        """
         last = np.minimum(self._first_block(query) + 2, len(self.blocks) - 1)
         by_block = np.argsort(last, kind="stable")
         explained = np.empty(query.size)
         for run in runs(last[by_block], max(1, BLOCK // (3 * self.size))):
             rows = by_block[run]
-            explained[rows] = self._explained(query[rows], int(last[rows[0]]))
-        return np.maximum(1.0 - explained, 0.0)
+            explained[rows] = self._explained(query[rows], int(last[rows[0]]), order)
+        return np.maximum(derivative_variance(self.kernel, order) - explained, 0.0)
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of C^-1, (m,)."""
@@ -206,11 +213,11 @@ class Banded:
         ends = position[np.clip(np.stack([low, high - 1]), 0, nodes.size - 1)]
         return np.asarray(ends.min(axis=0) // self.size)
 
-    def _explained(self, query: Array, last: int) -> Array:
+    def _explained(self, query: Array, last: int, order: int) -> Array:
         """Return k' C^-1 k = |L^-1 k|^2 of queries that see the block `last` and two before it."""
         explained, beside = np.zeros(query.size), np.zeros((1, query.size))
         for i in range(max(last - 2, 0), last + 1):
-            rows = gram(self.kernel, self._places(i), query) - beside
+            rows = derivative_gram(self.kernel, query, self._places(i), order).T - beside
             rows = _forward(self.blocks[i], rows)
             explained += np.einsum("iq,iq->q", rows, rows)
             if i < last:

@@ -21,7 +21,8 @@ import numpy as np
 from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.cascade.factors.factor import COLUMNS, Cost
 from dkrls_cli.cascade.factors.reach import product, reach
-from dkrls_cli.cascade.kernels import Kernel, gram
+from dkrls_cli.cascade.functionals.derivatives import derivative_gram, derivative_variance
+from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.spectrum import ROUND_OFF
 from dkrls_cli.circle import wrap
 
@@ -85,32 +86,42 @@ class Circulant:
         waves *= self.inverse[:, None]
         return np.fft.irfft(waves, len(right), axis=0)
 
-    def answer(self, query: Array, weights: Array) -> Array:
-        """Return k(query, coordinates) @ weights, (q,), (m, n) -> (q, n)."""
+    def answer(self, query: Array, weights: Array, order: int = 0) -> Array:
+        """Return k(query, coordinates) @ weights, (q,), (m, n) -> (q, n).
+
+        With an `order` it is the derivative of the kernel by the query.
+        """
         if min(2 * self._far, self._size) < _FEW_NODES:
-            return product(self.kernel, query, self.coordinates, weights)
+            return product(self.kernel, query, self.coordinates, weights, order)
         cells, offsets, shares = self._places(query)
         waves = np.fft.rfft(weights, axis=0)
         answers = np.zeros((query.size, weights.shape[1]))
         for offset, share in zip(offsets, shares.T, strict=True):
-            kernel_waves = np.fft.rfft(_moved(self.kernel, self._size, offset[None])[0])
+            kernel_waves = np.fft.rfft(_moved(self.kernel, self._size, offset[None], order)[0])
             moved = np.fft.irfft(kernel_waves[:, None] * waves, self._size, axis=0)
             rows = np.flatnonzero(share)
             answers[rows] += share[rows, None] * moved[cells[rows]]
         return answers
 
-    def prepare(self, weights: Array) -> Callable[[Array], Array]:
-        """Return a function that answers queries from the same weights (m, n) again and again."""
-        return partial(self.answer, weights=weights)
+    def prepare(self, weights: Array, order: int = 0) -> Callable[[Array], Array]:
+        """Return a function that answers queries from the same weights (m, n) again and again.
 
-    def unexplained(self, query: Array) -> Array:
-        """Return k(0) - k' C^-1 k at any coordinates, (q,) -> (q,), never negative."""
+        The answers are values, or derivatives of an `order`.
+        """
+        return partial(self.answer, weights=weights, order=order)
+
+    def unexplained(self, query: Array, order: int = 0) -> Array:
+        """Return k(0) - k' C^-1 k at any coordinates, (q,) -> (q,), never negative.
+
+        It is that of values, or of derivatives of an `order`.
+        """
+        prior = derivative_variance(self.kernel, order)
         if self._is_short:
-            return self._unexplained_by_rows(query)
+            return self._unexplained_by_rows(query, prior, order)
         _, offsets, shares = self._places(query)
-        waves = np.fft.rfft(_moved(self.kernel, self._size, offsets), axis=1)
+        waves = np.fft.rfft(_moved(self.kernel, self._size, offsets, order), axis=1)
         waves *= np.sqrt(self.inverse * self._multiplicity / self._size)
-        return _rest(shares, (waves @ waves.conj().T).real)
+        return _rest(prior, shares, (waves @ waves.conj().T).real)
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of C^-1, (m,): one number m times."""
@@ -167,7 +178,7 @@ class Circulant:
         offsets, shares = _interpolation(steps - nodes, points)
         return nodes.astype(np.intp) % self._size, offsets, shares
 
-    def _unexplained_by_rows(self, query: Array) -> Array:
+    def _unexplained_by_rows(self, query: Array, prior: float, order: int) -> Array:
         """Return the same for a kernel that reaches few nodes: C is close to diagonal."""
         steps = wrap(query - self.coordinates[0], self.kernel.period) / self._step
         near = np.arange(
@@ -175,8 +186,8 @@ class Circulant:
         )  # nodes, counted from the first in reach
         (inverse,) = self.inverse_blocks(np.array([0, near.size]))
         offsets = (steps - np.floor(steps) + self._far) * self._step
-        rows = gram(self.kernel, offsets, self._step * near.astype(np.float64))
-        return _rest(rows, inverse)
+        nodes = self._step * near.astype(np.float64)
+        return _rest(prior, derivative_gram(self.kernel, offsets, nodes, order), inverse)
 
 
 def cost(kernel: Kernel, coordinates: Array) -> Cost | None:
@@ -202,12 +213,10 @@ def _is_even(coordinates: Array, period: float) -> bool:
     return bool(np.max(np.abs(coordinates - even)) <= _EVEN_EPSILONS * _EPS * period)
 
 
-def _moved(kernel: Kernel, size: int, offsets: Array) -> Array:
+def _moved(kernel: Kernel, size: int, offsets: Array, order: int = 0) -> Array:
     """Return the kernel between a node and all nodes, moved by offsets in steps (p, m)."""
-    step = _period(kernel) / size
-    return gram(kernel, np.add.outer(offsets, np.arange(size)).ravel() * step, np.zeros(1)).reshape(
-        offsets.size, size
-    )
+    places = np.add.outer(offsets, np.arange(size)).ravel() * (_period(kernel) / size)
+    return derivative_gram(kernel, places, np.zeros(1), order).reshape(offsets.size, size)
 
 
 def _interpolation(offsets: Array, count: int) -> tuple[Array, Array]:
@@ -220,9 +229,9 @@ def _interpolation(offsets: Array, count: int) -> tuple[Array, Array]:
     return 0.5 + 0.5 * np.cos(angles), np.asarray(chebvander(2 * offsets - 1, count - 1) @ terms)
 
 
-def _rest(rows: Array, matrix: Array) -> Array:
-    """Return 1 - x' M x of every row x (q,), never negative."""
-    return np.asarray(np.maximum(1.0 - np.einsum("qa,qa->q", rows @ matrix, rows), 0.0))
+def _rest(prior: float, rows: Array, matrix: Array) -> Array:
+    """Return the prior variance less x' M x of every row x (q,), never negative."""
+    return np.asarray(np.maximum(prior - np.einsum("qa,qa->q", rows @ matrix, rows), 0.0))
 
 
 def _period(kernel: Kernel) -> float:

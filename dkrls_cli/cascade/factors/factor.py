@@ -48,11 +48,17 @@ class Factor(Protocol):
     def answer(self, query: Array, weights: Array) -> Array:
         """Return k(q, c) weights (q, n), the rows of (12), (15), (18) times the weights (m, n)."""
 
-    def prepare(self, weights: Array) -> Callable[[Array], Array]:
-        """Return a function that answers queries from the same weights (m, n) again and again."""
+    def prepare(self, weights: Array, order: int = 0) -> Callable[[Array], Array]:
+        """Return a function that answers queries from the same weights (m, n) again and again.
 
-    def unexplained(self, query: Array) -> Array:
-        """Return k(q, q) - k' C^-1 k (q,), the variance that the samples leave, without noise."""
+        The answers are values, or derivatives of an `order` that the kernel has.
+        """
+
+    def unexplained(self, query: Array, order: int = 0) -> Array:
+        """Return k(q, q) - k' C^-1 k (q,), the variance that the samples leave, without noise.
+
+        It is that of values, or of derivatives of an `order` that the kernel has.
+        """
 
     def inverse_diagonal(self) -> Array:
         """Return the diagonal of C^-1 (m,), of which residuals of left-out samples are made."""

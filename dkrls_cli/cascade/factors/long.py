@@ -84,25 +84,32 @@ class LongFactor:
         """Return k(q, c) weights (q, n)."""
         return self.prepare(weights)(query)
 
-    def prepare(self, weights: Array) -> Callable[[Array], Array]:
-        """Return a function that answers queries from the same weights (m, n) again and again."""
+    def prepare(self, weights: Array, order: int = 0) -> Callable[[Array], Array]:
+        """Return a function that answers queries from the same weights (m, n) again and again.
+
+        The answers are values, or derivatives of an `order` that the kernel has.
+        """
         inside = weights if self._order is None else weights[self._order]
-        base, trend = self.base.prepare(inside), self._trend.T @ inside
+        base, trend = self.base.prepare(inside, order), self._trend.T @ inside
 
         def answer(query: Array) -> Array:
             result = base(_places(self.kernel, query))
             if trend.size:
-                result += trend_columns(self.kernel, query) @ trend
+                result += trend_columns(self.kernel, query, order) @ trend
             return result
 
         return answer
 
-    def unexplained(self, query: Array) -> Array:
-        """Return k(q, q) - k' C^-1 k (q,), the variance that the samples leave, without noise."""
+    def unexplained(self, query: Array, order: int = 0) -> Array:
+        """Return k(q, q) - k' C^-1 k (q,), the variance that the samples leave, without noise.
+
+        It is that of values, or of derivatives of an `order` that the kernel has.
+        """
         places = _places(self.kernel, query)
-        result = self.base.unexplained(places)
+        result = self.base.unexplained(places, order)
         if self._trend.size:
-            left = trend_columns(self.kernel, query) - self.base.answer(places, self._solved_trend)
+            told = self.base.prepare(self._solved_trend, order)(places)
+            left = trend_columns(self.kernel, query, order) - told
             result += np.einsum("qp,pq->q", left, self._bound(left.T))
         return result
 
@@ -256,8 +263,11 @@ def _rises(coordinates: Array) -> bool:
     return bool((coordinates[1:] > coordinates[:-1]).all())
 
 
-def trend_columns(kernel: Kernel, coordinates: Array) -> Array:
-    """Return F (n, p) of constant and cycle, columns scaled by the root of their variance."""
+def trend_columns(kernel: Kernel, coordinates: Array, order: int = 0) -> Array:
+    """Return F (n, p) of constant and cycle, columns scaled by the root of their variance.
+
+    With an `order` the columns are derivatives by the coordinate.
+    """
     columns = []
     if kernel.cycle is not None:
         # exp(-c (1 - cos a)) = e^-c (I_0(c) + 2 sum of I_k(c) cos(k a)), c of a chord's Gaussian.
@@ -267,9 +277,11 @@ def trend_columns(kernel: Kernel, coordinates: Array) -> Array:
         angles = 2 * math.pi * (coordinates / kernel.cycle % 1.0)
         for harmonic in range(_HARMONICS + 1):
             size = math.sqrt((1 + (harmonic > 0)) * kernel.swing * float(ive(harmonic, sharpness)))
-            columns.append(size * np.cos(harmonic * angles))
+            size *= (2 * math.pi * harmonic / kernel.cycle) ** order
+            turned = harmonic * angles + order * (math.pi / 2)
+            columns.append(size * np.cos(turned))
             if harmonic:
-                columns.append(size * np.sin(harmonic * angles))
+                columns.append(size * np.sin(turned))
     if kernel.constant:
-        columns.append(np.full(coordinates.size, math.sqrt(kernel.constant)))
+        columns.append(np.full(coordinates.size, 0.0 if order else math.sqrt(kernel.constant)))
     return np.stack(columns, axis=1) if columns else np.empty((coordinates.size, 0))

@@ -27,6 +27,7 @@ import numpy as np
 from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.cascade.factors.factor import COLUMNS, Cost
 from dkrls_cli.cascade.factors.reach import BLOCK, NEGLIGIBLE, reach
+from dkrls_cli.cascade.functionals.derivatives import derivative_variance
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.spectrum import ROUND_OFF
 from dkrls_cli.circle import wrap
@@ -61,14 +62,17 @@ class Waves:
         """Number of columns r: a constant, and two for each further frequency."""
         return 2 * self.sizes.size - 1
 
-    def __call__(self, query: Array) -> Array:
-        """Return g at coordinates of the circle, (q,) -> (q, r)."""
+    def __call__(self, query: Array, order: int = 0) -> Array:
+        """Return g at coordinates of the circle, or a derivative of it, (q,) -> (q, r)."""
+        rates = (2 * math.pi / self.length) * np.arange(1.0, self.sizes.size)
         turn = (query - self.middle) * (2 * math.pi / self.length)
         angles = np.multiply.outer(turn, np.arange(1.0, self.sizes.size))
+        angles += order * (math.pi / 2)  # the derivative of a wave is a quarter turn ahead
+        sizes = self.sizes[1:] * rates**order
         waves = np.empty((query.size, self.count))
-        waves[:, 0] = self.sizes[0]
-        np.multiply(np.cos(angles), self.sizes[1:], out=waves[:, 1::2])
-        np.multiply(np.sin(angles), self.sizes[1:], out=waves[:, 2::2])
+        waves[:, 0] = 0.0 if order else self.sizes[0]
+        np.multiply(np.cos(angles), sizes, out=waves[:, 1::2])
+        np.multiply(np.sin(angles), sizes, out=waves[:, 2::2])
         return waves
 
 
@@ -125,29 +129,38 @@ class LowRank:
             solution += rest
         return np.asarray(solution)
 
-    def answer(self, query: Array, weights: Array) -> Array:
-        """Return k(query, coordinates) @ weights, (q,), (m, n) -> (q, n)."""
+    def answer(self, query: Array, weights: Array, order: int = 0) -> Array:
+        """Return k(query, coordinates) @ weights, (q,), (m, n) -> (q, n).
+
+        With an `order` it is the derivative of the kernel by the query.
+        """
         terms = self.turned @ (self.roots[:, None] * (self.vectors.T @ weights))
         answers = np.empty((query.size, weights.shape[1]))
         place, inside = self._on_circle(query)
         for rows in _blocks(query.size, self.waves.count):
-            answers[rows] = self.waves(place[rows]) @ terms
+            answers[rows] = self.waves(place[rows], order) @ terms
         answers[~inside] = 0.0
         return answers
 
-    def prepare(self, weights: Array) -> Callable[[Array], Array]:
-        """Return a function that answers queries from the same weights (m, n) again and again."""
-        return partial(self.answer, weights=weights)
+    def prepare(self, weights: Array, order: int = 0) -> Callable[[Array], Array]:
+        """Return a function that answers queries from the same weights (m, n) again and again.
 
-    def unexplained(self, query: Array) -> Array:
-        """Return k(0) - k' C^-1 k at any coordinates, (q,) -> (q,), never negative."""
+        The answers are values, or derivatives of an `order`.
+        """
+        return partial(self.answer, weights=weights, order=order)
+
+    def unexplained(self, query: Array, order: int = 0) -> Array:
+        """Return k(0) - k' C^-1 k at any coordinates, (q,) -> (q,), never negative.
+
+        It is that of values, or of derivatives of an `order`.
+        """
         w = self.roots**2
         left = np.where(self._live, self.ridge / (w + self.ridge), 1.0)
         unexplained = np.empty(query.size)
         place, inside = self._on_circle(query)
         for rows in _blocks(query.size, self.waves.count):
-            unexplained[rows] = (self.waves(place[rows]) @ self.turned) ** 2 @ left
-        unexplained[~inside] = 1.0
+            unexplained[rows] = (self.waves(place[rows], order) @ self.turned) ** 2 @ left
+        unexplained[~inside] = derivative_variance(self.kernel, order)
         return unexplained
 
     def inverse_diagonal(self) -> Array:

@@ -45,14 +45,28 @@ def transition(kernel: Kernel, distances: Array) -> Array:
     return np.asarray(series * np.exp(-x)[..., None, None])
 
 
-def behind(kernel: Kernel, distances: Array) -> Array:
-    """Return u of coordinates at distances behind an edge (..., states)."""
-    return transition(kernel, distances)[..., 0, :]
+def behind(kernel: Kernel, distances: Array, order: int = 0) -> Array:
+    """Return u of coordinates at distances behind an edge (..., states), or a derivative of it."""
+    states = transition(kernel, distances)[..., 0, :]
+    return states if order == 0 else np.asarray(states @ _slope(kernel, order))
 
 
-def before(kernel: Kernel, distances: Array) -> Array:
-    """Return v of coordinates at distances before an edge (..., states)."""
-    return np.asarray(transition(kernel, distances) @ _STATIONARY[: STATES[kernel.family]])
+def before(kernel: Kernel, distances: Array, order: int = 0) -> Array:
+    """Return v of coordinates at distances before an edge (..., states), or a derivative of it.
+
+    Derivatives are by the coordinate, which falls as the distance grows.
+    """
+    stationary = _STATIONARY[: STATES[kernel.family]]
+    if order:
+        stationary = (-1.0) ** order * _slope(kernel, order) @ stationary
+    return np.asarray(transition(kernel, distances) @ stationary)
+
+
+def _slope(kernel: Kernel, order: int) -> Array:
+    """Return F^order in the units of the coordinate: it takes states to their derivatives."""
+    count = STATES[kernel.family]
+    rate = math.sqrt(2 * count - 1) / kernel.sigma
+    return np.asarray(np.linalg.matrix_power(rate * (_nilpotent(count) - np.eye(count)), order))
 
 
 def _nilpotent(count: int) -> Array:

@@ -30,7 +30,8 @@ from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.cascade.factors.blocks import BLOCK, Block, Shape, Stack, change_of, factor_block
 from dkrls_cli.cascade.factors.factor import Cost
 from dkrls_cli.cascade.factors.markov import STATES, before, behind, is_markov
-from dkrls_cli.cascade.kernels import Kernel, pairs
+from dkrls_cli.cascade.functionals.derivatives import derivative_pairs, derivative_variance
+from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.circle import is_even
 
 LEAST_RIDGE = 1e-12
@@ -237,10 +238,11 @@ class Quasiseparable:
         """Return k(q, c) weights (q, n)."""
         return self.prepare(weights)(query)
 
-    def prepare(self, weights: Array) -> Callable[[Array], Array]:
+    def prepare(self, weights: Array, order: int = 0) -> Callable[[Array], Array]:
         """Return a function that answers queries from the same weights (m, n) again and again.
 
-        What all blocks before a block and all behind it add to its answers is summed up once.
+        The answers are values, or derivatives of an `order` that the kernel has. What all blocks
+        before a block and all behind it add to its answers is summed up once.
         """
         blocks = self._fold(weights)
         left = self._forward(self.ahead.turned @ blocks, self.phi)
@@ -248,7 +250,7 @@ class Quasiseparable:
 
         def answer(query: Array) -> Array:
             result = np.empty((query.size, weights.shape[1]))
-            for group in self._groups(query, weights.shape[1]):
+            for group in self._groups(query, weights.shape[1], order):
                 here = group.blocks
                 answers = np.matmul(group.kernel, blocks[here])
                 answers += np.matmul(group.behind, left[here])
@@ -258,11 +260,14 @@ class Quasiseparable:
 
         return answer
 
-    def unexplained(self, query: Array) -> Array:
-        """Return the variance k(q, q) - k' C^-1 k that the samples leave (q,)."""
+    def unexplained(self, query: Array, order: int = 0) -> Array:
+        """Return the variance k(q, q) - k' C^-1 k that the samples leave (q,).
+
+        It is that of values, or of derivatives of an `order` that the kernel has.
+        """
         result = np.empty(query.size)
         later = self._later
-        for group in self._groups(query, BLOCK):
+        for group in self._groups(query, BLOCK, order):
             known, inverse, right, left, phi = (
                 stack.take(group.blocks)
                 for stack in (self.explained, self.inverse, self.right, self.left, self.phi)
@@ -273,7 +278,7 @@ class Quasiseparable:
             explained = (drawn * group.behind).sum(-1) + (seen * seen).sum(-1)
             explained += ((beyond @ later[group.blocks]) * beyond).sum(-1)
             result[group.queries[group.real]] = explained[group.real]
-        return np.maximum(1.0 - result, 0.0)
+        return np.maximum(derivative_variance(self.kernel, order) - result, 0.0)
 
     @cached_property
     def _later(self) -> Array:
@@ -340,11 +345,11 @@ class Quasiseparable:
         except np.linalg.LinAlgError:
             return self.build(self.kernel, together, 10 * self.ridge)
 
-    def _groups(self, query: Array, columns: int) -> Iterator[_Group]:
+    def _groups(self, query: Array, columns: int, order: int) -> Iterator[_Group]:
         """Yield the queries by the blocks that they lie in, some groups at a time."""
-        order = np.argsort(query, kind="stable")
+        rising = np.argsort(query, kind="stable")
         edges = self.coordinates[::BLOCK]
-        inside = np.clip(np.searchsorted(edges, query[order], "right") - 1, 0, None)
+        inside = np.clip(np.searchsorted(edges, query[rising], "right") - 1, 0, None)
         starts = np.flatnonzero(np.diff(inside, prepend=-1))
         counts = np.diff(np.append(starts, query.size))
         shares = -(-counts // BLOCK)
@@ -356,21 +361,20 @@ class Quasiseparable:
             part = slice(start, start + at_once)
             places = heads[part, None] + np.arange(int((ends - heads)[part].max()))
             real = places < ends[part, None]
-            yield self._group(query, order[np.where(real, places, heads[part, None])], real)
+            yield self._group(query, rising[np.where(real, places, heads[part, None])], real, order)
 
-    def _group(self, query: Array, queries: Indices, real: Indices) -> _Group:
+    def _group(self, query: Array, queries: Indices, real: Indices, order: int) -> _Group:
         """Return groups of queries (groups, at most 64), each within one block."""
         asked = query[queries]
         edges = np.append(self.coordinates[::BLOCK], self.coordinates[-1])
         here = np.clip(np.searchsorted(edges[:-1], asked[:, 0], "right") - 1, 0, None)
         nodes = self.coordinates[np.minimum(np.arange(BLOCK) + here[:, None] * BLOCK, self._end)]
-        kernel = pairs(self.kernel, asked[:, :, None], nodes[:, None, :])
+        kernel = derivative_pairs(self.kernel, asked[:, :, None], nodes[:, None, :], order)
         kernel[here == self.blocks - 1, :, self._end % BLOCK + 1 :] = 0.0
         passed = np.maximum(asked - edges[here][:, None], 0.0)
         left = np.maximum(edges[here + 1][:, None] - asked, 0.0)
-        return _Group(
-            queries, real, here, kernel, behind(self.kernel, passed), before(self.kernel, left)
-        )
+        ahead = behind(self.kernel, passed, order)
+        return _Group(queries, real, here, kernel, ahead, before(self.kernel, left, order))
 
     @property
     def _end(self) -> int:

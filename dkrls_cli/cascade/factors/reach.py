@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices
-from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
+from dkrls_cli.cascade.functionals.derivatives import derivative_gram
+from dkrls_cli.cascade.kernels import FAMILIES, Kernel
 from dkrls_cli.circle import wrap
 
 # A kernel below this is zero: a tenth of the rounding error of its largest value, 1.
@@ -59,10 +60,13 @@ def windows(kernel: Kernel, query: Array, nodes: Array) -> tuple[Indices, Indice
     return low - nodes.size, high - nodes.size
 
 
-def product(kernel: Kernel, query: Array, coordinates: Array, weights: Array) -> Array:
+def product(
+    kernel: Kernel, query: Array, coordinates: Array, weights: Array, order: int = 0
+) -> Array:
     """Return k(query, coordinates) @ weights, (q,), (m,), (m, n) -> (q, n), in bounded blocks.
 
-    Queries are taken by place, each with the coordinates within its reach only.
+    With an `order` it is the derivative of the kernel by the query. Queries are taken by
+    place, each with the coordinates within its reach only.
     """
     here, there = wrap(query, kernel.period), wrap(coordinates, kernel.period)
     by_query, by_node = np.argsort(here, kind="stable"), np.argsort(there, kind="stable")
@@ -73,7 +77,8 @@ def product(kernel: Kernel, query: Array, coordinates: Array, weights: Array) ->
     for rows in runs(low // width, max(1, BLOCK // (3 * width))):
         first, end = low[rows.start], high[rows.stop - 1]
         near = np.arange(first, min(end, first + there.size)) % there.size
-        block = gram(kernel, here[rows], there[near]) if near.size else np.empty((1, 0))
+        nodes = there[near]
+        block = derivative_gram(kernel, here[rows], nodes, order) if near.size else np.empty((1, 0))
         answers[by_query[rows]] = block @ weights[by_node[near]]
     return answers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
@@ -66,17 +66,61 @@ class AnswerOptions:
             "FILE has 0 or no value; the nearest cell decides.",
         ),
     ] = "model"
+    mean: Annotated[
+        bool,
+        typer.Option(
+            "--mean",
+            help="Means over the cells of all dimensions that --like or --at names: their bounds, "
+            "or half-way between coordinates.",
+        ),
+    ] = False
+    mean_along: Annotated[
+        str | None,
+        typer.Option(metavar="DIM,...", help="Means over the cells of these dimensions only."),
+    ] = None
+    derivative: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIM", help="Derivative by a dimension; twice for the second. Repeatable."
+        ),
+    ] = None
+    per_metre: Annotated[
+        bool,
+        typer.Option(
+            "--per-metre", help="Derivatives by latitude and longitude in metres, not degrees."
+        ),
+    ] = False
 
-    def rules(self, model: Model, usual: Outside = "refuse") -> Rules:
+    def rules(
+        self,
+        model: Model,
+        usual: Outside = "refuse",
+        asked: Sequence[str] = (),
+        cells: Mapping[str, Array] | None = None,
+    ) -> Rules:
         """Return the rules of answering that these options give for a model.
 
-        `usual` is what happens outside if no option says it.
+        `usual` is what happens outside if no option says it, `asked` are the dimensions at whose
+        coordinates answers are asked for, and `cells` the cells of these, where they are known.
         """
         from dkrls_cli.model.answering.answers import Rules
+        from dkrls_cli.model.answering.questions import read_question
 
         self.refuse_impossible()
         outside: Outside = "extrapolate" if self.allow_extrapolation else self.outside or usual
-        return Rules(outside, read_land(self.mask, model), self.smooth)
+        mean = self.mean_dims or self.mean
+        question = read_question(model, mean, self.derivative or (), self.per_metre, asked, cells)
+        return Rules(outside, read_land(self.mask, model), self.smooth, question)
+
+    @property
+    def mean_dims(self) -> list[str]:
+        """The dimensions that --mean-along names."""
+        return [dim.strip() for dim in (self.mean_along or "").split(",") if dim.strip()]
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything but values is asked for."""
+        return bool(self.mean or self.mean_along or self.derivative or self.per_metre)
 
     def refuse_impossible(self) -> None:
         """Raise an error for options that exclude each other, or a mask that is not there."""
@@ -114,25 +158,29 @@ def refuse_no_mask(mask: str, known: Sequence[str]) -> None:
         )
 
 
-def asked_coordinates(
+def asked_cells(
     variables: Sequence[Sequence[Axis]], at: Sequence[str] | None, like: str | None
-) -> list[dict[str, Any]]:
-    """Return the coordinates to answer at, by dimension, for variables on these axes.
+) -> tuple[list[dict[str, Any]], list[dict[str, Array]]]:
+    """Return the coordinates to answer at, by dimension, for variables on these axes, and cells.
 
     They are those of a file, replaced by those of --at. What only some of the variables have is
-    for these.
+    for these. Cells (m, 2) are those of the file, where it has bounds.
     """
-    from dkrls_cli.files.reading import read_targets
+    from dkrls_cli.files.reading import read_target_cells
     from dkrls_cli.grid.cf import is_called
 
-    asked = [{} for _ in variables] if like is None else read_targets(like, variables)
+    found_in = [({}, {}) for _ in variables] if like is None else read_target_cells(like, variables)
+    asked, cells = [one for one, _ in found_in], [own for _, own in found_in]
     dims = [text.partition("=")[0].strip() for text in at or ()]
     known = [[any(is_called(axis, dim) for axis in axes) for dim in dims] for axes in variables]
     nobody = [not any(of_one) for of_one in zip(*known, strict=True)]
-    for found, axes, own in zip(asked, variables, known, strict=True):
+    for found, its, axes, own in zip(asked, cells, variables, known, strict=True):
         texts = zip(at or (), own, nobody, strict=True)
-        found.update(parse_at([text for text, has, none in texts if has or none], axes))
-    return asked
+        replaced = parse_at([text for text, has, none in texts if has or none], axes)
+        found.update(replaced)
+        for dim in replaced:
+            its.pop(dim, None)
+    return asked, cells
 
 
 def asked_grids(
@@ -140,16 +188,18 @@ def asked_grids(
     asked: Sequence[dict[str, Any]],
     answers: AnswerOptions,
     usual: Outside,
+    cells: Sequence[Mapping[str, Array]] = (),
 ) -> list[Query]:
     """Return where to answer for each of several variables.
 
-    `asked` has their coordinates, and `usual` is what happens outside if no option says it.
+    `asked` has their coordinates, `usual` is what happens outside if no option says it, and `cells`
+    has the bounds of cells, where they are known.
     """
     from dkrls_cli.model.answering.answers import ask
 
     return [
-        ask(model, model.axes_at(at), answers.rules(model, usual), list(at))
-        for model, at in zip(models, asked, strict=True)
+        ask(model, model.axes_at(at), answers.rules(model, usual, list(at), own), list(at))
+        for model, at, own in zip(models, asked, cells or [{}] * len(models), strict=True)
     ]
 
 

@@ -137,7 +137,7 @@ def answer_point_ensembles(
     stations = asked_stations(models[0], points, at)
     table, queries = read_points(models, stations, answers)
     for query in queries:
-        tally = Tally(query.model)
+        tally = Tally(query.model, query.model, query.rules)
         tally.add(query)
         report_missing(query.model, tally.cells, tally.outside, tally.land, answers, report)
     with report.working("drawing members") as done:

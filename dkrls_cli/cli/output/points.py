@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dkrls_cli.files.patching import Members
     from dkrls_cli.files.text.points import PointBlock
     from dkrls_cli.grid.axes import Axis
-    from dkrls_cli.model.answering.answers import PointQuery
+    from dkrls_cli.model.answering.answers import PointQuery, Rules
     from dkrls_cli.model.model import Model
 
 # Cells answered at a time: 8 MB, and enough stations to be worth the solve that precedes them.
@@ -90,9 +90,14 @@ def answer_points(
     Rows of text are written as the points come; a file of another format when all are there.
     """
     refuse_several_grids(models)
-    refuse_taken_names(models, answers.std)
     stations = asked_stations(models[0], points, at)
-    tally = {model.name: Tally(model) for model in models}
+    rules = [answers.rules(model, asked=stations.dims) for model in models]
+    named = [named_answers(model, rule) for model, rule in zip(models, rules, strict=True)]
+    refuse_taken_names(named, answers.std)
+    tally = {
+        name.name: Tally(name, model, rule)
+        for name, model, rule in zip(named, models, rules, strict=True)
+    }
     if target.form not in ROW_FORMATS:
         with report.working("predicting"):
             count = write_file(tally, stations, target, answers)
@@ -101,6 +106,13 @@ def answer_points(
     for one in tally.values():
         report_missing(one.model, one.cells, one.outside, one.land, answers, report)
     return count
+
+
+def named_answers(model: Model, rules: Rules) -> Model:
+    """Return the model with the name and attributes of its answers."""
+    from dkrls_cli.model.answering.questions import question_view
+
+    return model if rules.question is None else question_view(model, rules.question)
 
 
 def refuse_several_grids(models: Sequence[Model]) -> None:
@@ -118,9 +130,15 @@ def refuse_several_grids(models: Sequence[Model]) -> None:
 
 @dataclass
 class Tally:
-    """A model, and how many of its answers there were, outside the training range and on land."""
+    """A model, and how many of its answers there were, outside the training range and on land.
+
+    `model` has the name and attributes of the answers; `asked` is the model that is asked by the
+    `rules`.
+    """
 
     model: Model
+    asked: Model
+    rules: Rules
     cells: int = 0
     outside: int = 0
     land: int = 0
@@ -160,12 +178,10 @@ def answer_blocks(
 
     shared = [stations.axes[place] for place in stations.spread]
     models = [one.model for one in tally.values()]
-    rules = [answers.rules(model) for model in models]
     for block in stations.blocks(models[0]):
         axes = stations.merge(block.axes, shared)
         queries = [
-            ask_points(model, axes, rule, stations.spread)
-            for model, rule in zip(models, rules, strict=True)
+            ask_points(one.asked, axes, one.rules, stations.spread) for one in tally.values()
         ]
         for query in queries:
             tally[query.model.name].add(query)

@@ -18,6 +18,14 @@ from dkrls_cli.circle import outside
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.model.answering.coverage import Coverage
+from dkrls_cli.model.answering.linear import LinearAnswers
+from dkrls_cli.model.answering.questions import (
+    Question,
+    cells_outside,
+    make_factors,
+    make_functionals,
+    question_view,
+)
 
 if TYPE_CHECKING:
     from dkrls_cli.model.model import Model
@@ -45,6 +53,8 @@ class Rules:
         Cells that stay missing.
     smooth
         Whether the model answers at training coordinates as well, instead of returning the data.
+    question
+        What is asked for other than values; None: values.
 
     Raises
     ------
@@ -55,8 +65,14 @@ class Rules:
     outside: Outside = "refuse"
     land: Land = "model"
     smooth: bool = False
+    question: Question | None = None
 
     def __post_init__(self) -> None:
+        if self.question is not None and self.outside == "nearest":
+            raise SettingError(
+                "Means over cells and derivatives outside the training range are not those at the "
+                "end of it. Choose missing or extrapolate instead of nearest."
+            )
         if self.outside not in get_args(Outside):
             raise SettingError(
                 f"Unknown way with what lies outside '{self.outside}'. Choose from: "
@@ -87,6 +103,8 @@ class Query:
         Per axis, which coordinates get no answer because they are outside.
     absent
         Which cells get no answer because they are land; sizes of 1 are repeated.
+    linear
+        The answers to a question other than values; None: values.
     """
 
     model: Model
@@ -95,6 +113,7 @@ class Query:
     asked: tuple[Axis, ...]
     beyond: tuple[Mask, ...]
     absent: Mask
+    linear: LinearAnswers | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -127,10 +146,14 @@ class Query:
 
     def values(self) -> Array:
         """Return the answers, NaN where there is none."""
+        if self.linear is not None:
+            return self.blank(self.linear.values())
         return self.blank(self.model.values_on(self.asked, smooth=self.rules.smooth))
 
     def std(self) -> Array:
         """Return the standard errors of the answers, NaN where there is none."""
+        if self.linear is not None:
+            return self.blank(self.linear.std())
         return self.blank(self.model.std_on(self.asked, smooth=self.rules.smooth))
 
     def blocks(
@@ -138,7 +161,12 @@ class Query:
     ) -> Iterator[tuple[Slices, Array, Array | None]]:
         """Yield the answers in C order in blocks of about `cells` cells, with slices and errors."""
         smooth = self.rules.smooth
-        for part, values, errors in self.model.blocks_on(self.asked, cells, std=std, smooth=smooth):
+        parts = (
+            self.model.blocks_on(self.asked, cells, std=std, smooth=smooth)
+            if self.linear is None
+            else self.linear.blocks(cells, std=std)
+        )
+        for part, values, errors in parts:
             blank = None if errors is None else self.blank(errors, part)
             yield part, self.blank(values, part), blank
 
@@ -178,23 +206,52 @@ def ask(
         If the rules refuse a coordinate.
     """
     _refuse_infinite(axes)
-    beyond = model.outside(axes)
+    beyond = outside_of(model, axes, rules.question)
     if rules.outside == "refuse":
-        _refuse(model, axes, chosen)
+        _refuse(model, axes, chosen, rules.question)
     everywhere = rules.outside == "refuse" and rules.land == "none"
     beyond = [
         mask & False if everywhere and chosen is not None and axis.name not in chosen else mask
         for axis, mask in zip(axes, beyond, strict=True)
     ]
     asked = tuple(axes)
-    if rules.outside != "extrapolate":
+    if rules.outside != "extrapolate" and rules.question is None:
         asked = tuple(map(_move_inside, axes, model.axes, beyond))
     silent = rules.outside in ("refuse", "missing")
     kept = tuple(mask if silent else np.zeros(mask.shape, bool) for mask in beyond)
     known = rules.coverage(model)
     nothing = np.zeros((1,) * len(asked), bool)
     absent = nothing if known is None else known.absent_on(axes)
-    return Query(model, rules, tuple(axes), asked, kept, absent)
+    linear = None
+    if rules.question is not None:
+        linear = _linear_answers(model, rules, axes)
+        model = question_view(model, rules.question, axes)
+    return Query(model, rules, tuple(axes), asked, kept, absent, linear)
+
+
+def outside_of(model: Model, axes: Sequence[Axis], question: Question | None) -> list[Mask]:
+    """Return, for every axis, what lies beyond the data: coordinates, or cells of a mean."""
+    beyond = model.outside(axes)
+    for place, axis in enumerate(axes):
+        if question is not None and axis.name in question.mean:
+            beyond[place] = cells_outside(model, question, axis)
+    return beyond
+
+
+def _linear_answers(
+    model: Model, rules: Rules, axes: Sequence[Axis], spread: tuple[int, ...] | None = None
+) -> LinearAnswers:
+    """Return the answers to a question other than values."""
+    assert rules.question is not None
+    return LinearAnswers(
+        model.cascade,
+        make_functionals(model, rules.question, axes),
+        make_factors(model, rules.question, axes),
+        rules.smooth,
+        None if rules.question.derivative else model.bounds,
+        lambda: model.bars,
+        spread,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +272,8 @@ class PointQuery:
     beyond, absent
         Which answers are left out because they are outside, and because they are land; sizes of 1
         are repeated.
+    linear
+        The answers to a question other than values; None: values.
     """
 
     model: Model
@@ -224,6 +283,7 @@ class PointQuery:
     shape: tuple[int, ...]
     beyond: Mask
     absent: Mask
+    linear: LinearAnswers | None = None
 
     @property
     def outside_count(self) -> int:
@@ -237,11 +297,15 @@ class PointQuery:
 
     def values(self) -> Array:
         """Return the answers, NaN where there is none."""
+        if self.linear is not None:
+            return self.blank(self.linear.values())
         smooth = self.rules.smooth
         return self.blank(self.model.values_at(self.asked, spread=self.spread, smooth=smooth))
 
     def std(self) -> Array:
         """Return the standard errors of the answers, NaN where there is none."""
+        if self.linear is not None:
+            return self.blank(self.linear.std())
         smooth = self.rules.smooth
         return self.blank(self.model.std_at(self.asked, spread=self.spread, smooth=smooth))
 
@@ -249,8 +313,11 @@ class PointQuery:
         self, cells: int, *, std: bool = False
     ) -> Iterator[tuple[Slices, Array, Array | None]]:
         """Yield the answers in C order in blocks of about `cells` cells, with slices and errors."""
-        parts = self.model.blocks_at(
-            self.asked, cells, spread=self.spread, std=std, smooth=self.rules.smooth
+        smooth = self.rules.smooth
+        parts = (
+            self.model.blocks_at(self.asked, cells, spread=self.spread, std=std, smooth=smooth)
+            if self.linear is None
+            else self.linear.blocks(cells, std=std)
         )
         for part, values, errors in parts:
             blank = None if errors is None else self.blank(errors, part)
@@ -294,11 +361,12 @@ def ask_points(
             f"{counts[1]}."
         )
     _refuse_infinite(axes)
-    beyond = model.outside(axes)
+    _refuse_point_means(rules.question, axes, own)
+    beyond = outside_of(model, axes, rules.question)
     if rules.outside == "refuse":
-        _refuse(model, axes, None)
+        _refuse(model, axes, None, rules.question)
     asked = [axis.numbers for axis in axes]
-    if rules.outside != "extrapolate":
+    if rules.outside != "extrapolate" and rules.question is None:
         asked = [axis.numbers for axis in map(_move_inside, axes, model.axes, beyond)]
     layout = dict.fromkeys(own, 0) | {place: 1 + i for i, place in enumerate(order)}
     shape = (axes[own[0]].size, *(axes[place].size for place in order))
@@ -310,7 +378,23 @@ def ask_points(
             outer = outer | _along(mask, layout[place], ndim)
     known = rules.coverage(model)
     land = nothing if known is None else known.absent_at([a.numbers for a in axes], layout, ndim)
-    return PointQuery(model, rules, tuple(asked), tuple(order), shape, outer, land)
+    linear = None
+    if rules.question is not None:
+        linear = _linear_answers(model, rules, axes, tuple(order))
+        model = question_view(model, rules.question)
+    return PointQuery(model, rules, tuple(asked), tuple(order), shape, outer, land, linear)
+
+
+def _refuse_point_means(
+    question: Question | None, axes: Sequence[Axis], own: Sequence[int]
+) -> None:
+    """Raise SettingError if means are asked for along dimensions of points: they have no cells."""
+    for place in own:
+        if question is not None and axes[place].name in question.mean:
+            raise SettingError(
+                f"Points have no cells along '{axes[place].name}' to take means over. Ask for a "
+                "grid, or for means along dimensions that all points share."
+            )
 
 
 def _refuse_infinite(axes: Sequence[Axis]) -> None:
@@ -323,10 +407,18 @@ def _refuse_infinite(axes: Sequence[Axis]) -> None:
             )
 
 
-def _refuse(model: Model, axes: Sequence[Axis], chosen: Sequence[str] | None) -> None:
+def _refuse(
+    model: Model,
+    axes: Sequence[Axis],
+    chosen: Sequence[str] | None,
+    question: Question | None = None,
+) -> None:
     """Raise SettingError if a coordinate that was asked for is outside the file's whole range."""
     for axis, own, whole in zip(axes, model.axes, model.coverage.axes, strict=True):
         if chosen is not None and axis.name not in chosen:
+            continue
+        if question is not None and axis.name in question.mean:
+            _refuse_cells(axis, cells_outside(model, question, axis))
             continue
         level = model.level_of(axis.name)
         beyond = outside(axis.numbers, own.numbers, level.kernel.period) & outside(
@@ -340,6 +432,17 @@ def _refuse(model: Model, axes: Sequence[Axis], chosen: Sequence[str] | None) ->
                 f"the training range {low} to {high}, the first {first}.",
                 setting="outside",
             )
+
+
+def _refuse_cells(axis: Axis, beyond: Mask) -> None:
+    """Raise SettingError if a cell of a mean reaches beyond the cells of the data."""
+    if beyond.any():
+        first = axis.take(np.flatnonzero(beyond)[:1]).texts[0]
+        raise SettingError(
+            f"{int(beyond.sum())} of {axis.size} cells of '{axis.name}' reach beyond the cells of "
+            f"the data, the first that of {first}.",
+            setting="outside",
+        )
 
 
 def _move_inside(axis: Axis, own: Axis, beyond: Mask) -> Axis:

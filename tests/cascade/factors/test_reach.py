@@ -79,11 +79,11 @@ def test_products_of_no_query_are_none() -> None:
 def test_products_take_bounded_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
 
-    def watched(kernel: Kernel, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def watched(kernel: Kernel, a: np.ndarray, b: np.ndarray, order: int) -> np.ndarray:
         sizes.append(a.size * b.size)
         return gram(kernel, a, b)
 
-    monkeypatch.setattr("dkrls_cli.cascade.factors.reach.gram", watched)
+    monkeypatch.setattr("dkrls_cli.cascade.factors.reach.derivative_gram", watched)
     monkeypatch.setattr("dkrls_cli.cascade.factors.reach.BLOCK", 30_000)
     query = np.concatenate([np.linspace(0, 5000, 900), np.linspace(10, 75, 2000)])
     product(Kernel(sigma=3.0), query, np.arange(5000.0), np.ones((5000, 1)))

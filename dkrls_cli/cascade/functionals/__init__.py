@@ -1,0 +1,1 @@
+"""Functionals of a level: derivatives and means over intervals in place of values."""

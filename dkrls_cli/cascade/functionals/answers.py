@@ -1,0 +1,119 @@
+"""Answers of a cascade to functionals of its levels: on product grids, and at scattered points.
+
+Every level has its own functional, so the answer is a product of rows as that of values is. With a
+ridge per level the rows of an axis are (L k(., c)) C^-1; under a joint ridge they are L k(., c),
+applied to the coefficients of the one solve. The mean of the data enters as its functional: a
+derivative has none of it.
+
+Values still pass through at training coordinates of an axis with a ridge of its own. Means and
+derivatives do not, and neither does any answer under a joint ridge once one axis is not asked for
+values: they are those of the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+
+import numpy as np
+
+from dkrls_cli.arrays import Array, Indices, Slices
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.factors.long import LongAxis, LongSmoother
+from dkrls_cli.cascade.functionals.functional import Functional
+from dkrls_cli.cascade.functionals.rows import (
+    LongAnswerRows,
+    LongKernelRows,
+    answer_rows,
+    kernel_rows,
+    prepare_long,
+)
+from dkrls_cli.cascade.tensors import Rows, apply, contract
+
+
+def answer_blocks(
+    cascade: Cascade, asked: Sequence[Functional], *, smooth: bool = False
+) -> Callable[[Slices], Array]:
+    """Return a function that answers one block of a product grid of functionals."""
+    rows = _all_rows(cascade, asked, smooth)
+    tensor = _tensor(cascade)
+    mean = cascade.mean * math.prod(each.of_one for each in asked)
+
+    def answer(part: Slices) -> Array:
+        result = apply(tensor, [row[p] for row, p in zip(rows, part, strict=True)])
+        result += mean
+        return result
+
+    return answer
+
+
+def answer_grid(cascade: Cascade, asked: Sequence[Functional], *, smooth: bool = False) -> Array:
+    """Return the answers on a whole product grid of functionals."""
+    whole = tuple(slice(0, len(each)) for each in asked)
+    return answer_blocks(cascade, asked, smooth=smooth)(whole)
+
+
+def answer_points(
+    cascade: Cascade,
+    asked: Sequence[Functional],
+    *,
+    spread: Collection[int] = (),
+    smooth: bool = False,
+) -> Array:
+    """Return the answers at scattered points: one functional of every axis for each point.
+
+    Axes in `spread` are no part of the points: see :meth:`Cascade.predict_points`.
+    """
+    rows = _all_rows(cascade, asked, smooth)
+    tensor = _tensor(cascade)
+    mean = cascade.mean * math.prod(each.of_one for each in asked)
+    own = [axis for axis in range(cascade.ndim) if axis not in spread]
+    looked_up = {axis: np.asarray(rows[axis]) for axis in own if _are_indices(rows[axis])}
+    long = [axis for axis in own if not isinstance(rows[axis], np.ndarray)]
+    leading = max(long, key=lambda axis: tensor.shape[axis], default=None)
+
+    def some(axis: int, part: slice) -> Array:
+        row = rows[axis][part]
+        return np.asarray(row if isinstance(row, np.ndarray) else row @ np.eye(tensor.shape[axis]))
+
+    return mean + contract(
+        tensor,
+        len(asked[own[0]]),
+        some,
+        looked_up,
+        max(cascade.shape),
+        {axis: rows[axis] for axis in spread},
+        None if leading is None else (leading, partial(_lead, rows[leading])),
+    )
+
+
+def _lead(rows: Rows, fibres: Array) -> Callable[[slice], Array]:
+    """Return a function that answers some of the points along a long axis, solved for once."""
+    if isinstance(rows, LongSmoother):
+        axis = LongAxis(rows.factor, fibres, 0)
+        return lambda part: axis.at(rows.query[part], rows.nodes[part])
+    assert isinstance(rows, LongKernelRows | LongAnswerRows)
+    weights = rows.factor.solve(fibres) if isinstance(rows, LongAnswerRows) else fibres
+    answer = prepare_long(rows.factor, weights, rows.asked)
+    return lambda part: answer(rows.asked[part])
+
+
+def _are_indices(row: Array | Indices | Rows) -> bool:
+    return isinstance(row, np.ndarray) and row.ndim == 1
+
+
+def _all_rows(
+    cascade: Cascade, asked: Sequence[Functional], smooth: bool
+) -> list[Array | Indices | Rows]:
+    """Return the rows of every axis."""
+    if cascade.joint_ridge is not None:
+        return [kernel_rows(cascade, axis, each) for axis, each in enumerate(asked)]
+    return [answer_rows(cascade, axis, each, smooth) for axis, each in enumerate(asked)]
+
+
+def _tensor(cascade: Cascade) -> Array:
+    """Return what the rows are applied to: data less its mean, or coefficients of a joint ridge."""
+    if cascade.joint_ridge is None:
+        return np.asarray(cascade.centred_core(), np.float64)
+    return cascade.solver.coefficients([True] * cascade.ndim)

@@ -1,0 +1,327 @@
+"""Variances of answers to functionals: the error bars of values, carried through every level.
+
+A ridge per level
+-----------------
+The errors of values are a sum, over the levels, of fields (:mod:`dkrls_cli.cascade.ensembles`) with
+the covariance
+
+    s_l^2 (R_l(q, q') + mu_l [q_l = q'_l]) * product over j != l of k_j(q, q') / k_j(q, q)
+
+and of white noise. Functionals of all levels act on both of its arguments: R_l becomes
+L L'R_l = L L'k - (L k)' C^-1 (L k), and a correlation along another axis becomes
+L L'k_j / k_j(q, q): 1 for values, less for means, as errors average out, and for derivatives the
+steepness of errors. Noise that is independent from cell to cell averages out over the cells that an
+interval covers, and has no derivative: the error of a derivative is that of the smooth field.
+
+A joint ridge
+-------------
+The variance is s^2 times that of the exact posterior, prod L L'k - (prod L k)' C^-1 (prod L k), and
+the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dkrls_cli.arrays import Array, Indices, Slices
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.ensembles import split_ridges
+from dkrls_cli.cascade.errorbars import Bars, JointBars, LevelBars
+from dkrls_cli.cascade.factors.long import LongFactor
+from dkrls_cli.cascade.functionals.functional import Functional, Means, Values
+from dkrls_cli.cascade.functionals.quadrature import make_rule
+from dkrls_cli.cascade.functionals.rows import kernel_rows, left_variance, long_variance
+from dkrls_cli.cascade.solvers import JointSolver
+from dkrls_cli.cascade.tensors import along, apply, contract, lay_out
+from dkrls_cli.circle import nearest
+from dkrls_cli.errors import SettingError
+
+# Numbers of a long level that are computed at once: 32 MB.
+_ROWS = 2**22
+
+
+def variance_blocks(
+    bars: Bars, cascade: Cascade, asked: Sequence[Functional], *, smooth: bool = False
+) -> Callable[[Slices], Array]:
+    """Return a function that computes the variance of one block of a product grid of functionals.
+
+    Raises
+    ------
+    SettingError
+        If the error bars are of a grid with missing cells.
+    """
+    if isinstance(bars, JointBars):
+        return _joint_blocks(bars, cascade, asked)
+    parts = _level_parts(_level_bars(bars), cascade, asked, smooth)
+
+    def variance(part: Slices) -> Array:
+        return _combine(_level_bars(bars), [p[s] for p, s in zip(parts, part, strict=True)], None)
+
+    return variance
+
+
+def variance_at_points(
+    bars: Bars,
+    cascade: Cascade,
+    asked: Sequence[Functional],
+    *,
+    spread: Collection[int] = (),
+    smooth: bool = False,
+) -> Array:
+    """Return the variance at scattered points: one functional of every axis for each point.
+
+    Axes in `spread` are no part of the points: see :meth:`Cascade.predict_points`.
+    """
+    if isinstance(bars, JointBars):
+        return _joint_points(bars, cascade, asked, spread)
+    known = _level_bars(bars)
+    return _combine(known, _level_parts(known, cascade, asked, smooth), spread)
+
+
+def refuse_no_bars(bars: Bars) -> None:
+    """Raise SettingError if error bars are of values only."""
+    if not isinstance(bars, LevelBars | JointBars):
+        raise SettingError(
+            "Standard errors of means and derivatives are known for models of complete grids "
+            "without errors of the observations, and this model has missing cells or such errors. "
+            "Ask without standard errors, or fit the filled grid."
+        )
+
+
+def _level_bars(bars: Bars) -> LevelBars:
+    refuse_no_bars(bars)
+    assert isinstance(bars, LevelBars)
+    return bars
+
+
+# A ridge per level --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What one level adds at its own functionals (q,).
+
+    Attributes
+    ----------
+    between
+        1 where the level answers, 0 where it is passed through.
+    variance
+        s^2 (L L'R + mu N), 0 where it is passed through.
+    white
+        s^2 times the white noise of the level, 0 where it is passed through.
+    ratio
+        L L'k / k(q, q).
+    averaged
+        N: what the functional leaves of the variance of independent noise.
+    """
+
+    between: Indices
+    variance: Array
+    white: Array
+    ratio: Array
+    averaged: Array
+
+    def __getitem__(self, part: slice) -> _Part:
+        """Return what the level adds at some of its functionals."""
+        return _Part(*(vector[part] for vector in self.vectors))
+
+    @property
+    def vectors(self) -> tuple[NDArray[Any], ...]:
+        """All vectors, in the order of the attributes."""
+        return self.between, self.variance, self.white, self.ratio, self.averaged
+
+
+def _level_parts(
+    bars: LevelBars, cascade: Cascade, asked: Sequence[Functional], smooth: bool
+) -> list[_Part]:
+    white, shared = split_ridges(cascade)
+    return [
+        _level_part(cascade, axis, each, smooth, float(bars.scales[axis]), white[axis], own)
+        for axis, (each, own) in enumerate(zip(asked, shared, strict=True))
+    ]
+
+
+def _level_part(
+    cascade: Cascade,
+    axis: int,
+    asked: Functional,
+    smooth: bool,
+    scale: float,
+    white: float,
+    shared: float,
+) -> _Part:
+    kernel = cascade.levels[axis].kernel
+    between = np.ones(len(asked), np.intp)
+    if isinstance(asked, Values):
+        between = (cascade.find_nodes(axis, asked.query, smooth) < 0).astype(np.intp)
+    here = np.flatnonzero(between)
+    averaged = noise_left(cascade, axis, asked)
+    variance = np.zeros(len(asked))
+    variance[here] = scale * left_variance(cascade, axis, asked.take(here))
+    variance += scale * shared * averaged * between
+    return _Part(
+        between,
+        variance,
+        np.where(between, scale * white, 0.0),
+        np.asarray(asked.prior(kernel) / kernel.variance),
+        averaged,
+    )
+
+
+def noise_left(cascade: Cascade, axis: int, asked: Functional) -> Array:
+    """Return what functionals leave of the variance of noise that is independent in every cell.
+
+    A mean leaves the sum of the squared shares of the cells that it covers, each the places nearest
+    to one coordinate.
+    """
+    if not isinstance(asked, Means):
+        return np.full(len(asked), asked.scale)
+    kernel, nodes = cascade.levels[axis].kernel, cascade.coordinates[axis]
+    rule = make_rule(kernel, asked.low, asked.high, nodes, latitude=asked.latitude)
+    which = np.repeat(np.arange(len(asked)), np.diff(rule.starts))
+    pairs = which * nodes.size + nearest(rule.points, nodes, kernel.period)[0]
+    cells, inverse = np.unique(pairs, return_inverse=True)
+    shares = np.bincount(inverse, rule.weights, cells.size)
+    return np.asarray(np.bincount(cells // nodes.size, shares**2, len(asked)), np.float64)
+
+
+def _combine(bars: LevelBars, parts: Sequence[_Part], spread: Collection[int] | None) -> Array:
+    """Return the variance on a product grid, or at points that share the axes in `spread`."""
+
+    def laid_out(vectors: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        if spread is not None:
+            return lay_out(vectors, spread)
+        return list(np.meshgrid(*vectors, indexing="ij", sparse=True))
+
+    columns = zip(*(part.vectors for part in parts), strict=True)
+    between, variances, whites, ratios, averaged = (laid_out(list(column)) for column in columns)
+    total: Array = np.zeros(1)
+    for place, variance in enumerate(variances):
+        others = [ratio for other, ratio in enumerate(ratios) if other != place]
+        total = total + reduce(np.multiply, others, variance)
+    noise = reduce(np.add, whites) * reduce(np.multiply, averaged)
+    return np.asarray(bars.factors[tuple(between)] * (total + noise))
+
+
+# A joint ridge ------------------------------------------------------------------------------------
+
+
+def _joint_blocks(
+    bars: JointBars, cascade: Cascade, asked: Sequence[Functional]
+) -> Callable[[Slices], Array]:
+    solver = _joint_solver(cascade)
+    squares = [
+        np.arange(len(each)) if axis == solver.long else _squares(cascade, axis, each)
+        for axis, each in enumerate(asked)
+    ]
+    if solver.long is None:
+        inverse = 1.0 / solver.eigenvalues()
+    else:
+        inverse = _long_explained(cascade, solver, asked[solver.long])
+    priors, noises = _priors(cascade, asked), _noises(cascade, asked)
+
+    def variance(part: Slices) -> Array:
+        explained = apply(inverse, [row[p] for row, p in zip(squares, part, strict=True)])
+        prior = reduce(np.multiply.outer, [v[p] for v, p in zip(priors, part, strict=True)])
+        noise = reduce(np.multiply.outer, [v[p] for v, p in zip(noises, part, strict=True)])
+        return np.asarray(bars.scale * (np.maximum(prior - explained, 0.0) + solver.ridge * noise))
+
+    return variance
+
+
+def _joint_points(
+    bars: JointBars, cascade: Cascade, asked: Sequence[Functional], spread: Collection[int]
+) -> Array:
+    solver = _joint_solver(cascade)
+    if solver.long is not None and solver.long not in spread:
+        explained = _explained_beside_long(cascade, solver, asked, spread)
+    else:
+        explained = _explained_at_points(cascade, solver, asked, spread)
+    prior = reduce(np.multiply, lay_out(_priors(cascade, asked), spread))
+    noise = reduce(np.multiply, lay_out(_noises(cascade, asked), spread))
+    return np.asarray(bars.scale * (np.maximum(prior - explained, 0.0) + solver.ridge * noise))
+
+
+def _explained_at_points(
+    cascade: Cascade, solver: JointSolver, asked: Sequence[Functional], spread: Collection[int]
+) -> Array:
+    """Return the variance that the data explains at points that have no long coordinate."""
+    own = [axis for axis in range(cascade.ndim) if axis not in spread]
+    tensor = (
+        1.0 / solver.eigenvalues()
+        if solver.long is None
+        else _long_explained(cascade, solver, asked[solver.long])
+    )
+    shared: dict[int, NDArray[Any]] = {
+        axis: np.arange(len(each)) if axis == solver.long else _squares(cascade, axis, each)
+        for axis, each in enumerate(asked)
+        if axis in spread
+    }
+
+    def rows(axis: int, part: slice) -> Array:
+        return _squares(cascade, axis, asked[axis][part])
+
+    return contract(tensor, len(asked[own[0]]), rows, {}, max(cascade.shape), shared)
+
+
+def _explained_beside_long(
+    cascade: Cascade, solver: JointSolver, asked: Sequence[Functional], spread: Collection[int]
+) -> Array:
+    """Return the variance that the data explains at points, one of whose coordinates is long."""
+    long = solver.long
+    assert long is not None
+    explained = np.empty((len(asked[long]), *(len(asked[axis]) for axis in sorted(spread))))
+    step = max(1, _ROWS // math.prod(cascade.spectrum(axis).rank for axis in solver.short))
+    for start in range(0, len(explained), step):
+        part = slice(start, start + step)
+        left = np.moveaxis(_long_explained(cascade, solver, asked[long][part]), long, 0)
+        for place, axis in reversed(list(enumerate(solver.short, 1))):
+            if axis in spread:
+                left = along(left, place, _squares(cascade, axis, asked[axis]))
+            else:
+                turned = np.moveaxis(left, place, 1)
+                left = np.einsum(
+                    "pr...,pr->p...", turned, _squares(cascade, axis, asked[axis][part])
+                )
+        explained[part] = left
+    return explained
+
+
+def _joint_solver(cascade: Cascade) -> JointSolver:
+    solver = cascade.solver
+    assert isinstance(solver, JointSolver)
+    return solver
+
+
+def _squares(cascade: Cascade, axis: int, asked: Functional) -> Array:
+    """Return the squared rows of a level that is not long, in its eigenbasis."""
+    rows = kernel_rows(cascade, axis, asked)
+    assert isinstance(rows, np.ndarray)
+    return np.asarray(rows**2)
+
+
+def _long_explained(cascade: Cascade, solver: JointSolver, asked: Functional) -> Array:
+    """Return (L k)' (p K + ridge)^-1 (L k) of the long axis, in every direction of the others."""
+    assert solver.long is not None
+    level = cascade.levels[solver.long]
+    prior = asked.prior(level.kernel)
+
+    def explained(factor: LongFactor) -> Array:
+        return np.asarray(prior - long_variance(factor, asked, level.name))
+
+    return solver.long_variances(explained)
+
+
+def _priors(cascade: Cascade, asked: Sequence[Functional]) -> list[Array]:
+    return [each.prior(level.kernel) for each, level in zip(asked, cascade.levels, strict=True)]
+
+
+def _noises(cascade: Cascade, asked: Sequence[Functional]) -> list[Array]:
+    return [noise_left(cascade, axis, each) for axis, each in enumerate(asked)]

@@ -1,0 +1,163 @@
+"""Derivatives of kernels, and of the fields that have them.
+
+A field with a stationary kernel k(d) has as many derivatives as half those of k at 0. With
+k^(n) the n-th derivative, that of order n of the field at q has the covariance
+
+    k^(n)(q - c)            with the value at c,
+    (-1)^n k^(2n)(0)        with itself.
+
+On a circle d is replaced by the chord (P / pi) sin(pi d / P), and the chain rule holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from dkrls_cli.arrays import Array
+from dkrls_cli.cascade.kernels import CYCLE_SIGMA, Kernel, gram, pairs
+from dkrls_cli.circle import wrap
+from dkrls_cli.errors import SettingError
+
+ORDERS = {"gaussian": 2, "matern52": 2, "matern32": 1, "matern12": 0}
+"""Highest derivative of a field of each family that is answered; a Gaussian one has them all."""
+
+# By family, k''(0) and k''''(0) as functions of the distance in length scales: those that exist.
+_AT_ZERO = {
+    "gaussian": (-1.0, 3.0),
+    "matern52": (-5.0 / 3.0, 25.0),
+    "matern32": (-3.0, math.nan),
+}
+
+# Beyond this many length scales every kernel is zero in float64; the cap keeps inf * 0 away.
+_FAR = 1e3
+
+
+def refuse_rough(kernel: Kernel, order: int, name: str) -> None:
+    """Raise SettingError if a field with this kernel has no derivative of this order.
+
+    `name` is that of the dimension.
+    """
+    if kernel.family not in ORDERS:
+        raise SettingError(
+            f"Derivatives along '{name}' are not known for its {kernel.family} kernel. Fit with "
+            f"one of {', '.join(family for family, most in ORDERS.items() if most)} there."
+        )
+    most = ORDERS[kernel.family]
+    if order <= most:
+        return
+    if order > 2:
+        raise SettingError(
+            f"A derivative of order {order} along '{name}' was asked for. Orders 1 and 2 are "
+            "answered."
+        )
+    ordinal = {1: "first", 2: "second"}[order]
+    smooth = "matern52 or gaussian" if order == 2 else "matern32, matern52 or gaussian"
+    raise SettingError(
+        f"A field with a {kernel.family} kernel, as '{name}' has, has no {ordinal} derivative. "
+        f"Fit with {smooth} along '{name}'.",
+        setting="kernel",
+    )
+
+
+def derivative_gram(kernel: Kernel, a: Array, b: Array, order: int) -> Array:
+    """Return the derivative of k(a, b) by a, between all pairs of coordinates (len(a), len(b))."""
+    if order == 0:
+        return gram(kernel, a, b)
+    return _derivative(kernel, a, b, order, np.subtract.outer)
+
+
+def derivative_pairs(kernel: Kernel, a: Array, b: Array, order: int) -> Array:
+    """Return the derivative of k(a, b) by a, of coordinates that belong together, in their shape.
+
+    >>> derivative_pairs(Kernel(sigma=2.0), np.array([1.0]), np.array([0.0]), 1).round(4)
+    array([-0.2206])
+    """
+    if order == 0:
+        return pairs(kernel, a, b)
+    return _derivative(kernel, a, b, order, np.subtract)
+
+
+def derivative_variance(kernel: Kernel, order: int) -> float:
+    """Return the prior variance of a derivative of a field, (-1)^order k^(2 order)(0).
+
+    >>> derivative_variance(Kernel("matern52", sigma=2.0), 1).__round__(4)
+    0.4167
+    """
+    if order == 0:
+        return kernel.variance
+    total = _variance(kernel.family, kernel.sigma, kernel.period, order)
+    if kernel.cycle is not None:
+        sigma = CYCLE_SIGMA * kernel.cycle
+        total += kernel.swing * _variance("gaussian", sigma, kernel.cycle, order)
+    return total
+
+
+def _variance(family: str, sigma: float, period: float | None, order: int) -> float:
+    """Return (-1)^order k^(2 order)(0) of a family, on a line or a circle."""
+    second, fourth = _AT_ZERO[family]
+    if order == 1:
+        return -second / sigma**2
+    turn = 0.0 if period is None else math.pi / period
+    return fourth / sigma**4 - 4 * turn**2 * second / sigma**2
+
+
+def _derivative(
+    kernel: Kernel, a: Array, b: Array, order: int, subtract: Callable[[Array, Array], Array]
+) -> Array:
+    with np.errstate(over="ignore", under="ignore"):
+        if kernel.period is None:
+            distance = subtract(a, b)
+        else:
+            distance = subtract(wrap(a, kernel.period), wrap(b, kernel.period))
+        result = _of_distance(kernel.family, kernel.sigma, kernel.period, distance, order)
+        if kernel.cycle is not None:
+            sigma = CYCLE_SIGMA * kernel.cycle
+            cycle = _of_distance("gaussian", sigma, kernel.cycle, subtract(a, b), order)
+            result += kernel.swing * cycle
+    return result
+
+
+def _of_distance(
+    family: str, sigma: float, period: float | None, distance: Array, order: int
+) -> Array:
+    """Return the derivative of order 1 or 2 of a family, by signed distances."""
+    if period is None:
+        scaled = np.clip(distance / sigma, -_FAR, _FAR)
+        return np.asarray(_BY_SCALED[family](scaled, order) / sigma**order)
+    turn = math.pi / period
+    chord = np.clip(np.sin(turn * distance) / (turn * sigma), -_FAR, _FAR)
+    slope = np.cos(turn * distance) / sigma
+    first = _BY_SCALED[family](chord, 1)
+    if order == 1:
+        return np.asarray(first * slope)
+    return np.asarray(_BY_SCALED[family](chord, 2) * slope**2 - first * turn**2 * chord)
+
+
+def _gaussian(s: Array, order: int) -> Array:
+    """Return the derivatives of exp(-s^2 / 2)."""
+    value = np.exp(-0.5 * s * s)
+    return -s * value if order == 1 else (s * s - 1.0) * value
+
+
+def _matern32(s: Array, order: int) -> Array:
+    """Return the derivatives of (1 + r) e^-r with r = sqrt(3) |s|; the second is two-sided at 0."""
+    r = math.sqrt(3.0) * np.abs(s)
+    return -3.0 * s * np.exp(-r) if order == 1 else 3.0 * (r - 1.0) * np.exp(-r)
+
+
+def _matern52(s: Array, order: int) -> Array:
+    """Return the derivatives of (1 + r + r^2 / 3) e^-r with r = sqrt(5) |s|."""
+    r = math.sqrt(5.0) * np.abs(s)
+    if order == 1:
+        return np.asarray(-5.0 / 3.0 * s * (1.0 + r) * np.exp(-r))
+    return np.asarray(-5.0 / 3.0 * (1.0 + r - r * r) * np.exp(-r))
+
+
+_BY_SCALED: dict[str, Callable[[Array, int], Array]] = {
+    "gaussian": _gaussian,
+    "matern52": _matern52,
+    "matern32": _matern32,
+}

@@ -1,0 +1,171 @@
+"""Tests of dkrls_cli.cascade.functionals.bars: against the covariance of values, written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from long_models import long_model
+
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.errorbars import FilledBars, JointBars, LevelBars, calibrate
+from dkrls_cli.cascade.fit import fit_cascade
+from dkrls_cli.cascade.functionals import bars as module
+from dkrls_cli.cascade.functionals.bars import (
+    noise_left,
+    refuse_no_bars,
+    variance_at_points,
+    variance_blocks,
+)
+from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means, Values
+from dkrls_cli.cascade.kernels import Kernel, gram
+from dkrls_cli.cascade.level import Level
+from dkrls_cli.errors import SettingError
+
+X, Y = np.linspace(0.0, 9.0, 10), np.arange(12.0) * 30
+KERNELS = Kernel("matern52", 2.0, constant=0.5), Kernel("gaussian", 60.0, period=360.0)
+RIDGES = 0.03, 0.01
+STEP = 1e-3
+
+
+def model(joint: bool) -> Cascade:
+    noise = 0.1 * np.random.default_rng(0).standard_normal((10, 12))
+    values = 3.0 + np.sin(X)[:, None] * np.cos(np.radians(Y)) + noise
+    ridges = (0.0, 0.0) if joint else RIDGES
+    levels = [Level(n, k, r) for n, k, r in zip("xy", KERNELS, ridges, strict=True)]
+    return fit_cascade(values, [X, Y], levels, joint_ridge=0.02 if joint else None)
+
+
+def stencil(asked: Functional) -> tuple[np.ndarray, np.ndarray]:
+    """Return places (p,) and weights (p,) whose sum of values is the functional of one question."""
+    if isinstance(asked, Values):
+        return asked.query, np.ones(1)
+    if isinstance(asked, Derivatives):
+        assert asked.order == 1
+        return asked.query + np.array([-STEP, STEP]), np.array([-0.5, 0.5]) / STEP
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    return asked.low + (nodes + 1) / 2 * asked.width, weights / 2
+
+
+def left_open(level: int, places: np.ndarray) -> np.ndarray:
+    """Return R of a level among places, from its definition."""
+    kernel, nodes = KERNELS[level], (X, Y)[level]
+    cross = gram(kernel, places, nodes)
+    system = gram(kernel, nodes, nodes) + RIDGES[level] * np.eye(nodes.size)
+    return gram(kernel, places, places) - cross @ np.linalg.solve(system, cross.T)
+
+
+def written_out(bars: LevelBars, asked: list[Functional], averaged: list[float]) -> float:
+    """Return the variance of one answer by the covariance of all values that it is made of."""
+    stencils = [stencil(each) for each in asked]
+    own, similar = [], []
+    for level, (places, weights) in enumerate(stencils):
+        own.append(weights @ left_open(level, places) @ weights)
+        correlation = gram(KERNELS[level], places, places) / KERNELS[level].variance
+        similar.append(weights @ correlation @ weights)
+    relative = [r / k.variance for r, k in zip(RIDGES, KERNELS, strict=True)]
+    white = [min(relative) * k.variance for k in KERNELS]
+    total = 0.0
+    for level in (0, 1):
+        shared = RIDGES[level] - white[level]
+        part = (own[level] + shared * averaged[level]) * similar[1 - level]
+        total += bars.scales[level] * (part + white[level] * averaged[0] * averaged[1])
+    return float(bars.factors[1, 1] * total)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "averaged"),
+    [
+        (Means(np.array([0.5]), np.array([3.5])), Values(np.array([100.0])), [1 / 3, 1]),
+        (
+            Means(np.array([0.6]), np.array([0.9])),
+            Means(np.array([15.0]), np.array([75.0])),
+            [1, 0.5],
+        ),
+        (Derivatives(np.array([1.2]), 1), Values(np.array([100.0])), [0, 1]),
+        (Derivatives(np.array([1.2]), 1), Derivatives(np.array([5.0]), 1), [0, 0]),
+        (Values(np.array([1.2])), Values(np.array([100.0])), [1, 1]),
+    ],
+)
+def test_level_bars_follow_from_the_covariance_of_values(first, second, averaged):
+    cascade, asked = model(joint=False), [first, second]
+    bars = calibrate(cascade)
+    assert isinstance(bars, LevelBars)
+    whole = variance_blocks(bars, cascade, asked)((slice(0, 1), slice(0, 1)))
+    exact = written_out(bars, asked, averaged)
+    assert whole[0, 0] == pytest.approx(exact, rel=2e-4)
+    assert variance_at_points(bars, cascade, asked)[0] == pytest.approx(whole[0, 0], rel=1e-12)
+
+
+def test_values_have_the_error_bars_of_values():
+    cascade = model(joint=False)
+    bars, queries = calibrate(cascade), [np.array([0.0, 1.3]), np.array([30.0, 40.0, 350.0])]
+    whole = slice(0, 2), slice(0, 3)
+    found = variance_blocks(bars, cascade, [Values(q) for q in queries])(whole)
+    assert np.allclose(found, bars.variance_blocks(cascade, queries)(whole), rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "first", [Means(np.array([0.5]), np.array([3.5])), Derivatives(np.array([1.2]), 1)]
+)
+def test_joint_bars_are_the_posterior(first):
+    cascade, second = model(joint=True), Means(np.array([10.0]), np.array([80.0]))
+    bars = calibrate(cascade)
+    assert isinstance(bars, JointBars)
+    rows = [f.rows(k, c) for f, k, c in zip((first, second), KERNELS, (X, Y), strict=True)]
+    priors = [f.prior(k)[0] for f, k in zip((first, second), KERNELS, strict=True)]
+    system = np.kron(*(gram(k, c, c) for k, c in zip(KERNELS, (X, Y), strict=True)))
+    row = np.kron(*rows)[0]
+    exact = np.prod(priors) - row @ np.linalg.solve(system + 0.02 * np.eye(120), row)
+    noise = 0.02 * np.prod([noise_left(cascade, a, f)[0] for a, f in enumerate((first, second))])
+    found = variance_blocks(bars, cascade, [first, second])((slice(0, 1),) * 2)
+    assert found[0, 0] == pytest.approx(bars.scale * (exact + noise), rel=1e-9)
+    for spread in ((), (0,), (1,)):
+        at = variance_at_points(bars, cascade, [first, second], spread=spread)
+        assert at.ravel()[0] == pytest.approx(found[0, 0], rel=1e-12)
+
+
+def test_noise_averages_out_over_cells():
+    cascade = model(joint=False)
+    asked = Means(np.array([0.6, -0.5, 330.0]), np.array([0.9, 3.5, 390.0]))
+    assert noise_left(cascade, 0, asked[:2]) == pytest.approx([1.0, 0.25], abs=0.02)
+    assert noise_left(cascade, 1, asked[2:]) == pytest.approx([0.375], abs=0.02)
+    assert noise_left(cascade, 0, Derivatives(X[:2], 1)).tolist() == [0.0, 0.0]
+
+
+def test_blocks_are_parts_of_the_whole():
+    cascade = model(joint=False)
+    asked = [Derivatives(X[:4] + 0.3, 1), Means(Y[:3], Y[:3] + 9.0)]
+    variance = variance_blocks(calibrate(cascade), cascade, asked)
+    whole = variance((slice(0, 4), slice(0, 3)))
+    assert np.array_equal(variance((slice(1, 3), slice(2, 3))), whole[1:3, 2:3])
+    points = variance_at_points(calibrate(cascade), cascade, asked, spread=[1])
+    assert np.allclose(points, whole, rtol=1e-12)
+
+
+def test_error_bars_of_missing_cells_are_refused():
+    cascade = model(joint=False)
+    bars = FilledBars(calibrate(cascade), np.zeros((10, 12), bool), 0)
+    with pytest.raises(SettingError, match="complete grids"):
+        refuse_no_bars(bars)
+    with pytest.raises(SettingError, match="Ask without standard errors"):
+        variance_blocks(bars, cascade, [Values(X), Derivatives(Y, 1)])
+
+
+def test_long_levels_have_the_error_bars_of_dense_ones(monkeypatch):
+    for joint in (False, True):
+        long, dense = long_model(joint, dense=False), long_model(joint, dense=True)
+        bars = calibrate(dense)
+        query = np.array([3.3, 64.0, 1000.9])
+        means = Means(query, query + np.array([0.1, 1.0, 80.0]))
+        other = Values(np.array([0.4, 1.7, 2.0]))
+        for asked in (means, Derivatives(query, 2)):
+            pair, whole = [asked, other], (slice(0, 3), slice(0, 3))
+            exact = variance_blocks(bars, dense, pair)(whole)
+            assert np.allclose(variance_blocks(bars, long, pair)(whole), exact, rtol=1e-6, atol=0)
+            monkeypatch.setattr(module, "_ROWS", 4)  # one point at a time
+            at = variance_at_points(bars, long, pair)
+            assert np.allclose(at, exact[np.arange(3), np.arange(3)], rtol=1e-6, atol=0)
+            along = variance_at_points(bars, long, pair, spread=[0])
+            assert np.allclose(along, exact.T, rtol=1e-6, atol=0)
+            beside = variance_at_points(bars, long, pair, spread=[1])
+            assert np.allclose(beside, exact, rtol=1e-6, atol=0)

@@ -1,0 +1,119 @@
+"""Tests of dkrls_cli.cascade.functionals.functional."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import erf
+
+from dkrls_cli.cascade.functionals import functional as module
+from dkrls_cli.cascade.functionals.functional import Derivatives, Means, Values, parts_of
+from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
+
+LOW, HIGH = np.array([3.2, 10.0, 0.0]), np.array([3.7, 14.2, 36.0])
+NODES = np.arange(36.0)
+
+
+def integrate(function, low, high, places):
+    """Return an integral by scipy's adaptive rule, between places that are hard for it."""
+    edges = sorted({low, high, *(p for p in places if low < p < high)})
+    parts = [
+        quad(function, *ends, epsabs=1e-14, epsrel=1e-13, limit=200) for ends in pairwise(edges)
+    ]
+    return math.fsum(part[0] for part in parts)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("sigma", [0.05, 1.0, 100.0])
+@pytest.mark.parametrize("circle", [False, True])
+@pytest.mark.parametrize("latitude", [False, True])
+def test_means_equal_integrals(family, sigma, circle, latitude):
+    where = {"period": 36.0} if circle else {"cycle": 7.0, "swing": 0.6}
+    kernel = Kernel(family, sigma, constant=0.3, **where)
+    found = Means(LOW, HIGH, latitude).rows(kernel, NODES)
+    for place, (low, high) in enumerate(zip(LOW, HIGH, strict=True)):
+        for node in (3, 12):
+            beside = NODES[node] + np.array([-5 * sigma, 0.0, 5 * sigma])
+            around = NODES[node] + np.arange(-36, 37, 7.0)
+
+            def weighted(z, node=node):
+                weight = math.cos(math.radians(z)) if latitude else 1.0
+                return weight * gram(kernel, np.array([z]), NODES[node : node + 1])[0, 0]
+
+            total = integrate(weighted, low, high, [*beside, *around])
+            width = (
+                math.degrees(math.sin(math.radians(high)) - math.sin(math.radians(low)))
+                if latitude
+                else high - low
+            )
+            assert found[place, node] == pytest.approx(total / width, abs=5e-15)
+
+
+def test_means_of_a_gaussian_are_error_functions():
+    kernel = Kernel(sigma=0.8)
+    ends = [erf((end[:, None] - NODES) / (0.8 * math.sqrt(2))) for end in (HIGH, LOW)]
+    exact = 0.8 * math.sqrt(math.pi / 2) * (ends[0] - ends[1]) / (HIGH - LOW)[:, None]
+    assert np.allclose(Means(LOW, HIGH).rows(kernel, NODES), exact, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("latitude", [False, True])
+@pytest.mark.parametrize("period", [None, 36.0])
+def test_the_prior_of_a_mean_is_the_mean_of_its_rows(family, latitude, period):
+    for sigma in (0.05, 2.0, 100.0):
+        kernel = Kernel(family, sigma, period, constant=0.2)
+        prior = Means(LOW, HIGH, latitude).prior(kernel)
+        for place in range(3):
+            mean = Means(LOW[place : place + 1], HIGH[place : place + 1], latitude)
+            fine = Means(LOW[place : place + 1], HIGH[place : place + 1], latitude)
+            places = module.make_rule(
+                Kernel("matern12", max(sigma, 0.2)),
+                fine.low,
+                fine.high,
+                fine.low,
+                latitude=latitude,
+            )
+            twice = places.average(mean.rows(kernel, places.points)[0])[0]
+            assert prior[place] == pytest.approx(twice, rel=1e-12)
+
+
+def test_the_prior_of_a_narrow_cell_is_the_variance():
+    kernel = Kernel("matern32", 5.0)
+    for latitude in (False, True):
+        narrow = Means(np.array([60.0]), np.array([60.0 + 1e-9]), latitude)
+        assert narrow.prior(kernel)[0] == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "asked", [Values(LOW), Derivatives(LOW, 1), Means(LOW, HIGH), Means(LOW, HIGH, latitude=True)]
+)
+def test_functionals_are_cut_as_their_rows(asked):
+    kernel = Kernel("matern52", 2.0)
+    rows, prior = asked.rows(kernel, NODES), asked.prior(kernel)
+    assert len(asked) == 3
+    assert np.allclose(asked[1:].rows(kernel, NODES), rows[1:], rtol=0, atol=1e-15)
+    which = np.array([2, 0])
+    assert np.allclose(asked.take(which).rows(kernel, NODES), rows[which], rtol=0, atol=1e-15)
+    assert np.allclose(asked.take(which).prior(kernel), prior[which], rtol=1e-14)
+
+
+def test_rows_of_means_are_computed_in_parts(monkeypatch):
+    kernel = Kernel("matern52", 2.0)
+    whole = Means(LOW, HIGH).rows(kernel, NODES)
+    monkeypatch.setattr(module, "_AT_ONCE", 500)
+    assert np.array_equal(Means(LOW, HIGH).rows(kernel, NODES), whole)
+    assert parts_of(np.array([3, 4, 5, 20, 1]), 50) == [
+        slice(0, 2),
+        slice(2, 3),
+        slice(3, 4),
+        slice(4, 5),
+    ]
+    assert parts_of(np.empty(0, int), 50) == []
+
+
+def test_what_functionals_make_of_a_constant():
+    assert (Values(LOW).of_one, Means(LOW, HIGH).of_one, Derivatives(LOW, 2).of_one) == (1, 1, 0)

@@ -1,0 +1,58 @@
+"""Tests of dkrls_cli.model.answering.linear; answers of models are in test_questions.py."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dkrls_cli.cascade.errorbars import calibrate
+from dkrls_cli.cascade.fit import fit_cascade
+from dkrls_cli.cascade.functionals.functional import Derivatives, Means, Values
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.level import Level
+from dkrls_cli.model.answering.bounds import Bounds
+from dkrls_cli.model.answering.linear import LinearAnswers
+
+X, Y = np.arange(6.0), np.arange(5.0)
+CASCADE = fit_cascade(
+    np.add.outer(np.sin(X), Y**2 / 9), [X, Y], [Level(n, Kernel(sigma=2.0), 1e-3) for n in "xy"]
+)
+ASKED = Means(X[:3], X[:3] + 0.5), Derivatives(Y[1:3] + 0.2, 1)
+
+
+def answers(**changes) -> LinearAnswers:
+    plain = {"factors": [np.ones(3), np.ones(2)], "smooth": False, "bounds": None}
+    return LinearAnswers(CASCADE, ASKED, **plain | changes, bars=lambda: calibrate(CASCADE))
+
+
+def test_factors_multiply_answers_and_their_errors():
+    factors = [np.array([1.0, -2.0, 3.0]), np.array([4.0, 5.0])]
+    plain, scaled = answers(), answers(factors=factors)
+    assert np.allclose(scaled.values(), plain.values() * np.outer(*factors), rtol=1e-14)
+    assert np.allclose(scaled.std(), plain.std() * np.abs(np.outer(*factors)), rtol=1e-14)
+    for part, values, std in scaled.blocks(2, std=True):
+        assert np.allclose(values, scaled.values()[part], rtol=0, atol=1e-13)
+        assert np.allclose(std, scaled.std()[part], rtol=1e-12)
+
+
+def test_answers_within_bounds():
+    bounded = answers(bounds=Bounds(0.3, 0.4))
+    assert bounded.values().min() >= 0.3
+    assert (bounded.std() < answers().std()).any()
+    assert bounded.shape == (3, 2)
+
+
+def test_points_that_share_an_axis():
+    shared = answers(spread=(1,))
+    assert shared.shape == (3, 2)
+    assert np.allclose(shared.values(), answers().values(), rtol=0, atol=1e-13)
+    assert np.allclose(shared.std(), answers().std(), rtol=1e-10)
+    nothing = LinearAnswers(
+        CASCADE,
+        (Values(X[:0]), Values(Y)),
+        [np.ones(0), np.ones(5)],
+        smooth=False,
+        bounds=None,
+        bars=lambda: calibrate(CASCADE),
+        spread=(1,),
+    )
+    assert [values.shape for _, values, _ in nothing.blocks(9, std=False)] == [(0, 5)]
