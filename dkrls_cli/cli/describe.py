@@ -143,6 +143,27 @@ def error_words(model: Model) -> dict[str, str]:
     return {"observation errors": f"{span} (median {median}){named}"}
 
 
+def pole_facts(model: Model) -> dict[str, Any] | None:
+    """Return how a model goes on across the poles, and the rows added behind each end."""
+    rows = model.poles
+    if rows is None:
+        return None
+    return {"kind": model.across_poles, "rows": [len(rows.before), len(rows.after)]}
+
+
+def pole_words(model: Model) -> dict[str, str]:
+    """Return the same in words; empty if the data ends at the poles."""
+    rows = model.poles
+    if rows is None:
+        return {}
+    word = "a scalar" if rows.sign == 1 else "a component of a vector"
+    ends = zip((0, -1), (rows.before, rows.after), strict=True)
+    numbers = model.axes[rows.latitude].numbers
+    reached = {"south" if numbers[end] < 0 else "north" for end, added in ends if added}
+    where = "both poles" if len(reached) > 1 else f"the {reached.pop()} pole"
+    return {"poles": f"goes on across {where} as {word}"}
+
+
 def _group_text(known: Mapping[str, Any]) -> str:
     """Return which dimensions share one distance, and the second scale if there is one."""
     where = ", on the sphere" if known.get("sphere") else ""

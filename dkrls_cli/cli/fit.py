@@ -19,6 +19,8 @@ from dkrls_cli.cli.describe import (
     level_table,
     missing_words,
     model_rows,
+    pole_facts,
+    pole_words,
     shape_text,
     tolerance_words,
 )
@@ -161,6 +163,7 @@ def fit_settings(options: opt.LevelOptions) -> Settings:
         tolerance=whole.tolerance,
         group=whole.group,
         accept_inexact=whole.accept_inexact,
+        poles=whole.poles,
     )
 
 
@@ -451,12 +454,14 @@ def fit_result(fitted: FittedVariable, place: str | None) -> Result:
         "tolerance": model.origin.get("tolerance"),
         "missing": model.origin.get("missing"),
         "observation_errors": model.origin.get("observation_errors"),
+        "poles": pole_facts(model),
     }
     words = {
         "variable": model.name,
         "grid": shape_text(model.axes),
         **missing_words(model),
         **error_words(model),
+        **pole_words(model),
         **({"model": place} if place else {}),
         "fitted in": f"{fitted.seconds:.3g} s",
     }

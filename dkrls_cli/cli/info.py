@@ -15,6 +15,8 @@ from dkrls_cli.cli.describe import (
     level_table,
     missing_words,
     model_rows,
+    pole_facts,
+    pole_words,
     shape_text,
     tolerance_words,
 )
@@ -94,7 +96,7 @@ def weight_fields(model: Model, *, alone: bool) -> list[Field]:
     style = Style(global_attrs={"title": f"Weights of a D-KRLS model of {model.name}"})
     start = "" if alone else f"{model.name}_"
     return [
-        Field(f"{start}{one.name}", one.values, model.axes, one.attrs, style)
+        Field(f"{start}{one.name}", one.values, model.trained_axes, one.attrs, style)
         for one in map(model.weights, depths)
     ]
 
@@ -117,6 +119,7 @@ def model_facts(model: Model, size: int) -> dict[str, Any]:
         "joint_ridge": model.joint_ridge,
         "dropped": model.dropped,
         "storage": model.storage,
+        "poles": pole_facts(model),
         "origin": dict(model.origin),
     }
 
@@ -133,7 +136,7 @@ def model_words(model: Model, facts: dict[str, Any]) -> dict[str, str]:
     }
     if model.dropped:
         words["dropped"] = f"{model.dropped:.3g} of the energy"
-    words |= tolerance_words(model) | missing_words(model) | error_words(model)
+    words |= tolerance_words(model) | missing_words(model) | error_words(model) | pole_words(model)
     for key, value in model.origin.items():
         if key not in ("missing", "tolerance", "observation_errors") and value != []:
             words[key.replace("_", " ")] = _flat_text(value)

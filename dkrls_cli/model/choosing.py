@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
-from dkrls_cli.arrays import Array
+import numpy as np
+
+from dkrls_cli.arrays import Array, Indices, Tensor
 from dkrls_cli.cascade.kernels import kernel_named
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import Spectrum
@@ -34,23 +37,28 @@ class ChosenLevels:
         Settings that lie at the end of the range that was tried, in words.
     spectra
         Decomposed Gram matrices of the levels; None where the choice did not need it.
+    smoothers
+        Levels that answer along their own axis: those with a ridge of their own, also where a joint
+        ridge stands for these in `levels`.
     """
 
     levels: tuple[Level, ...]
     joint_ridge: float | None
     warnings: tuple[str, ...]
     spectra: tuple[Spectrum | None, ...]
+    smoothers: tuple[Level, ...] = ()
 
 
 def choose_levels(
     plan: FitPlan,
     axes: Sequence[Axis],
-    values: Array,
+    values: Tensor,
     mean: float,
     *,
     folds: int | None = None,
     watch: ChoiceCallback | None = None,
     spectra: SpectrumCache | None = None,
+    copies: Mapping[int, Indices] = MappingProxyType({}),
 ) -> ChosenLevels:
     """Choose what the plan leaves open, the shortest level first: :mod:`dkrls_cli.tuning.slices`.
 
@@ -72,6 +80,8 @@ def choose_levels(
         Called for every level that is chosen.
     spectra
         Spectra that are known from other variables on the same axes.
+    copies
+        By axis, which of its samples are copies: see :func:`dkrls_cli.tuning.slices.choose_level`.
 
     Returns
     -------
@@ -79,10 +89,12 @@ def choose_levels(
         Levels in the order of the axes.
     """
     levels: dict[int, Level] = {}
+    smoothers: dict[int, Level] = {}
     warnings: list[str] = []
     taken: list[Spectrum | None] = [None] * values.ndim
     seen, centre = values, mean
     order = sorted(range(values.ndim), key=lambda place: values.shape[place])
+    open_ones = [p for p in order if _closed(plan.levels[p], plan.joint, axes[p].size) is None]
     for place in order:
         axis, request = axes[place], plan.levels[place]
         smoother, spectrum = _closed(request, plan.joint, axis.size), None
@@ -91,7 +103,7 @@ def choose_levels(
         else:
             assert isinstance(request, LevelRequest)
             fibres = tuning.sample_fibres(seen, place, centre)
-            choice = _choose(request, axis, fibres, folds, plan.joint, spectra)
+            choice = _choose(request, axis, fibres, folds, plan.joint, spectra, copies.get(place))
             if watch is not None:
                 watch(axis.name, choice)
             warnings += [
@@ -101,15 +113,23 @@ def choose_levels(
             spectrum = choice.spectra.get(smoother.kernel)
             levels[place] = _level(request, choice, plan.joint)
             taken[place] = choice.spectra.get(levels[place].kernel)
-        if place != order[-1] and axis.size > 1 and axis.labels is None:
+        smoothers[place] = smoother
+        is_followed = any(order.index(other) > order.index(place) for other in open_ones)
+        if is_followed and axis.size > 1 and axis.labels is None:
             kernel, ridge = smoother.kernel, smoother.ridge
             seen = tuning.predict_midpoints(
                 seen, place, centre, axis.numbers, kernel, ridge, spectrum=spectrum
             )
             centre = 0.0
-    in_order = tuple(levels[place] for place in range(values.ndim))
-    chosen = ChosenLevels(in_order, None, tuple(warnings), tuple(taken))
-    return _choose_joint_ridge(plan, axes, values - mean, chosen) if plan.joint else chosen
+    in_order, alone = (
+        tuple(found[place] for place in range(values.ndim)) for found in (levels, smoothers)
+    )
+    chosen = ChosenLevels(in_order, None, tuple(warnings), tuple(taken), alone)
+    return (
+        _choose_joint_ridge(plan, axes, np.asarray(values, np.float64) - mean, chosen)
+        if plan.joint
+        else chosen
+    )
 
 
 def _choose_joint_ridge(
@@ -164,6 +184,7 @@ def _choose(
     folds: int | None,
     joint: bool,
     spectra: SpectrumCache | None,
+    copies: Indices | None,
 ) -> LevelChoice:
     return tuning.choose_level(
         axis.numbers,
@@ -176,6 +197,7 @@ def _choose(
         folds=folds,
         joint=joint,
         spectra=spectra,
+        copies=copies,
     )
 
 

@@ -23,6 +23,7 @@ from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.answering.tolerance import PROMISE, ToleranceLike, shrink
 from dkrls_cli.model.choosing import ChoiceCallback
 from dkrls_cli.model.model import OBS_ERRORS, Model
+from dkrls_cli.model.poles.planning import Poles
 from dkrls_cli.model.settings import (
     DEFAULTS,
     FitPlan,
@@ -63,6 +64,7 @@ def fit(
     tolerance: ToleranceLike = DEFAULTS.tolerance,
     group: str | Sequence[str] = DEFAULTS.group,
     accept_inexact: bool = DEFAULTS.accept_inexact,
+    poles: Poles = DEFAULTS.poles,
     obs_error: ErrorLike | None = None,
     origin: Attributes = NO_ATTRIBUTES,
     watch: ChoiceCallback | None = None,
@@ -116,6 +118,11 @@ def fit(
         Where these go round the globe the distance is that on the sphere.
     accept_inexact
         Whether to take missing cells that could not be solved for exactly, with a warning.
+    poles
+        Whether complete data on latitudes that reach a pole, and longitudes all round, goes on
+        behind it on the other side of the globe: as a ``scalar``; as a component of a ``vector``,
+        with the opposite sign; or not (``none``). ``auto``: as latitudes next to the poles are
+        predicted best.
     obs_error
         Standard error of every observation, in units of the data: a number, the name of a
         coordinate of a DataArray, or an array on some of the dimensions; 0 is exact. Errors are
@@ -164,6 +171,7 @@ def fit(
         tolerance,
         group,
         accept_inexact,
+        poles,
     )
     grid = with_errors(data, as_grid(data, coordinates), obs_error)
     origin = {**origin, **error_origin(obs_error)}
@@ -263,6 +271,7 @@ def fit_grid(
         {**origin, **result.facts, **{key: found for key, found in facts.items() if found}},
         known_coverage=coverage,
         bounds=bounds,
+        poles=result.poles,
     )
 
 
@@ -324,7 +333,7 @@ def retune(model: Model) -> Model:
     """
     *others, last = model.levels
     joint, seen = model.joint_ridge is not None, model.observations
-    values = model.cascade.predict() if seen is None else seen.values.copy()
+    values = model.cut(model.cascade.predict()) if seen is None else seen.values.copy()
     if joint and model.unobserved is not None:
         values[model.unobserved] = np.nan
     errors = None if seen is None else seen.errors
@@ -334,6 +343,7 @@ def retune(model: Model) -> Model:
         noise="joint" if joint else "level",
         mean=model.cascade.mean,
         accept_inexact=True,  # with a warning, as an update
+        poles=model.across_poles,
     )
     from dkrls_cli.model.update import change_settings
 

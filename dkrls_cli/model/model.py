@@ -17,6 +17,7 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, calibrate, variance_on_grid
 from dkrls_cli.cascade.growing import Growing, Stored
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.tensors import blocks, count_points
 from dkrls_cli.circle import outside
 from dkrls_cli.errors import SettingError
@@ -40,6 +41,7 @@ from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.answering.coverage import Coverage, coverage_of
 from dkrls_cli.model.answering.ensembles import ensemble_array, iterate_arrays, stack_members
 from dkrls_cli.model.answering.questions import MeanLike, Question, read_question
+from dkrls_cli.model.poles.planning import KINDS, Poles, extend_axes
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -80,6 +82,9 @@ class Model:
         :mod:`dkrls_cli.model.answering.coverage`. None: all cells of the training grid have data.
     bounds
         The least and the largest value of an answer, or None.
+    poles
+        Rows of the cascade that go on across the poles, or None: see
+        :mod:`dkrls_cli.cascade.poles.continuation`. They are no part of the axes.
     """
 
     cascade: Cascade
@@ -94,6 +99,7 @@ class Model:
     store: Stored | None = None
     known_coverage: Coverage | None = None
     bounds: Bounds | None = None
+    poles: Continuation | None = None
 
     @cached_property
     def coverage(self) -> Coverage:
@@ -105,7 +111,9 @@ class Model:
     @cached_property
     def _calibrated(self) -> Bars:
         """The error bars, without those of filled cells."""
-        return calibrate(self.cascade) if self.known_bars is None else self.known_bars
+        if self.known_bars is not None:
+            return self.known_bars
+        return calibrate(self.cascade if self.poles is None else self.poles.bare(self.cascade))
 
     @property
     def bars(self) -> Bars:
@@ -121,7 +129,28 @@ class Model:
     @property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the dimensions, in the order of the data."""
-        return self.cascade.shape
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def across_poles(self) -> Poles:
+        """How the field goes on across the poles: ``scalar``, ``vector`` or ``none``."""
+        return "none" if self.poles is None else KINDS[self.poles.sign]
+
+    @property
+    def trained_axes(self) -> tuple[Axis, ...]:
+        """The axes of the cascade: with the latitudes of rows that go on across the poles."""
+        return self.axes if self.poles is None else extend_axes(self.axes, self.poles)
+
+    def cut(self, values: Array) -> Array:
+        """Return values on the grid of the cascade without rows that go on across the poles."""
+        return values if self.poles is None else self.poles.cut(values)
+
+    def extend(self, values: Array) -> Array:
+        """Return values on the grid with rows that go on across the poles, if the cascade has some.
+
+        They are NaN where cells are missing.
+        """
+        return values if self.poles is None else np.asarray(self.poles.extend(values), np.float64)
 
     @property
     def joint_ridge(self) -> float | None:
@@ -156,6 +185,12 @@ class Model:
     @property
     def unobserved(self) -> Mask | None:
         """Which cells were missing, in the shape of the grid; None if none was."""
+        missing = self.trained_unobserved
+        return missing if missing is None or self.poles is None else self.poles.cut(missing)
+
+    @property
+    def trained_unobserved(self) -> Mask | None:
+        """Which cells of the cascade were missing; None if none was."""
         known = self.known_bars
         return self.filled if known is None or known.unobserved is None else known.unobserved
 
@@ -620,18 +655,32 @@ class Model:
     def outside(self, axes: Sequence[Axis]) -> list[Mask]:
         """Return, for every axis, which coordinates lie beyond the training coordinates."""
         return [
-            outside(axis.numbers, own.numbers, level.kernel.period)
-            for axis, own, level in zip(axes, self.axes, self.cascade.levels, strict=True)
+            outside(axis.numbers, known, level.kernel.period)
+            for axis, known, level in zip(axes, self.ranges, self.cascade.levels, strict=True)
         ]
 
+    @property
+    def ranges(self) -> tuple[Array, ...]:
+        """Numbers on every axis between the least and the largest of which nothing is outside.
+
+        They are the training coordinates, and the poles that the field goes on across.
+        """
+        known = [axis.numbers for axis in self.axes]
+        if self.poles is not None:
+            known[self.poles.latitude] = self.poles.reach(known[self.poles.latitude])
+        return tuple(known)
+
     def weights(self, depth: int) -> xr.DataArray:
-        """Return the paper's weights after levels 0 to `depth` - 1 (1: Initial Modeling)."""
+        """Return the paper's weights after levels 0 to `depth` - 1 (1: Initial Modeling).
+
+        Rows that go on across the poles have weights as well, at latitudes beyond 90 degrees.
+        """
         if not 1 <= depth <= len(self.hierarchy):
             raise SettingError(f"Invalid depth {depth}. It must be 1 to {len(self.hierarchy)}.")
         solved = [self.dims.index(name) for name in self.hierarchy[:depth]]
         values = self.cascade.weights(solved)
         label = f"weights of '{self.name}' after {', '.join(self.hierarchy[:depth])}"
-        return to_data_array(values, self.axes, f"weights_{depth}", {"long_name": label})
+        return to_data_array(values, self.trained_axes, f"weights_{depth}", {"long_name": label})
 
     def axes_at(self, at: Mapping[str, Any]) -> list[Axis]:
         """Return the axes at the given coordinates.
@@ -647,7 +696,7 @@ class Model:
     def queries(self, axes: Sequence[Axis]) -> list[Array]:
         """Return the numbers to ask the cascade for on these axes."""
         return [
-            known if axis.numbers is own.numbers else axis.numbers
+            known if axis.numbers is own.numbers and axis.size == known.size else axis.numbers
             for axis, own, known in zip(axes, self.axes, self.cascade.coordinates, strict=True)
         ]
 

@@ -16,6 +16,7 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, JointBars, LevelBars
 from dkrls_cli.cascade.kernels import kernel_named
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.spectrum import ROUND_OFF
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.field import Grouping
@@ -33,6 +34,7 @@ from dkrls_cli.model.narrowing import (
     unpack_mask,
     widen,
 )
+from dkrls_cli.model.poles.planning import KINDS, SIGNS
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -126,6 +128,50 @@ def _level_from(record: Mapping[str, Any]) -> Level:
     known = {field: record[field] for field in ("sigma", "period", "constant", "cycle", "swing")}
     kernel = replace(named, **known, errors=record.get("errors"))
     return Level(record["name"], kernel, record["ridge"])
+
+
+def poles_record(rows: Continuation) -> dict[str, Any]:
+    """Return the rows that go on across the poles for the header."""
+    return {
+        "latitude": rows.latitude,
+        "longitude": rows.longitude,
+        "kind": KINDS[rows.sign],
+        "before": list(rows.before),
+        "after": list(rows.after),
+    }
+
+
+def poles_from(header: Mapping[str, Any], cascade: Cascade) -> Continuation | None:
+    """Return the rows that go on across the poles, or None if there are none.
+
+    Raises ValueError if the cascade does not have them.
+    """
+    record = header.get("poles")
+    if record is None:
+        return None
+    latitude, longitude = record["latitude"], record["longitude"]
+    if latitude == longitude or max(latitude, longitude) >= cascade.ndim:
+        raise ValueError("latitude and longitude of the poles are no two levels")
+    ring, joint = cascade.levels[longitude], cascade.joint_ridge
+    if ring.kernel.period is None:
+        raise ValueError("the longitude of the poles is no circle")
+    rows = Continuation(
+        latitude,
+        longitude,
+        SIGNS[record["kind"]],
+        tuple(record["before"]),
+        tuple(record["after"]),
+        cascade.coordinates[longitude],
+        ring if joint is None else replace(ring, ridge=joint),
+        cascade.mean,
+    )
+    known = cascade.coordinates[latitude]
+    own = known[rows.inner(known.size)]
+    if own.size < 1 or max((*rows.before, *rows.after), default=0) >= own.size:
+        raise ValueError("rows across the poles are copies of rows that are not there")
+    if not np.allclose(rows.extend_latitudes(own), known):
+        raise ValueError("rows across the poles are not at the latitudes that they copy")
+    return rows
 
 
 def bars_record(bars: Bars) -> Record:

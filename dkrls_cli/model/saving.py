@@ -32,6 +32,8 @@ from dkrls_cli.model.record import (
     from_json,
     join_records,
     narrow_record,
+    poles_from,
+    poles_record,
     split_record,
     style_from,
     style_record,
@@ -171,11 +173,14 @@ def _model_from(header: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) -
     trained = cascade_from(header, arrays)
     for level, numbers in zip(trained.levels, trained.coordinates, strict=True):
         check_axis(numbers, level)
+    poles = poles_from(header, trained)
+    own = list(trained.coordinates)
+    if poles is not None:
+        rows = own[poles.latitude]
+        own[poles.latitude] = rows[poles.inner(rows.size)]
     axes = tuple(
-        axis_from(axis, level.name, numbers, arrays)
-        for axis, level, numbers in zip(
-            header["axes"], trained.levels, trained.coordinates, strict=True
-        )
+        axis_from(axis, level.name, known, arrays)
+        for axis, level, known in zip(header["axes"], trained.levels, own, strict=True)
     )
     attrs, origin = from_json(header["attrs"]), from_json(header["origin"])
     coverage = coverage_from(header, arrays, axes)
@@ -195,6 +200,7 @@ def _model_from(header: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) -
         filled,
         known_coverage=coverage,
         bounds=bounds_from(header),
+        poles=poles,
     )
 
 
@@ -217,6 +223,8 @@ def model_record(model: Model) -> Record:
     }
     if model.bounds is not None:
         header["bounds"] = bounds_record(model.bounds)
+    if model.poles is not None:
+        header["poles"] = poles_record(model.poles)
     filled = {} if model.filled is None else {"filled": pack_mask(model.filled)}
     coverage, land = coverage_record(model.known_coverage, model.axes)
     written = {name: array for _, one in axes for name, array in one.items()}

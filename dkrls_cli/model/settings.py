@@ -35,6 +35,7 @@ from dkrls_cli.grid.cf import (
 )
 from dkrls_cli.model.answering.bounds import BoundsLike, read_bounds
 from dkrls_cli.model.answering.tolerance import Tolerance, ToleranceLike, read_tolerance
+from dkrls_cli.model.poles.planning import SIGNS, PolePlan, Poles, plan_poles
 from dkrls_cli.spelling import suggest
 
 T = TypeVar("T")
@@ -164,6 +165,11 @@ class Settings:
         clearly better with them.
     accept_inexact
         Whether to take missing cells that could not be solved for exactly, with a warning.
+    poles
+        Whether a field on latitudes that reach a pole, and longitudes all round, goes on behind it
+        on the other side of the globe: as a ``scalar``, with the same sign; as a component of a
+        ``vector``, with the opposite one; or not (``none``). ``auto``: as latitudes next to the
+        poles are predicted best. See :mod:`dkrls_cli.cascade.poles.continuation`.
 
     Raises
     ------
@@ -191,11 +197,13 @@ class Settings:
     tolerance: ToleranceLike = None
     group: str | Sequence[str] = "auto"
     accept_inexact: bool = False
+    poles: Poles = "auto"
 
     def __post_init__(self) -> None:
         _check_choice("kind of noise", self.noise, get_args(Noise))
         _check_choice("way with missing cells", self.missing, get_args(Missing))
         _check_choice("storage type", self.dtype, get_args(Storage))
+        _check_choice("way across the poles", self.poles, get_args(Poles))
         for family in _values(self.kernel):
             _family(family)
         for name, check in (("sigma", _check_length), ("ridge", _number)):
@@ -328,6 +336,8 @@ class FitPlan:
         Whether they are to share it whatever the data says.
     sphere
         Whether these axes are latitude and longitude, and the distance that on the sphere.
+    poles
+        The latitude and longitude that may go on across the poles, or None if none do.
     """
 
     hierarchy: tuple[str, ...]
@@ -337,6 +347,7 @@ class FitPlan:
     group: tuple[int, ...] = ()
     group_given: bool = False
     sphere: bool = False
+    poles: PolePlan | None = None
 
 
 def plan_fit(
@@ -406,7 +417,12 @@ def plan_fit(
             "and no cell is missing here. Leave it out."
         )
     sphere = _is_sphere(axes, group, levels)
-    return FitPlan(hierarchy, levels, joint, joint_ridge, group, given, sphere)
+    poles = None
+    if complete is False or errors:
+        _refuse_poles(settings)
+    else:
+        poles = plan_poles(axes, [level.kernel.period for level in examples], settings.poles)
+    return FitPlan(hierarchy, levels, joint, joint_ridge, group, given, sphere, poles)
 
 
 def _group(
@@ -572,6 +588,17 @@ def _refuse_with_gaps(settings: Settings) -> None:
         raise SettingError(
             "A ridge per level needs a complete grid, and cells are missing here: through gaps "
             "there is one joint ridge only. Leave the noise auto, or fill the gaps first."
+        )
+
+
+def _refuse_poles(settings: Settings) -> None:
+    """Raise SettingError if a field that is not known everywhere is to go on across the poles."""
+    if settings.poles in SIGNS:
+        raise SettingError(
+            f"Only complete data without errors goes on across the poles as a {settings.poles}, "
+            "and here cells are missing or have errors. Leave it auto: missing cells have "
+            "distances on the sphere where these predict better.",
+            setting="poles",
         )
 
 

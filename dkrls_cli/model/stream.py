@@ -122,7 +122,8 @@ class Stream:
         if self._bars is None:
             self._bars = _StreamBars(self.model.variance(_slice_queries(self.model, new)))
         self._forecast = self._forecast_slice(new)
-        values, std, bounds = self._forecast.values, self._bars.std, self.model.bounds
+        values, std = self.model.cut(self._forecast.values), self._bars.std
+        bounds = self.model.bounds
         if bounds is not None:
             values, std = bounds.clip(values), bounds.spread(values, std)
         return Expected(values, std)
@@ -141,15 +142,16 @@ class Stream:
             max_rank=plan.max_rank,
         )
         self.slices += 1
-        squares = (forecast.values - values) ** 2
+        expected = before.cut(forecast.values)
+        squares = (expected - values) ** 2
         self._bars.learn(squares)
         if self.model.bounds is not None:
-            squares = (self.model.bounds.clip(forecast.values) - values) ** 2
+            squares = (self.model.bounds.clip(expected) - values) ** 2
         self._tally.learn(squares, values)
         if _last_settings(self.model) != _last_settings(before):  # few slices: chosen again
             self._forecaster = _make_forecaster(self.model, plan)
         elif self._forecaster is not None:
-            self._forecaster.learn(forecast, values)
+            self._forecaster.learn(forecast, before.extend(values))
 
     @property
     def rmse(self) -> float:
@@ -176,7 +178,9 @@ class Stream:
     def _forecast_slice(self, new: Axis) -> Forecast:
         own = None
         if not _forecasts_by_weights(self.model):
-            own = self.model.cascade.predict(_slice_queries(self.model, new))
+            queries = list(self.model.cascade.coordinates)
+            queries[self.model.grows] = new.numbers
+            own = self.model.cascade.predict(queries)
         if self._forecaster is not None:
             return self._forecaster.forecast(self.model.growing, float(new.numbers[0]), own)
         assert own is not None
@@ -204,8 +208,8 @@ def _forecasts_by_weights(model: Model) -> bool:
 
 
 def _slice_queries(model: Model, new: Axis) -> list[Array]:
-    """Return the queries of one slice: training coordinates along all other axes."""
-    queries = list(model.cascade.coordinates)
+    """Return the queries of one slice: coordinates of the data along all other axes."""
+    queries = list(model.queries(model.axes))
     queries[model.grows] = new.numbers
     return queries
 
@@ -236,7 +240,7 @@ class _Tally:
 
     def __init__(self, model: Model) -> None:
         growing = model.growing
-        self._last = growing.slices(np.array([np.argmax(growing.coordinates)]))
+        self._last = model.cut(growing.slices(np.array([np.argmax(growing.coordinates)])))
         self.cells, self.ours, self.last_value = 0, 0.0, 0.0
 
     def learn(self, squares: Array, values: Array) -> None:

@@ -23,6 +23,7 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, calibrate
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.errors import ConvergenceError, InputError
 from dkrls_cli.gaps.field import make_field
@@ -33,6 +34,7 @@ from dkrls_cli.grid.axes import Axis, list_some
 from dkrls_cli.grid.cf import place_of
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.choosing import ChoiceCallback, choose_levels, single_level
+from dkrls_cli.model.poles.crossing import cross_poles
 from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings
 from dkrls_cli.tuning.gaps import GapChoice, choose_with_gaps, gap_bars
 from dkrls_cli.tuning.joint import JointSetting
@@ -72,12 +74,15 @@ class TrainingResult:
     enclosing
         The grid that the model holds, and notes on its coordinates that are left out, if these are
         others than in the grid that was given.
+    poles
+        Rows of the cascade that go on across the poles, or None.
     """
 
     cascade: Cascade
     bars: Bars
     facts: dict[str, Any]
     enclosing: tuple[Grid, list[str]] | None = None
+    poles: Continuation | None = None
 
 
 def drop_lost_slices(
@@ -141,10 +146,16 @@ def train(
     chosen = choose_levels(
         plan, grid.axes, values, mean, folds=settings.folds, watch=watch, spectra=spectra
     )
+    found = cross_poles(
+        grid, values, plan, chosen, mean, folds=settings.folds, watch=watch, spectra=spectra
+    )
     del values  # if this is a copy of the data as float64, the fit makes its core of another one
+    data, axes, rows = grid.values, grid.axes, None
+    if found is not None:
+        chosen, data, axes, rows = found.chosen, found.values, found.axes, found.rows
     trained = fit_cascade(
-        grid.values,
-        [axis.numbers for axis in grid.axes],
+        data,
+        [axis.numbers for axis in axes],
         chosen.levels,
         joint_ridge=chosen.joint_ridge,
         spectra=chosen.spectra,
@@ -152,7 +163,8 @@ def train(
         compact=settings.compact,
         dtype=settings.dtype,
     )
-    return TrainingResult(trained, calibrate(trained), {"notes": list(chosen.warnings)})
+    bars = calibrate(trained if rows is None else rows.bare(trained))
+    return TrainingResult(trained, bars, {"notes": list(chosen.warnings)}, poles=rows)
 
 
 def train_through_gaps(

@@ -42,6 +42,8 @@ from dkrls_cli.grid.style import grow_style
 from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.answering.tolerance import PROMISE
 from dkrls_cli.model.model import OBS_ERRORS, Model
+from dkrls_cli.model.poles.crossing import continue_rows
+from dkrls_cli.model.poles.planning import extend_axes, plan_poles
 from dkrls_cli.model.training import CHOSEN_ON, missing_facts, solve_notes
 from dkrls_cli.threads import one_blas_thread
 
@@ -266,7 +268,7 @@ def measure_surprise(
 
     `noise` is the standard errors of the slices: as much more may they differ.
     """
-    queries = list(model.cascade.coordinates)
+    queries = list(model.queries(model.axes))
     queries[model.grows] = new.numbers
     errors = model.cascade.predict(queries) - values
     promised = model.variance(queries)
@@ -315,9 +317,53 @@ def add_slices(
         model = dataclasses.replace(model, bounds=model.bounds.admit(values))
     count = int(model.origin.get("slices_added", 0)) + observed_slices(values, model.grows).size
     facts = {"slices_added": count, PROMISE: None}  # what was measured, was before these slices
-    after = _with_facts(_join(model, values, new, replace, window, errors), facts)
+    rows = model.poles
+    if rows is not None and model.grows in (rows.latitude, rows.longitude):
+        after = _join(_without_poles(model), values, new, replace, window)
+        after = _settle(_with_facts(after, facts))
+        return _across_poles(after if max_rank is None else thin(after, max_rank), rows.sign)
+    after = _with_facts(_join(model, model.extend(values), new, replace, window, errors), facts)
     after = _settle(after)
     return after if max_rank is None else thin(after, max_rank)
+
+
+def _without_poles(model: Model) -> Model:
+    """Return a model that ends at the poles, with the same settings."""
+    if model.poles is None:
+        return model
+    bare, unobserved = model.poles.bare(model.cascade), model.unobserved
+    return dataclasses.replace(
+        model, cascade=bare, known_bars=None, filled=unobserved, store=None, poles=None
+    )
+
+
+def _across_poles(model: Model, sign: int) -> Model:
+    """Return a model that goes on across the poles, with the same settings; or ends there still.
+
+    New latitudes or longitudes need other rows there.
+    """
+    trained, filled = model.cascade, model.filled
+    periods = [level.kernel.period for level in trained.levels]
+    places = plan_poles(model.axes, periods, "auto")
+    if places is None:
+        return model
+    rows = continue_rows(
+        model.axes, places, sign, trained.levels, trained.joint_ridge, trained.mean
+    )
+    cascade = fit_cascade(
+        rows.extend(trained.predict()),
+        [axis.numbers for axis in extend_axes(model.axes, rows)],
+        trained.levels,
+        joint_ridge=trained.joint_ridge,
+        mean=trained.mean,
+        compact=trained.compact,
+        dtype=trained.core.dtype,
+    )
+    if filled is not None:
+        filled = rows.extend(filled.astype(np.float64)) > 0
+    return dataclasses.replace(
+        model, cascade=cascade, known_bars=None, filled=filled, store=None, poles=rows
+    )
 
 
 def _settle(model: Model) -> Model:
@@ -354,7 +400,8 @@ def change_settings(
     origin = {**model.origin, "notes": notes}
     changed = dataclasses.replace(model, cascade=cascade, known_bars=known, origin=origin)
     none = np.arange(0)
-    return add_slices(changed, model.growing.slices(none), model.axes[model.grows].take(none))
+    slices = model.cut(model.growing.slices(none))
+    return add_slices(changed, slices, model.axes[model.grows].take(none))
 
 
 def thin(model: Model, max_rank: int) -> Model:
@@ -375,7 +422,7 @@ def thin(model: Model, max_rank: int) -> Model:
     fewer = _rearrange(model, *none, model.axes[model.grows].take(kept), kept)
     queries: list[Array | None] = [None] * growing.cascade.ndim
     queries[growing.axis] = growing.coordinates[gone]
-    errors = fewer.cascade.predict(queries) - growing.slices(gone)
+    errors = model.cut(fewer.cascade.predict(queries) - growing.slices(gone))
     unobserved = model.unobserved
     seen = slice(None) if unobserved is None else ~unobserved.take(gone, growing.axis)
     before = model.origin.get("thinned") or {"slices": 0, "rmse": 0.0}
@@ -506,12 +553,13 @@ def _rearrange(
 
 
 def _has_gaps(model: Model, values: Array) -> bool:
-    return model.unobserved is not None or bool(np.isnan(values).any())
+    return model.trained_unobserved is not None or bool(np.isnan(values).any())
 
 
 def _missing_cells(model: Model, values: Array) -> Mask:
     """Return which cells of old and new slices are missing, the axis that grows first."""
-    before = np.zeros(model.shape, bool) if model.unobserved is None else model.unobserved
+    known, shape = model.trained_unobserved, model.cascade.shape
+    before = np.zeros(shape, bool) if known is None else known
     together: Mask = np.concatenate([before, np.isnan(values)], axis=model.grows)
     return np.moveaxis(together, model.grows, 0)
 

@@ -35,7 +35,7 @@ from itertools import product
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Tensor
+from dkrls_cli.arrays import Array, Indices, Tensor
 from dkrls_cli.cascade.factors.choice import LARGEST, LONG, is_long
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.kernels import FAMILIES, SPLINES, WARPS, Kernel, gram, kernel_named
@@ -111,6 +111,9 @@ MIDPOINTS = 24
 _SPLINE_FIBRES = 512
 """Fibres at most by whose inner slices a few candidates are compared."""
 
+_SINGULAR = 1e-12
+"""Least share of its largest size that the determinant of a sample and its copy counts with."""
+
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -177,6 +180,7 @@ def choose_level(
     folds: int | None = None,
     joint: bool = False,
     spectra: SpectrumCache | None = None,
+    copies: Indices | None = None,
 ) -> LevelChoice:
     """Choose the setting of a level by leaving slices out.
 
@@ -204,6 +208,10 @@ def choose_level(
         Whether a joint ridge will stand for the ridge of the level: a real one is tried as well.
     spectra
         Spectra that are known from other variables on the same coordinates.
+    copies
+        Of a level of at most 160 samples without folds: for each sample the place of the one that
+        it copies, or -1. Samples are left out together with their copies, which count for nothing
+        themselves; an end behind which there are copies is no end.
 
     Examples
     --------
@@ -215,7 +223,7 @@ def choose_level(
     spectra = spectra or SpectrumCache()
     named = None if family is None else kernel_named(family)
     plain = None if named is None else named.family
-    request = _Request(coordinates, data, plain, sigma, ridge, period, cycles, folds, joint)
+    request = _Request(coordinates, data, plain, sigma, ridge, period, cycles, folds, joint, copies)
     warps: list[str | None] = [None] if named is None else [named.warp]
     if request.is_open and request.size <= LONG:
         warps += warps_worth_trying(coordinates)
@@ -281,11 +289,15 @@ class _Request:
     cycles: Sequence[float]
     folds: int | None
     joint: bool
+    copies: Indices | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether kernel, sigma and ridge are all to be chosen, on a line and for this level."""
-        given = (self.family, self.sigma, self.ridge, self.period)
+        """Whether kernel, sigma and ridge are all to be chosen, on a line and for this level.
+
+        Splines and warps do not know samples that are copies of others.
+        """
+        given = (self.family, self.sigma, self.ridge, self.period, self.copies)
         return all(value is None for value in given) and not self.joint
 
     @cached_property
@@ -320,7 +332,18 @@ class _Request:
         """Return this many segments of the level, or all of a short one."""
         closed = self.period is not None and self.size <= WHOLE
         cut = _segments(self.coordinates, self.data, count)
+        if self.copies is not None:
+            ((rising, runs),) = cut
+            return [_CopiedSegment(rising, runs, self.rising_copies, spectra)]
         return [_Segment(c, runs, closed, self.segment_folds, spectra) for c, runs in cut]
+
+    @property
+    def rising_copies(self) -> Indices:
+        """The copies of samples in rising order."""
+        assert self.copies is not None
+        order = np.argsort(self.coordinates)
+        copied = self.copies[order]
+        return np.where(copied < 0, -1, np.argsort(order)[copied])
 
     def cycles_within(self, extent: float) -> list[float]:
         """Return the cycles that fit twice."""
@@ -447,13 +470,17 @@ class _Segment:
         lifted = w + ridges[:, None]  # (ridges, m)
         inverse = np.where(lifted > ROUND_OFF * w[0], 1.0 / np.maximum(lifted, _TINY), 0.0)
         missed = np.matmul(v, inverse[:, :, None] * (v.T @ self.data))  # C^-1 Y of every ridge
-        if self.blocks is None:
-            missed /= (inverse @ (v * v).T)[:, :, None]
-        for block in self.blocks or ():
-            own = np.matmul(v[block] * inverse[:, None, :], v[block].T)
-            missed[:, block] = np.linalg.pinv(own, hermitian=True) @ missed[:, block]
+        self.leave_out(missed, v, inverse)
         squares = np.einsum("rij,rij,i->r", missed, missed, self.weights)
         return np.asarray(squares / self.data.shape[1])
+
+    def leave_out(self, missed: Array, vectors: Array, inverse: Array) -> None:
+        """Replace C^-1 Y of every ridge (ridges, m, n) by the residuals of what is left out."""
+        if self.blocks is None:
+            missed /= (inverse @ (vectors * vectors).T)[:, :, None]
+        for block in self.blocks or ():
+            own = np.matmul(vectors[block] * inverse[:, None, :], vectors[block].T)
+            missed[:, block] = np.linalg.pinv(own, hermitian=True) @ missed[:, block]
 
     def midpoints(self, candidate: Candidate) -> Array:
         """Return predictions half-way between the slices in the directions of most energy.
@@ -471,6 +498,38 @@ class _Segment:
             middles = (self.coordinates[:-1] + self.coordinates[1:]) / 2
             self._kept = {kernel: gram(kernel, middles, self.coordinates)}
         return self._kept[kernel]
+
+
+class _CopiedSegment(_Segment):
+    """All samples of a level, some of which are copies of others.
+
+    A sample is left out together with its copy: the residual is the first row of
+    (C^-1)_BB^-1 (C^-1 Y)_B, B being both of them.
+    """
+
+    def __init__(
+        self, coordinates: Array, runs: Sequence[Array], copies: Indices, spectra: SpectrumCache
+    ) -> None:
+        super().__init__(coordinates, runs, True, None, spectra)
+        own = np.flatnonzero(copies < 0)
+        self.slices = own.size
+        self.weights = np.where(copies < 0, 1.0, 0.0)
+        for end in {own[0], own[-1]} & {0, copies.size - 1}:
+            self.weights[end] = END_WEIGHT
+        self.weights /= self.weights.sum()
+        self._copies = np.flatnonzero(copies >= 0)
+        self._copied = copies[self._copies]
+
+    def leave_out(self, missed: Array, vectors: Array, inverse: Array) -> None:
+        """Replace C^-1 Y of every ridge (ridges, m, n) by the residuals of samples left out."""
+        diagonal = inverse @ (vectors * vectors).T  # (ridges, m)
+        one, other = self._copied, self._copies
+        both = inverse @ (vectors[one] * vectors[other]).T
+        product = diagonal[:, one] * diagonal[:, other]
+        determinant = np.maximum(product - both**2, _SINGULAR * product)
+        pairs = diagonal[:, other, None] * missed[:, one] - both[:, :, None] * missed[:, other]
+        missed /= diagonal[:, :, None]
+        missed[:, one] = pairs / determinant[:, :, None]
 
 
 @dataclass(frozen=True)

@@ -216,7 +216,7 @@ def ask(
     ]
     asked = tuple(axes)
     if rules.outside != "extrapolate" and rules.question is None:
-        asked = tuple(map(_move_inside, axes, model.axes, beyond))
+        asked = tuple(map(_move_inside, axes, model.ranges, beyond))
     silent = rules.outside in ("refuse", "missing")
     kept = tuple(mask if silent else np.zeros(mask.shape, bool) for mask in beyond)
     known = rules.coverage(model)
@@ -367,7 +367,7 @@ def ask_points(
         _refuse(model, axes, None, rules.question)
     asked = [axis.numbers for axis in axes]
     if rules.outside != "extrapolate" and rules.question is None:
-        asked = [axis.numbers for axis in map(_move_inside, axes, model.axes, beyond)]
+        asked = [axis.numbers for axis in map(_move_inside, axes, model.ranges, beyond)]
     layout = dict.fromkeys(own, 0) | {place: 1 + i for i, place in enumerate(order)}
     shape = (axes[own[0]].size, *(axes[place].size for place in order))
     ndim = len(shape)
@@ -414,18 +414,21 @@ def _refuse(
     question: Question | None = None,
 ) -> None:
     """Raise SettingError if a coordinate that was asked for is outside the file's whole range."""
-    for axis, own, whole in zip(axes, model.axes, model.coverage.axes, strict=True):
+    spans = zip(axes, model.axes, model.ranges, model.coverage.axes, strict=True)
+    for axis, own, known, whole in spans:
         if chosen is not None and axis.name not in chosen:
             continue
         if question is not None and axis.name in question.mean:
             _refuse_cells(axis, cells_outside(model, question, axis))
             continue
         level = model.level_of(axis.name)
-        beyond = outside(axis.numbers, own.numbers, level.kernel.period) & outside(
+        beyond = outside(axis.numbers, known, level.kernel.period) & outside(
             axis.numbers, whole.numbers, None
         )
         if beyond.any():
             low, high = own.take([own.numbers.argmin(), own.numbers.argmax()]).texts
+            if known is not own.numbers:
+                low, high = own.at([known.min(), known.max()]).texts
             first = axis.take(np.flatnonzero(beyond)[:1]).texts[0]
             raise SettingError(
                 f"{int(beyond.sum())} of {axis.size} coordinates of '{axis.name}' are outside "
@@ -445,11 +448,11 @@ def _refuse_cells(axis: Axis, beyond: Mask) -> None:
         )
 
 
-def _move_inside(axis: Axis, own: Axis, beyond: Mask) -> Axis:
+def _move_inside(axis: Axis, known: Array, beyond: Mask) -> Axis:
     """Return an axis with the numbers outside the training range moved to the end of it."""
     if not beyond.any():
         return axis
-    low, high = own.numbers.min(), own.numbers.max()
+    low, high = known.min(), known.max()
     return replace(axis, numbers=np.where(beyond, np.clip(axis.numbers, low, high), axis.numbers))
 
 

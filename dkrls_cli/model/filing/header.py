@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.kernels import FAMILIES, KERNELS
+from dkrls_cli.cascade.poles.continuation import ROWS
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.model.filing.checks import (
     Check,
@@ -236,6 +237,16 @@ ORIGIN = record(
     attribute,
 )
 
+POLES = record(
+    {
+        "latitude": whole(0, _MOST_LEVELS),
+        "longitude": whole(0, _MOST_LEVELS),
+        "kind": one_of("scalar", "vector"),
+        "before": list_of(whole(), 0, ROWS),
+        "after": list_of(whole(), 0, ROWS),
+    }
+)
+
 FORM = record(
     {"dtype": _stored_type},
     {
@@ -277,6 +288,7 @@ ALSO: dict[str, Check] = {
     "bounds": optional(list_of(optional(number()), 2, 2)),
     "coverage": optional(record({"axes": list_of(optional(AXIS)), "shape": SHAPE})),
     "narrowed": table_of(FORM),
+    "poles": optional(POLES),
 }
 """Keys that the header of a model may have."""
 

@@ -1,0 +1,1 @@
+"""Latitudes that go on across the poles."""

@@ -1,0 +1,1 @@
+"""Models of fields that go on across the poles."""

@@ -1,0 +1,1 @@
+"""Whether latitudes go on across the poles, and with which sign."""
