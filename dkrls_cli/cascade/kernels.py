@@ -209,13 +209,19 @@ def kernel_named(name: str, sigma: float = 1.0, period: float | None = None) -> 
     'log'
     """
     if name not in KERNELS:
-        raise SettingError(
-            f"Unknown kernel '{name}'. Choose from: {', '.join((*FAMILIES, *SPLINES))}; with "
-            f"{' or '.join(f'{warp}-' for warp in WARPS)} before it for a warped coordinate."
-            f"{suggest(name, KERNELS)}"
-        )
+        raise unknown_kernel(name)
     warp, _, family = name.rpartition("-")
     return Kernel(family, sigma, period, warp=warp or None)
+
+
+def unknown_kernel(name: str, *others: str) -> SettingError:
+    """Return the error of a name that is no kernel, where `others` may be given as well."""
+    choices = (*others, *FAMILIES, *SPLINES)
+    return SettingError(
+        f"Unknown kernel '{name}'. Choose from: {', '.join(choices)}; a kernel of the logarithm or "
+        "root of the coordinate has log- or sqrt- before its name."
+        f"{suggest(name, (*others, *KERNELS))}"
+    )
 
 
 def gram(kernel: Kernel, a: Array, b: Array) -> Array:

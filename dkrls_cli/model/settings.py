@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from dkrls_cli.cascade.factors.choice import LONG
-from dkrls_cli.cascade.kernels import KERNELS, kernel_named
+from dkrls_cli.cascade.kernels import KERNELS, kernel_named, unknown_kernel
 from dkrls_cli.cascade.level import (
     Level,
     check_joint_kernel,
@@ -92,8 +92,8 @@ def _check_choice(what: str, value: object, choices: Sequence[str]) -> None:
 def _family(name: str) -> str | None:
     if name == "auto":
         return None
-    if not isinstance(name, str) or name not in KERNELS:
-        kernel_named(str(name))
+    if name not in KERNELS:
+        raise unknown_kernel(str(name), "auto")
     return name
 
 

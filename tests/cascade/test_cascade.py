@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.interpolate import make_interp_spline
 
 from dkrls_cli.cascade import cascade as module
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import calibrate, variance_on_grid
 from dkrls_cli.cascade.fit import fit_cascade
-from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.kernels import SPLINE_RIDGE, Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import SettingError
 
@@ -451,3 +452,54 @@ def test_stations_have_the_variance_of_scattered_points(
     expected = bars.variance_at_points(model, one_by_one(points, spread), smooth=smooth)
     assert found.shape == (8, *(points[axis].size for axis in sorted(spread)))
     np.testing.assert_allclose(found.ravel(), expected, rtol=1e-9, atol=1e-14)
+
+
+LOG = np.geomspace(1.0, 400.0, 40)
+SPLINES = [
+    Level("x", Kernel("quintic", 0.4, warp="log", errors="gaussian")),
+    Level("d", Kernel("cubic", 0.5, errors="matern32")),
+]
+
+
+def by_scipy(values: np.ndarray, x: np.ndarray, d: np.ndarray) -> np.ndarray:
+    first = make_interp_spline(np.log(LOG), values, k=5)(np.log(x))
+    return np.moveaxis(make_interp_spline(D, first, k=3, axis=1)(d), 1, -1)
+
+
+@pytest.mark.parametrize("values", [SMOOTH, NOISE], ids=["smooth", "noise"])
+def test_splines_answer_as_those_of_scipy(values: np.ndarray) -> None:
+    model = fit_cascade(values, [LOG, D], SPLINES, mean=0.7)
+    x, d = np.geomspace(1.1, 390.0, 31), NEW[1]
+    expected = by_scipy(values, x, d)
+    np.testing.assert_allclose(model.predict([x, d]), expected, atol=1e-11)
+    np.testing.assert_allclose(model.predict([x, d], smooth=True), expected, atol=1e-11)
+    np.testing.assert_allclose(model.predict([LOG, D], smooth=True), values, atol=1e-11)
+    at = np.arange(x.size), np.arange(x.size) % d.size
+    points = model.predict_points([x, d[at[1]]])
+    np.testing.assert_allclose(points, expected[at], atol=1e-11)
+
+
+def test_many_points_of_splines_are_those_of_a_grid() -> None:
+    model = fit_cascade(NOISE, [LOG, D], SPLINES)
+    rng = np.random.default_rng(0)
+    x, d = rng.uniform(1.0, 400.0, 40_000), rng.uniform(0.0, 5.0, 40_000)
+    found = model.predict_points([x, d])
+    some = slice(0, 40)
+    expected = np.diagonal(model.predict([x[some], d[some]]))
+    np.testing.assert_allclose(found[some], expected, atol=1e-9)
+
+
+def test_the_weights_of_splines_are_the_data() -> None:
+    model = fit_cascade(NOISE, [LOG, D], SPLINES, mean=0.7)
+    np.testing.assert_allclose(model.weights([0, 1]), NOISE - 0.7, atol=1e-12)
+
+
+def test_the_covariance_of_a_cascade_has_no_splines() -> None:
+    model = fit_cascade(SMOOTH, [LOG, D], [SPLINES[0], Level("d", Kernel(), 0.1)])
+    other = model.covariance
+    assert other.levels == (
+        Level("x", Kernel("gaussian", 0.4, warp="log"), SPLINE_RIDGE),
+        model.levels[1],
+    )
+    assert other.factor(1) is model.factor(1)
+    assert other.covariance is other

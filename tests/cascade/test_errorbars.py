@@ -20,7 +20,7 @@ from dkrls_cli.cascade.errorbars import (
     variance_on_grid,
 )
 from dkrls_cli.cascade.fit import fit_cascade
-from dkrls_cli.cascade.kernels import Kernel, gram
+from dkrls_cli.cascade.kernels import SPLINE_RIDGE, Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.model.validation.metrics import coverage90
 
@@ -339,3 +339,50 @@ def test_error_bars_are_the_same_in_every_form_of_output(saved, tmp_path):
     std = found[0].reshape(2, 2)
     assert std[0, 0] == 0  # a training cell
     assert (std.ravel()[1:] > 0).all()
+
+
+# ---------------------------------------------------------------------------------------- splines
+
+SPLINES = (
+    Kernel("cubic", 2.0, errors="matern32"),
+    Kernel("quintic", 0.6, warp="sqrt", errors="gaussian"),
+)
+
+
+def test_the_error_bars_of_splines_are_scaled_by_slices_left_out_of_them():
+    axes, ridge = (X, D + 1.0), SPLINE_RIDGE
+    levels = [Level("x", SPLINES[0]), Level("d", SPLINES[1])]
+    model = fit_cascade(VALUES, axes, levels, mean=0.3)
+    bars = calibrate(model)
+    for axis, (nodes, kernel) in enumerate(zip(axes, SPLINES, strict=True)):
+        data = np.moveaxis(VALUES, axis, 0)[:, 1:-1]
+        missed, left = [], []
+        for j in range(1, nodes.size - 1):
+            kept = np.delete(np.arange(nodes.size), j)
+            missed.append(gram(kernel, nodes[[j]], nodes[kept]) @ data[kept] - data[j])
+            left.append(covariance_left(kernel.covariance, ridge, nodes[[j]], nodes[kept]))
+        squares = np.concatenate(missed) ** 2
+        assert bars.errors[axis] == pytest.approx(np.sqrt(squares.mean()), rel=1e-6)
+        assert bars.scales[axis] == pytest.approx(np.mean(squares / np.array(left)), rel=1e-4)
+    new = [np.array([0.5 * (X[3] + X[4]), X[2]]), axes[1][[2]]]
+    found = variance_on_grid(bars, model, new)
+    alone = covariance_left(SPLINES[0].covariance, ridge, new[0][:1], X)[0]
+    assert found[0, 0] == pytest.approx(bars.factors[1, 0] * bars.scales[0] * alone, rel=1e-4)
+    assert found[1, 0] == 0.0
+
+
+def test_a_filled_cell_of_a_spline_has_the_variance_of_one_left_out():
+    model = fit_cascade(VALUES, [X, D], [Level("x", SPLINES[0]), Level("d", Kernel(), 0.1)])
+    bars = calibrate(model)
+    kept = np.delete(np.arange(X.size), 4)
+    left = covariance_left(SPLINES[0].covariance, SPLINE_RIDGE, X[[4]], X[kept])[0]
+    expected = bars.factors[1, 0] * bars.scales[0] * left
+    assert bars.filled_variance(model, 0)[4] == pytest.approx(expected, rel=1e-4)
+
+
+def test_draws_of_splines_are_as_wide_as_their_error_bars():
+    model = fit_cascade(VALUES, [X, D], [Level("x", SPLINES[0]), Level("d", Kernel(), 0.1)])
+    bars, new = calibrate(model), [np.linspace(1, 8, 5), np.array([0.3, 2.2])]
+    draw = bars.deviations(model, new, seed=1)
+    width = np.std([draw(member) for member in range(1500)], axis=0)
+    np.testing.assert_allclose(width, np.sqrt(variance_on_grid(bars, model, new)), rtol=0.12)

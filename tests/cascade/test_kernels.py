@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram, pairs
+from dkrls_cli.cascade.kernels import FAMILIES, SPLINES, Kernel, gram, kernel_named, pairs
 from dkrls_cli.circle import nearest, wrap
-from dkrls_cli.errors import DkrlsError, SettingError
+from dkrls_cli.errors import DkrlsError, InputError, SettingError
 
 SKLEARN = {
     "gaussian": RBF,
@@ -170,3 +170,68 @@ def test_pairs_are_entries_of_the_gram_matrix(family: str, period: float | None)
     a, b = rng.uniform(-30, 30, (2, 40))
     kernel = Kernel(family, 3.0, period, constant=0.5, cycle=7.0, swing=0.3)
     np.testing.assert_allclose(pairs(kernel, a, b), gram(kernel, a, b).diagonal(), atol=1e-13)
+
+
+@pytest.mark.parametrize("family", SPLINES)
+def test_a_spline_is_the_identity_among_its_samples_and_rows_elsewhere(family: str) -> None:
+    nodes = np.sort(RNG.uniform(0, 9, 12))
+    kernel = Kernel(family)
+    assert np.array_equal(gram(kernel, nodes, nodes), np.eye(12))
+    rows = gram(kernel, np.array([2.5, 7.0]), nodes)
+    np.testing.assert_allclose(rows @ (3 * nodes - 1), [6.5, 20.0], atol=1e-10)
+
+
+@pytest.mark.parametrize(("warp", "function"), [("log", np.log), ("sqrt", np.sqrt)])
+@pytest.mark.parametrize("family", [*FAMILIES, *SPLINES])
+def test_a_warped_kernel_is_that_of_warped_coordinates(family: str, warp: str, function) -> None:
+    a, b = RNG.uniform(1, 9, 15), RNG.uniform(0.5, 10, 12)
+    kernel = Kernel(family, 0.7, warp=warp)
+    expected = gram(Kernel(family, 0.7), function(a), function(b))
+    assert np.array_equal(gram(kernel, a, b), expected)
+    if family in FAMILIES:
+        np.testing.assert_allclose(pairs(kernel, a[:12], b), np.diagonal(expected[:12]), rtol=1e-12)
+    assert kernel.unwarped == Kernel(family, 0.7)
+    assert Kernel(family).unwarped == Kernel(family)
+
+
+@pytest.mark.parametrize("bad", [0.0, -2.0, math.nan])
+def test_a_coordinate_without_logarithm_or_root_is_refused(bad: float) -> None:
+    with pytest.raises(InputError, match=r"The log of coordinate .* cannot be taken, and"):
+        gram(Kernel("gaussian", warp="log"), np.array([1.0, bad]), np.array([1.0]))
+    with pytest.raises(InputError, match=r"'sqrt-cubic' needs it. Give coordinates above 0"):
+        gram(Kernel("cubic", warp="sqrt"), np.array([1.0]), np.array([bad, 1.0]))
+    assert gram(Kernel(warp="log"), np.empty(0), np.array([1.0])).shape == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"family": "cubic", "period": 360.0}, "'cubic' cannot go round a circle"),
+        ({"family": "linear", "cycle": 12.0}, "nor repeat with a cycle"),
+        ({"warp": "log", "period": 360.0}, "'log-gaussian' cannot go round a circle"),
+        ({"warp": "sqrt", "cycle": 1.0}, "'sqrt-gaussian' cannot go round a circle"),
+        ({"family": "cubic", "constant": 1.0}, "cubic spline has no constant, got 1.0"),
+        ({"warp": "exp"}, "Unknown warp 'exp'. Choose from: log, sqrt"),
+        ({"errors": "matern12"}, "Invalid covariance 'matern12' of the errors of a gaussian"),
+        ({"family": "cubic", "errors": "linear"}, "Invalid covariance 'linear' of the errors"),
+    ],
+)
+def test_splines_and_warps_refuse_what_they_cannot_have(settings: dict, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        Kernel(**settings)
+
+
+def test_the_covariance_of_a_spline_is_that_of_its_errors() -> None:
+    spline = Kernel("cubic", 2.0, warp="log", errors="matern12")
+    assert spline.covariance == Kernel("matern12", 2.0, warp="log")
+    assert Kernel("cubic", 2.0).covariance == Kernel("matern52", 2.0)
+    plain = Kernel("matern32", 2.0, constant=1.0)
+    assert plain.covariance is plain
+
+
+def test_kernels_have_names_with_their_warp() -> None:
+    assert kernel_named("matern32", 2.0, 7.0) == Kernel("matern32", 2.0, 7.0)
+    assert kernel_named("log-quintic") == Kernel("quintic", warp="log")
+    assert kernel_named("sqrt-gaussian").name == "sqrt-gaussian"
+    with pytest.raises(SettingError, match=r"Unknown kernel 'logcubic'.*mean 'log-cubic'"):
+        kernel_named("logcubic")

@@ -90,3 +90,23 @@ def test_a_joint_ridge_stands_alone() -> None:
     check_ridges([level_of(ridge=0.5)], None)
     with pytest.raises(SettingError, match=r"Level 'time' has ridge 0\.5 beside a joint ridge"):
         check_ridges([level_of(), level_of(ridge=0.5)], 1.0)
+
+
+def test_a_spline_has_no_ridge() -> None:
+    assert Level("x", Kernel("cubic")).ridge == 0.0
+    with pytest.raises(SettingError, match=r"ridge 0.1 of level 'x'. A cubic spline passes"):
+        Level("x", Kernel("cubic"), 0.1)
+
+
+@pytest.mark.parametrize("kernel", [Kernel("linear"), Kernel("gaussian", warp="log")])
+def test_splines_and_warps_stand_under_no_joint_ridge(kernel: Kernel) -> None:
+    check_ridges([Level("x", kernel)], None)
+    with pytest.raises(SettingError, match=f"The kernel '{kernel.name}' of level 'x' needs a comp"):
+        check_ridges([Level("y"), Level("x", kernel)], 0.1)
+
+
+def test_a_warped_level_needs_coordinates_above_0() -> None:
+    level = Level("x", Kernel("gaussian", warp="sqrt"))
+    check_axis(np.array([2.0, 1.0]), level)
+    with pytest.raises(InputError, match="The sqrt of coordinate 0 cannot be taken"):
+        check_axis(np.array([2.0, 0.0]), level)

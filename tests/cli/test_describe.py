@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from dkrls_cli import fit
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.level import Level
 from dkrls_cli.cli.describe import (
     length_text,
     level_rows,
@@ -187,3 +189,13 @@ def test_a_group_is_told(field: Model, second: dict[str, float] | None, text: st
     for sphere, where in ((True, ", on the sphere"), (False, "")):
         words = missing_words(replace(field, origin={"missing": {**known, "sphere": sphere}}))
         assert words["group"] == f"lat, lon share one distance{where}{text}"
+
+
+def test_a_spline_has_no_sigma_and_a_warp_its_own_units() -> None:
+    p = axis_of("p", np.geomspace(1.0, 90.0, 8), {"units": "Pa"})
+    kernels = [Kernel("cubic", 2.0, warp="log"), Kernel("matern32", 3.0, warp="sqrt"), Kernel()]
+    rows = [level_rows([p], ["p"], [Level("p", kernel)])[0] for kernel in kernels]
+    assert [row["kernel"] for row in rows] == ["log-cubic", "sqrt-matern32", "gaussian"]
+    assert [row["sigma"] for row in rows] == [None, 3.0, 1.0]
+    assert [row["sigma_units"] for row in rows] == ["log(Pa)", "sqrt(Pa)", "Pa"]
+    assert level_table(rows)

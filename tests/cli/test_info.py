@@ -112,3 +112,29 @@ def test_weights_are_compressed_as_asked_for(model: Path, tmp_path: Path) -> Non
     with netCDF4.Dataset(tmp_path / "w.nc") as file:
         assert file["weights_1"].filters()["complevel"] == 5
     assert "Give --weights OUT.nc" in refusal("info", model, "--compress", "5", code=2)
+
+
+def test_splines_and_warps_are_told(tmp_path: Path) -> None:
+    p, t = np.geomspace(1.0, 1e3, 12), np.linspace(300.0, 400.0, 11)
+    table = xr.DataArray(np.outer(np.log(p), t), coords={"p": p, "T": t}, name="h")
+    table["p"].attrs["units"] = "Pa"
+    table.to_netcdf(tmp_path / "h.nc")
+    out = dkrls("fit", tmp_path / "h.nc", "-o", tmp_path / "m.npz", "--kernel", "p=log-cubic", "-v")
+    assert "log-cubic" in out.stderr
+    told = json.loads(dkrls("info", tmp_path / "m.npz", "--json").stdout)["levels"]
+    kernels = {row["dimension"]: row["kernel"] for row in told}
+    assert kernels == {"p": "log-cubic", "T": "linear"}
+    assert {row["dimension"]: row["sigma"] for row in told} == {"p": None, "T": None}
+    assert "log-cubic" in dkrls("info", tmp_path / "m.npz").stdout
+    refused = dkrls(
+        "fit",
+        tmp_path / "h.nc",
+        "-o",
+        tmp_path / "n.npz",
+        "--kernel",
+        "p=cubic",
+        "--noise",
+        "joint",
+        code=2,
+    )
+    assert "needs a complete grid with a ridge per level" in refused.stderr

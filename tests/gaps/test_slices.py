@@ -162,3 +162,14 @@ def test_slices_too_long_for_a_dense_matrix_are_refused(largest, name, monkeypat
     with pytest.raises(SettingError, match=f"7 x 7 along '{name}'") as caught:
         fill_slices(grown(), T[GAPPY], holed())
     assert caught.value.setting == "noise"
+
+
+def test_cells_of_a_spline_are_filled_by_the_covariance_of_its_errors():
+    spline = Kernel("cubic", 3.0, errors="matern32")
+    levels = [Level("x", Kernel("quintic", 0.5)), LEVELS[1], Level("t", spline)]
+    known = fit_cascade(field()[..., WHOLE], [X, Y, T[WHOLE]], levels, mean=MEAN)
+    slices = holed()
+    found = fill_slices(Growing(known, 2), T[GAPPY], slices)
+    expected = fill_slices(Growing(known.covariance, 2), T[GAPPY], slices)
+    assert known.covariance is not known
+    np.testing.assert_allclose(found.values, expected.values, atol=1e-12)

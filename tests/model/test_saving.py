@@ -252,3 +252,39 @@ def test_coordinates_of_the_source_come_back_also_where_it_has_no_data(tmp_path)
     np.testing.assert_array_equal(again.style.coordinates["time"], hours)
     np.testing.assert_array_equal(again.coverage.axes[0].numbers, hours)
     np.testing.assert_array_equal(again.axes[0].numbers, np.delete(hours, [7, 8]))
+
+
+def table():
+    p, t = np.geomspace(1.0, 1e3, 14), np.linspace(300.0, 400.0, 12)
+    values = np.log(p)[:, None] * np.exp(-t / 300) + np.sqrt(t)
+    return xr.DataArray(values, dims=("p", "T"), coords={"p": p, "T": t}, name="h")
+
+
+def test_splines_and_warps_are_read_back_exactly(tmp_path):
+    model = fit(table(), kernel={"p": "log-cubic"})
+    assert model.levels[0].kernel.name == "log-cubic"
+    model.save(tmp_path / "m.npz")
+    loaded = load_model(tmp_path / "m.npz")
+    assert loaded.levels == model.levels
+    query = {"p": [1.7, 512.0], "T": [301.0, 399.9]}
+    assert np.array_equal(loaded.predict(**query), model.predict(**query))
+    assert np.array_equal(loaded.std(**query), model.std(**query))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ridge": 0.1}, "has no ridge"),
+        ({"errors": "cubic"}, "errors"),
+        ({"kernel": "exp-cubic"}, "kernel"),
+        ({"kernel": "gaussian"}, "errors"),
+        ({"period": 360.0}, "circle"),
+    ],
+)
+def test_a_file_whose_spline_cannot_be_is_refused(tmp_path, changes, message):
+    model = fit(table(), kernel={"p": "log-cubic", "T": "matern52"})
+    header, arrays = model_record(model)
+    header["levels"][0] |= changes
+    modelfile.write(tmp_path / "m.npz", header, arrays)
+    with pytest.raises(ModelFileError, match=message):
+        load_model(tmp_path / "m.npz")

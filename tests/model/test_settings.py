@@ -372,3 +372,39 @@ def test_a_long_dimension_leaves_no_room_for_a_group():
         assert plan_fit(axes, complete=False).group == group
     with pytest.raises(SettingError, match="'time' has 2049 coordinates"):
         plan_fit(axes, Settings(group="lat,lon"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"kernel": {"lat": "cubic"}, "sigma": {"lat": 2}},
+            "sigma 2 of 'lat'. A cubic spline",
+        ),
+        ({"kernel": {"lat": "cubic"}, "ridge": {"lat": 0.1}}, "Invalid ridge 0.1 of level 'lat'"),
+        ({"kernel": {"lat": "linear"}, "noise": "joint"}, "'linear' of level 'lat' needs a compl"),
+        ({"kernel": {"lat": "log-gaussian"}, "noise": "joint"}, "'log-gaussian' of level 'lat'"),
+        ({"kernel": {"lon": "quintic"}}, "'quintic' cannot go round a circle"),
+        ({"kernel": "splien"}, "Unknown kernel 'splien'"),
+        ({"kernel": 3}, "Unknown kernel '3'"),
+    ],
+)
+def test_splines_and_warps_are_refused_where_they_cannot_be(settings, message):
+    with pytest.raises(SettingError, match=message):
+        plan_fit(AXES, Settings(**settings))
+
+
+def test_splines_need_a_complete_grid_and_warps_coordinates_above_0():
+    given = Settings(kernel={"lat": "cubic"})
+    assert plan_fit(AXES, given, complete=True).levels[0] == LevelRequest("lat", "cubic")
+    with pytest.raises(SettingError, match="'cubic' of level 'lat' needs a complete grid"):
+        plan_fit(AXES, given, complete=False)
+    with pytest.raises(SettingError, match="'cubic' of level 'lat' needs a complete grid"):
+        plan_fit(AXES, given, errors=True)
+    with pytest.raises(InputError, match="The sqrt of coordinate 0 cannot be taken"):
+        plan_fit([axis_of("x", [0.0, 1.0])], Settings(kernel="sqrt-gaussian"))
+
+
+def test_a_circle_can_be_opened_for_a_spline():
+    given = Settings(kernel={"lon": "quintic"}, period={"lon": "none"})
+    assert plan_fit(AXES, given).levels[1] == LevelRequest("lon", "quintic")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from growing_grids import (
     JOINT,
     LEVELS,
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 
 from dkrls_cli import Kernel, Level, fit, load_model
 from dkrls_cli.cascade.factors import choice
+from dkrls_cli.cascade.kernels import kernel_named
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.model.update import observed_slices, thin, update_model
 
@@ -400,3 +402,32 @@ def test_observed_slices_have_a_cell_with_a_value():
     assert observed_slices(values, 0).tolist() == [1]
     assert observed_slices(values, 1).tolist() == [2, 3]
     assert observed_slices(values, 2).tolist() == [0]
+
+
+def wave(t):
+    x = np.linspace(0, 1, 6)
+    return np.sin(3 * x[:, None] + np.log(t)), {"x": x, "t": t}
+
+
+@pytest.mark.parametrize("kernel", ["cubic", "log-quintic", "log-matern32"])
+def test_splines_and_warps_grow_as_if_fitted_at_once(kernel):
+    t = np.geomspace(1.0, 50.0, 18)
+    levels = [Level("x", Kernel("quintic")), Level("t", kernel_named(kernel, 0.7))]
+    start = fit(*wave(t[:12]), levels=levels, mean=0.0)
+    whole = fit(*wave(t), levels=levels, mean=0.0)
+    values, coordinates = wave(t[12:])
+    grown = start.update(xr.DataArray(values, coordinates, ["x", "t"]))
+    query = {"x": [0.13, 0.8], "t": [1.5, 20.0, 49.0]}
+    np.testing.assert_allclose(grown.predict(**query), whole.predict(**query), atol=1e-12)
+    fewer = grown.update(xr.DataArray(*wave(np.array([60.0])), ["x", "t"]), window=9)
+    assert fewer.shape == (6, 9)
+
+
+def test_a_new_coordinate_without_a_logarithm_is_refused():
+    t = np.geomspace(1.0, 50.0, 12)
+    levels = [Level("x", Kernel("quintic")), Level("t", Kernel("matern32", 0.7, warp="log"), 1e-6)]
+    model = fit(*wave(t), levels=levels)
+    values, coordinates = wave(t[:1])
+    new = xr.DataArray(values, {**coordinates, "t": [-1.0]}, ["x", "t"])
+    with pytest.raises(InputError, match="The log of coordinate -1 cannot be taken"):
+        model.update(new)

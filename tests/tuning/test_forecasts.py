@@ -235,3 +235,9 @@ def test_another_forecast_leaves_no_setting_that_is_exact(monkeypatch):
     Forecaster(growing, settings)
     Forecaster(growing, settings, with_another=True)
     assert made == [(settings, 1), (settings, 0)]
+
+
+def test_splines_and_warps_have_no_weights_to_forecast_by():
+    assert has_weights(Level("t", Kernel("matern32", 5.0), 0.1))
+    assert not has_weights(Level("t", Kernel("matern32", 5.0, warp="log"), 0.1))
+    assert not has_weights(Level("t", Kernel("cubic")))

@@ -40,8 +40,8 @@ _COVARIANCES = (
 )
 """Covariances of errors that are compared: family, and length scale in steps.
 
-When every second sample is taken away, their variances grow by 2 to 400,000 times. Errors of splines
-on smooth data grow by 2^4 (linear), 2^8 (cubic) and 2^12 (quintic)."""
+When every second sample is taken away, their variances grow by 2 to 400,000 times. Errors of
+splines on smooth data grow by 2^4 (linear), 2^8 (cubic) and 2^12 (quintic)."""
 
 _USUAL = "matern52", 16.0
 """Covariance of errors, family and length scale in steps, where a level cannot be thinned."""

@@ -214,3 +214,9 @@ def test_predictions_do_not_depend_on_blocks(at_once: int, monkeypatch: pytest.M
     np.testing.assert_allclose(samples.explain(QUERY, data), expected, atol=1e-11)
     long = replace(samples, factor=LongFactor.build(kernel, EVEN, 0.1))
     np.testing.assert_allclose(long.explain(QUERY, data), expected, atol=1e-11)
+
+
+def test_the_root_of_a_warped_kernel_has_its_covariance() -> None:
+    x = np.geomspace(1.0, 90.0, 30)
+    kernel = Kernel("matern32", 0.8, warp="log")
+    np.testing.assert_allclose(covariance(markov_root(kernel, x)), gram(kernel, x, x), atol=1e-10)

@@ -43,3 +43,17 @@ def test_a_form_that_does_not_fit_into_memory_is_refused(monkeypatch: pytest.Mon
     assert caught.value.setting == "kernel"
     assert not is_long(MATERN, np.arange(2000.0))
     assert is_long(MATERN, np.arange(9000.0))
+
+
+def test_a_spline_is_never_long_and_refused_where_it_is_too_large() -> None:
+    assert not is_long(Kernel("cubic"), np.arange(1025.0))
+    assert not is_long(Kernel("cubic"), np.arange(float(choice.LARGEST)))
+    with pytest.raises(SettingError, match="A cubic spline through 8193 coordinates is too large"):
+        is_long(Kernel("cubic"), np.arange(choice.LARGEST + 1.0))
+
+
+def test_the_cost_of_a_warped_kernel_is_that_on_warped_coordinates() -> None:
+    x = np.geomspace(1.0, 1e4, 2000)
+    warped, plain = Kernel("gaussian", 0.05, warp="log"), Kernel("gaussian", 0.05)
+    assert choice.estimate(warped, x) == choice.estimate(plain, np.log(x))
+    assert least_ridge(warped, x) == least_ridge(plain, np.log(x))

@@ -1,5 +1,7 @@
 """Factors of long levels, with their trends, against dense algebra."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -97,3 +99,20 @@ def test_data_at_nodes_needs_no_solve(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LongFactor, "solve", None)
     found = LongAxis(factor, Y, 0).at(nodes("rising")[[4, 2]], np.array([4, 2]))
     np.testing.assert_array_equal(found, Y[[4, 2]])
+
+
+@pytest.mark.parametrize("kernel", [Kernel("matern52", 0.4, constant=1.0), Kernel("gaussian", 1.0)])
+def test_a_warped_kernel_is_that_of_warped_coordinates(kernel: Kernel) -> None:
+    x = np.random.default_rng(2).permutation(np.geomspace(1.0, 50.0, 150))
+    query = np.geomspace(0.9, 60.0, 40)
+    found = LongFactor.build(replace(kernel, warp="log"), x, 1e-3)
+    expected = LongFactor.build(kernel, np.log(x), 1e-3)
+    weights = expected.solve(Y)
+    assert np.array_equal(found.solve(Y), weights)
+    assert np.array_equal(found.answer(query, weights), expected.answer(np.log(query), weights))
+    assert np.array_equal(found.unexplained(query), expected.unexplained(np.log(query)))
+    assert np.array_equal(found.inverse_diagonal(), expected.inverse_diagonal())
+    rising = LongFactor.build(replace(kernel, warp="log"), np.sort(x)[:140], 1e-3)
+    longer = rising.extend(np.sort(x)[140:])
+    whole = LongFactor.build(replace(kernel, warp="log"), np.sort(x), 1e-3)
+    np.testing.assert_allclose(longer.solve(Y), whole.solve(Y), rtol=1e-8, atol=1e-8)
