@@ -164,6 +164,7 @@ def fit_settings(options: opt.LevelOptions) -> Settings:
         group=whole.group,
         accept_inexact=whole.accept_inexact,
         poles=whole.poles,
+        cell_means=whole.cell_means_along or whole.cell_means,
     )
 
 
@@ -246,6 +247,7 @@ def run_fit(
         model = fit_grid(grid, settings, origin=origin, watch=watch, spectra=shared)
     seconds = perf_counter() - start
     report_fit_notes(model, report)
+    report_cell_means(model, report)
     if "land" in model.origin:
         report.note(f"Note: {model.origin['land']}. predict --mask none answers there.")
     return model, seconds
@@ -258,6 +260,18 @@ def report_fit_notes(model: Model, report: Report) -> None:
     for note in model.origin.get("dropped_coordinates", ()):
         report.note(f"Note: {note}.")
     report_bounds(model, report)
+
+
+def report_cell_means(model: Model, report: Report) -> None:
+    """Report that the file tells of means over cells, if they are taken for values."""
+    from dkrls_cli.model.answering.cellmeans import told_means
+
+    told = told_means(model.axes, model.attrs)
+    if told and not model.cell_means and not model.coverage.has_land:
+        report.note(
+            f"Note: cell_methods tells of means over {' and '.join(told)}, which are taken "
+            "for values; --cell-means keeps them as means."
+        )
 
 
 def report_bounds(model: Model, report: Report) -> None:

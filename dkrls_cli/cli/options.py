@@ -249,6 +249,18 @@ class FitOptions(LevelOptions):
         bool,
         typer.Option("--float32", help="Store numbers of 8 bytes in 4: half the size, error 6e-8."),
     ] = False
+    cell_means: Annotated[
+        bool,
+        typer.Option(
+            "--cell-means",
+            help="The data are means over cells, which means over other cells keep. Dimensions: "
+            "those of cell_methods, or else latitude and longitude, or else all.",
+        ),
+    ] = False
+    cell_means_along: Annotated[
+        str | None,
+        typer.Option(metavar="DIM,...", help="The data are means over cells of these dimensions."),
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import NO_ATTRIBUTES, Attributes
 from dkrls_cli.grid.cf import is_time
 from dkrls_cli.grid.grid import Coordinates, ErrorLike, Grid, GridLike, as_grid, drop_repeats
@@ -18,6 +19,7 @@ from dkrls_cli.grid.observations import (
     with_errors,
 )
 from dkrls_cli.model.answering.bounds import BoundsLike, choose_bounds
+from dkrls_cli.model.answering.cellmeans import cell_mean_dims, source_cells
 from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.answering.tolerance import PROMISE, ToleranceLike, shrink
@@ -65,6 +67,7 @@ def fit(
     group: str | Sequence[str] = DEFAULTS.group,
     accept_inexact: bool = DEFAULTS.accept_inexact,
     poles: Poles = DEFAULTS.poles,
+    cell_means: bool | str | Sequence[str] = DEFAULTS.cell_means,
     obs_error: ErrorLike | None = None,
     origin: Attributes = NO_ATTRIBUTES,
     watch: ChoiceCallback | None = None,
@@ -123,6 +126,11 @@ def fit(
         behind it on the other side of the globe: as a ``scalar``; as a component of a ``vector``,
         with the opposite sign; or not (``none``). ``auto``: as latitudes next to the poles are
         predicted best.
+    cell_means
+        Dimensions along which the data are means over cells, and not values at coordinates: names,
+        or True for those that ``cell_methods`` tells, or else latitude and longitude, or else all.
+        Means over cells of the data are then the data, and those over other cells keep their sums.
+        It takes a complete grid and a ridge per level.
     obs_error
         Standard error of every observation, in units of the data: a number, the name of a
         coordinate of a DataArray, or an array on some of the dimensions; 0 is exact. Errors are
@@ -172,6 +180,7 @@ def fit(
         group,
         accept_inexact,
         poles,
+        cell_means,
     )
     grid = with_errors(data, as_grid(data, coordinates), obs_error)
     origin = {**origin, **error_origin(obs_error)}
@@ -236,6 +245,15 @@ def fit_grid(
         grid, lost = drop_lost_slices(grid)
         dropped += lost
     complete = grid.is_complete
+    averaged = cell_mean_dims(settings.cell_means, grid.axes, grid.attrs)
+    if averaged and (not complete or settings.noise == "joint" or grid.errors is not None):
+        raise SettingError(
+            "Data that are means over cells need a complete grid, a ridge per level, and no errors "
+            "of the observations. Fill the grid first, or fit it as values.",
+            setting="cell_means",
+        )
+    for dim in averaged:
+        source_cells(grid.axes[grid.dims.index(dim)], grid.style, None)  # refused before the fit
     plan = plan_fit(grid.axes, settings, complete, errors=grid.errors is not None)
     if grid.errors is not None:
         result = train_with_errors(grid, plan, settings, share, spectra)
@@ -272,6 +290,7 @@ def fit_grid(
         known_coverage=coverage,
         bounds=bounds,
         poles=result.poles,
+        cell_means=averaged,
     )
 
 

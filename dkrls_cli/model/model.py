@@ -85,6 +85,8 @@ class Model:
     poles
         Rows of the cascade that go on across the poles, or None: see
         :mod:`dkrls_cli.cascade.poles.continuation`. They are no part of the axes.
+    cell_means
+        Dimensions along which the data are means over cells, and not values at coordinates.
     """
 
     cascade: Cascade
@@ -100,6 +102,7 @@ class Model:
     known_coverage: Coverage | None = None
     bounds: Bounds | None = None
     poles: Continuation | None = None
+    cell_means: tuple[str, ...] = ()
 
     @cached_property
     def coverage(self) -> Coverage:

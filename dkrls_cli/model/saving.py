@@ -201,6 +201,7 @@ def _model_from(header: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) -
         known_coverage=coverage,
         bounds=bounds_from(header),
         poles=poles,
+        cell_means=tuple(header.get("cell_means", ())),
     )
 
 
@@ -225,6 +226,8 @@ def model_record(model: Model) -> Record:
         header["bounds"] = bounds_record(model.bounds)
     if model.poles is not None:
         header["poles"] = poles_record(model.poles)
+    if model.cell_means:
+        header["cell_means"] = list(model.cell_means)
     filled = {} if model.filled is None else {"filled": pack_mask(model.filled)}
     coverage, land = coverage_record(model.known_coverage, model.axes)
     written = {name: array for _, one in axes for name, array in one.items()}

@@ -170,6 +170,9 @@ class Settings:
         on the other side of the globe: as a ``scalar``, with the same sign; as a component of a
         ``vector``, with the opposite one; or not (``none``). ``auto``: as latitudes next to the
         poles are predicted best. See :mod:`dkrls_cli.cascade.poles.continuation`.
+    cell_means
+        Dimensions along which the data are means over cells: names, or a text such as ``lat,lon``.
+        True: those that ``cell_methods`` tells, or else latitude and longitude, or else all.
 
     Raises
     ------
@@ -198,8 +201,11 @@ class Settings:
     group: str | Sequence[str] = "auto"
     accept_inexact: bool = False
     poles: Poles = "auto"
+    cell_means: bool | str | Sequence[str] = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.cell_means, bool | str):
+            object.__setattr__(self, "cell_means", tuple(self.cell_means))
         _check_choice("kind of noise", self.noise, get_args(Noise))
         _check_choice("way with missing cells", self.missing, get_args(Missing))
         _check_choice("storage type", self.dtype, get_args(Storage))

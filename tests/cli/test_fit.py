@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from sample_files import EAST, LAT, LON, NORTH, grid
 from shell import HERE, ROOT, csv_rows, dkrls, refusal
 
 from dkrls_cli import load_model
@@ -428,3 +429,23 @@ def test_a_group_is_told_by_fit_fill_and_info(gappy, tmp_path):
         assert "x, y share one distance" in text
     said = refusal("fit", gappy, "-o", tmp_path / "n.npz", "--group", "x", code=2)
     assert "Invalid group 'x'. Name two or more dimensions" in said
+
+
+def test_means_over_cells_are_told_and_kept(tmp_path: Path) -> None:
+    axes = {"lat": (LAT, NORTH), "lon": (LON, EAST)}
+    source = grid(tmp_path / "a.nc", axes)
+    with xr.open_dataset(source) as data:
+        told = data.load()
+    told.t.attrs["cell_methods"] = "area: mean"
+    told.to_netcdf(tmp_path / "b.nc")
+    given = ("--kernel", "gaussian", "--sigma", "60", "--ridge", "1e-3")
+    result = dkrls("fit", tmp_path / "b.nc", "-o", tmp_path / "b.npz", *given)
+    assert "--cell-means keeps them as means" in result.stderr
+    kept = dkrls("fit", tmp_path / "b.nc", "-o", tmp_path / "c.npz", *given, "--cell-means")
+    assert "--cell-means" not in kept.stderr
+    dkrls("predict", tmp_path / "c.npz", "--mean-along", "lat,lon", "-o", tmp_path / "d.nc")
+    with xr.open_dataset(tmp_path / "d.nc") as means:
+        assert np.allclose(means.t, told.t, rtol=0, atol=1e-10)
+    along = ("--cell-means-along", "lat", "--overwrite")
+    dkrls("fit", tmp_path / "b.nc", "-o", tmp_path / "c.npz", *given, *along)
+    assert load_model(tmp_path / "c.npz").cell_means == ("lat",)

@@ -13,14 +13,16 @@ values: they are those of the model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Slices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.long import LongAxis, LongSmoother
+from dkrls_cli.cascade.functionals.cells import SourceCells, cell_rows
 from dkrls_cli.cascade.functionals.functional import Functional
 from dkrls_cli.cascade.functionals.rows import (
     LongAnswerRows,
@@ -31,12 +33,22 @@ from dkrls_cli.cascade.functionals.rows import (
 )
 from dkrls_cli.cascade.tensors import Rows, apply, contract
 
+NO_CELLS: Mapping[int, SourceCells] = MappingProxyType({})
+"""The data are values along all axes."""
+
 
 def answer_blocks(
-    cascade: Cascade, asked: Sequence[Functional], *, smooth: bool = False
+    cascade: Cascade,
+    asked: Sequence[Functional],
+    *,
+    smooth: bool = False,
+    cells: Mapping[int, SourceCells] = NO_CELLS,
 ) -> Callable[[Slices], Array]:
-    """Return a function that answers one block of a product grid of functionals."""
-    rows = _all_rows(cascade, asked, smooth)
+    """Return a function that answers one block of a product grid of functionals.
+
+    The data are means over `cells` along some axes, with a ridge per level.
+    """
+    rows = _all_rows(cascade, asked, smooth, cells)
     tensor = _tensor(cascade)
     mean = cascade.mean * math.prod(each.of_one for each in asked)
 
@@ -48,10 +60,16 @@ def answer_blocks(
     return answer
 
 
-def answer_grid(cascade: Cascade, asked: Sequence[Functional], *, smooth: bool = False) -> Array:
+def answer_grid(
+    cascade: Cascade,
+    asked: Sequence[Functional],
+    *,
+    smooth: bool = False,
+    cells: Mapping[int, SourceCells] = NO_CELLS,
+) -> Array:
     """Return the answers on a whole product grid of functionals."""
     whole = tuple(slice(0, len(each)) for each in asked)
-    return answer_blocks(cascade, asked, smooth=smooth)(whole)
+    return answer_blocks(cascade, asked, smooth=smooth, cells=cells)(whole)
 
 
 def answer_points(
@@ -60,12 +78,13 @@ def answer_points(
     *,
     spread: Collection[int] = (),
     smooth: bool = False,
+    cells: Mapping[int, SourceCells] = NO_CELLS,
 ) -> Array:
     """Return the answers at scattered points: one functional of every axis for each point.
 
     Axes in `spread` are no part of the points: see :meth:`Cascade.predict_points`.
     """
-    rows = _all_rows(cascade, asked, smooth)
+    rows = _all_rows(cascade, asked, smooth, cells)
     tensor = _tensor(cascade)
     mean = cascade.mean * math.prod(each.of_one for each in asked)
     own = [axis for axis in range(cascade.ndim) if axis not in spread]
@@ -93,7 +112,8 @@ def _lead(rows: Rows, fibres: Array) -> Callable[[slice], Array]:
     if isinstance(rows, LongSmoother):
         axis = LongAxis(rows.factor, fibres, 0)
         return lambda part: axis.at(rows.query[part], rows.nodes[part])
-    assert isinstance(rows, LongKernelRows | LongAnswerRows)
+    if not isinstance(rows, LongKernelRows | LongAnswerRows):
+        return lambda part: rows[part] @ fibres
     weights = rows.factor.solve(fibres) if isinstance(rows, LongAnswerRows) else fibres
     answer = prepare_long(rows.factor, weights, rows.asked)
     return lambda part: answer(rows.asked[part])
@@ -104,12 +124,20 @@ def _are_indices(row: Array | Indices | Rows) -> bool:
 
 
 def _all_rows(
-    cascade: Cascade, asked: Sequence[Functional], smooth: bool
+    cascade: Cascade,
+    asked: Sequence[Functional],
+    smooth: bool,
+    cells: Mapping[int, SourceCells],
 ) -> list[Array | Indices | Rows]:
     """Return the rows of every axis."""
     if cascade.joint_ridge is not None:
         return [kernel_rows(cascade, axis, each) for axis, each in enumerate(asked)]
-    return [answer_rows(cascade, axis, each, smooth) for axis, each in enumerate(asked)]
+    return [
+        cell_rows(cascade, axis, cells[axis], each, smooth)
+        if axis in cells
+        else answer_rows(cascade, axis, each, smooth)
+        for axis, each in enumerate(asked)
+    ]
 
 
 def _tensor(cascade: Cascade) -> Array:

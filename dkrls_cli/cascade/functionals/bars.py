@@ -22,7 +22,7 @@ the noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -35,6 +35,8 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.ensembles import split_ridges
 from dkrls_cli.cascade.errorbars import Bars, JointBars, LevelBars
 from dkrls_cli.cascade.factors.long import LongFactor
+from dkrls_cli.cascade.functionals.answers import NO_CELLS
+from dkrls_cli.cascade.functionals.cells import SourceCells, known_means
 from dkrls_cli.cascade.functionals.functional import Functional, Means, Values
 from dkrls_cli.cascade.functionals.quadrature import make_rule
 from dkrls_cli.cascade.functionals.rows import kernel_rows, left_variance, long_variance
@@ -48,9 +50,16 @@ _ROWS = 2**22
 
 
 def variance_blocks(
-    bars: Bars, cascade: Cascade, asked: Sequence[Functional], *, smooth: bool = False
+    bars: Bars,
+    cascade: Cascade,
+    asked: Sequence[Functional],
+    *,
+    smooth: bool = False,
+    cells: Mapping[int, SourceCells] = NO_CELLS,
 ) -> Callable[[Slices], Array]:
     """Return a function that computes the variance of one block of a product grid of functionals.
+
+    The data are means over `cells` along some axes.
 
     Raises
     ------
@@ -59,7 +68,7 @@ def variance_blocks(
     """
     if isinstance(bars, JointBars):
         return _joint_blocks(bars, cascade, asked)
-    parts = _level_parts(_level_bars(bars), cascade, asked, smooth)
+    parts = _level_parts(_level_bars(bars), cascade, asked, smooth, cells)
 
     def variance(part: Slices) -> Array:
         return _combine(_level_bars(bars), [p[s] for p, s in zip(parts, part, strict=True)], None)
@@ -74,6 +83,7 @@ def variance_at_points(
     *,
     spread: Collection[int] = (),
     smooth: bool = False,
+    cells: Mapping[int, SourceCells] = NO_CELLS,
 ) -> Array:
     """Return the variance at scattered points: one functional of every axis for each point.
 
@@ -82,7 +92,7 @@ def variance_at_points(
     if isinstance(bars, JointBars):
         return _joint_points(bars, cascade, asked, spread)
     known = _level_bars(bars)
-    return _combine(known, _level_parts(known, cascade, asked, smooth), spread)
+    return _combine(known, _level_parts(known, cascade, asked, smooth, cells), spread)
 
 
 def refuse_no_bars(bars: Bars) -> None:
@@ -139,28 +149,49 @@ class _Part:
 
 
 def _level_parts(
-    bars: LevelBars, cascade: Cascade, asked: Sequence[Functional], smooth: bool
+    bars: LevelBars,
+    cascade: Cascade,
+    asked: Sequence[Functional],
+    smooth: bool,
+    cells: Mapping[int, SourceCells],
 ) -> list[_Part]:
     white, shared = split_ridges(cascade)
     return [
-        _level_part(cascade, axis, each, smooth, float(bars.scales[axis]), white[axis], own)
+        _level_part(
+            cascade,
+            axis,
+            each,
+            _answered(cascade, axis, each, smooth, cells.get(axis)),
+            float(bars.scales[axis]),
+            white[axis],
+            own,
+        )
         for axis, (each, own) in enumerate(zip(asked, shared, strict=True))
     ]
+
+
+def _answered(
+    cascade: Cascade, axis: int, asked: Functional, smooth: bool, source: SourceCells | None
+) -> Indices:
+    """Return 1 where a level answers, and 0 where the answer is its data (q,)."""
+    if source is not None:
+        known = np.zeros(len(asked), bool) if smooth else known_means(source, asked)
+        return (~known).astype(np.intp)
+    if isinstance(asked, Values):
+        return (cascade.find_nodes(axis, asked.query, smooth) < 0).astype(np.intp)
+    return np.ones(len(asked), np.intp)
 
 
 def _level_part(
     cascade: Cascade,
     axis: int,
     asked: Functional,
-    smooth: bool,
+    between: Indices,
     scale: float,
     white: float,
     shared: float,
 ) -> _Part:
     kernel = cascade.levels[axis].kernel
-    between = np.ones(len(asked), np.intp)
-    if isinstance(asked, Values):
-        between = (cascade.find_nodes(axis, asked.query, smooth) < 0).astype(np.intp)
     here = np.flatnonzero(between)
     averaged = noise_left(cascade, axis, asked)
     variance = np.zeros(len(asked))

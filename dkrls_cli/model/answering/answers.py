@@ -17,6 +17,7 @@ from dkrls_cli.arrays import Array, Mask, Slices
 from dkrls_cli.circle import outside
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import Axis
+from dkrls_cli.model.answering.cellmeans import model_cells
 from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.answering.linear import LinearAnswers
 from dkrls_cli.model.answering.questions import (
@@ -205,6 +206,7 @@ def ask(
     SettingError
         If the rules refuse a coordinate.
     """
+    rules = _with_cells(model, rules)
     _refuse_infinite(axes)
     beyond = outside_of(model, axes, rules.question)
     if rules.outside == "refuse":
@@ -229,6 +231,12 @@ def ask(
     return Query(model, rules, tuple(axes), asked, kept, absent, linear)
 
 
+def _with_cells(model: Model, rules: Rules) -> Rules:
+    """Return rules by which values of a model of means over cells are a question as others are."""
+    values = rules.question is None and model.cell_means
+    return replace(rules, question=Question()) if values else rules
+
+
 def outside_of(model: Model, axes: Sequence[Axis], question: Question | None) -> list[Mask]:
     """Return, for every axis, what lies beyond the data: coordinates, or cells of a mean."""
     beyond = model.outside(axes)
@@ -251,6 +259,7 @@ def _linear_answers(
         None if rules.question.derivative else model.bounds,
         lambda: model.bars,
         spread,
+        model_cells(model),
     )
 
 
@@ -352,6 +361,7 @@ def ask_points(
     SettingError
         If the rules refuse a coordinate, or the points have different numbers of coordinates.
     """
+    rules = _with_cells(model, rules)
     order = sorted(spread)
     own = [place for place in range(len(axes)) if place not in order]
     counts = list(dict.fromkeys(axes[place].size for place in own))

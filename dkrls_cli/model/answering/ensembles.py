@@ -46,6 +46,11 @@ def draw_members(query: Query | PointQuery, members: int, seed: int = 0) -> Iter
     """
     model = query.model
     check_ensemble(model.name, model.dims, members, seed)
+    if query.linear is not None:
+        raise SettingError(
+            "An ensemble is one of values of a model of values: ask for no means over cells and no "
+            "derivatives, of a model whose data are not means over cells."
+        )
     deviation = _deviations(query, _seed_of(model, seed))
     answers, bounds = _unbounded(query), model.bounds
 

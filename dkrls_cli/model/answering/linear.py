@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars
 from dkrls_cli.cascade.functionals.answers import answer_blocks, answer_points
 from dkrls_cli.cascade.functionals.bars import variance_at_points, variance_blocks
+from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.functional import Functional
 from dkrls_cli.cascade.tensors import blocks, lay_out
 from dkrls_cli.model.answering.bounds import Bounds
@@ -39,6 +41,8 @@ class LinearAnswers:
         Returns the error bars of the model, which are calibrated when first asked for.
     spread
         Places of the axes that all points share; None: a product grid.
+    cells
+        The cells of the data, by the places of axes along which it is means over cells.
     """
 
     cascade: Cascade
@@ -48,6 +52,7 @@ class LinearAnswers:
     bounds: Bounds | None
     bars: Callable[[], Bars]
     spread: tuple[int, ...] | None = None
+    cells: Mapping[int, SourceCells] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -66,24 +71,22 @@ class LinearAnswers:
         if self.spread is None:
             return self._std_on_grid()
         variance = variance_at_points(
-            self.bars(), self.cascade, self.functionals, spread=self.spread, smooth=self.smooth
+            self.bars(), self.cascade, self.functionals, spread=self.spread, **self._how
         )
         return self._bounded(np.sqrt(variance) * np.abs(self._factor(None)))
 
     def _std_on_grid(self) -> Array:
         whole = tuple(slice(0, size) for size in self.shape)
-        variance = variance_blocks(self.bars(), self.cascade, self.functionals, smooth=self.smooth)
+        variance = variance_blocks(self.bars(), self.cascade, self.functionals, **self._how)
         return self._bounded(np.sqrt(variance(whole)) * np.abs(self._factor(whole)))
 
     def _free(self) -> Array:
         """Return all answers, bounds aside."""
         if self.spread is None:
             whole = tuple(slice(0, size) for size in self.shape)
-            found = answer_blocks(self.cascade, self.functionals, smooth=self.smooth)(whole)
+            found = answer_blocks(self.cascade, self.functionals, **self._how)(whole)
             return found * self._factor(whole)
-        found = answer_points(
-            self.cascade, self.functionals, spread=self.spread, smooth=self.smooth
-        )
+        found = answer_points(self.cascade, self.functionals, spread=self.spread, **self._how)
         return found * self._factor(None)
 
     def blocks(self, cells: int, *, std: bool) -> Iterator[tuple[Slices, Array, Array | None]]:
@@ -94,11 +97,11 @@ class LinearAnswers:
         if self.spread is not None:
             yield from self._point_blocks(cells, std)
             return
-        answer = answer_blocks(self.cascade, self.functionals, smooth=self.smooth)
+        answer = answer_blocks(self.cascade, self.functionals, **self._how)
         variance = (
             None
             if not std
-            else variance_blocks(self.bars(), self.cascade, self.functionals, smooth=self.smooth)
+            else variance_blocks(self.bars(), self.cascade, self.functionals, **self._how)
         )
         for part in blocks(self.shape, cells):
             factor, errors = self._factor(part), None
@@ -123,8 +126,14 @@ class LinearAnswers:
                 self.bounds,
                 self.bars,
                 self.spread,
+                self.cells,
             )
             yield part, some.values(), some.std() if std else None
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        """How the cascade is asked."""
+        return {"smooth": self.smooth, "cells": self.cells}
 
     def _factor(self, part: Slices | None) -> Array:
         """Return the product of the factors of all axes, of a block or of points."""

@@ -30,7 +30,6 @@ from dkrls_cli.grid.derived import (
 )
 
 if TYPE_CHECKING:
-    from dkrls_cli.model.answering.answers import Rules
     from dkrls_cli.model.model import Model
 
 MeanLike: TypeAlias = bool | str | Sequence[str]
@@ -170,6 +169,8 @@ def question_view(model: Model, question: Question, axes: Sequence[Axis] | None 
     `axes` are those of the answers, for the bounds of cells; None: at points.
     """
     name, attrs, style, bounds = model.name, model.attrs, model.style, model.bounds
+    if set(model.cell_means) - set(question.mean):  # values are no longer means over cells
+        attrs = {key: value for key, value in attrs.items() if key != "cell_methods"}
     if question.derivative:
         along = [model.axis_of(dim) for dim in question.derivative]
         name, attrs = derivative_variable(name, attrs, along, per_metre=question.per_metre)
@@ -238,9 +239,3 @@ def cells_outside(model: Model, question: Question, axis: Axis) -> Mask:
     first, last = cell_numbers(own, cells_on(own, model.style))
     slack = _SLACK * (high - low)
     return np.asarray((low < first.min() - slack) | (high > last.max() + slack))
-
-
-def refuse_question(rules: Rules, what: str) -> None:
-    """Raise SettingError if a question is asked of something that answers values only."""
-    if rules.question is not None:
-        raise SettingError(f"{what} are of values: ask without means over cells and derivatives.")

@@ -286,6 +286,7 @@ ALSO: dict[str, Check] = {
     "compact": flag,
     "triangular": list_of(flag),  # of versions 1 and 2
     "bounds": optional(list_of(optional(number()), 2, 2)),
+    "cell_means": list_of(text, 0, _MOST_LEVELS),
     "coverage": optional(record({"axes": list_of(optional(AXIS)), "shape": SHAPE})),
     "narrowed": table_of(FORM),
     "poles": optional(POLES),

@@ -256,6 +256,11 @@ def validate_holdout(
     >>> validate_holdout(grid, holdout={"dim_0": 0.3}, repeats=2).metrics["n"]
     24
     """
+    if settings.cell_means:
+        raise SettingError(
+            "A hold-out leaves cells out, and compares values. Validate without means over cells.",
+            setting="cell_means",
+        )
     if repeats < 1:
         raise SettingError(f"Invalid number of repeats {repeats}. It must be 1 or above.")
     if seed < 0:

@@ -1,0 +1,88 @@
+"""Models of data that are means over cells: which dimensions, and which cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dkrls_cli.cascade.functionals.cells import SourceCells
+from dkrls_cli.errors import SettingError
+from dkrls_cli.grid.axes import Attributes, Axis, is_latitude
+from dkrls_cli.grid.cf import find_axis, is_called
+from dkrls_cli.grid.derived import cell_numbers, cells_on, is_on_sphere
+from dkrls_cli.grid.style import Style
+
+if TYPE_CHECKING:
+    from dkrls_cli.model.model import Model
+
+# A method of ``cell_methods`` that is a mean, with the dimensions it is taken over.
+_MEANS = re.compile(r"((?:\w+:\s*)+)mean\b")
+
+
+def told_means(axes: Sequence[Axis], attrs: Attributes) -> tuple[str, ...]:
+    """Return the dimensions along which ``cell_methods`` tells that data are means over cells.
+
+    Examples
+    --------
+    >>> from dkrls_cli.grid.axes import axis_of
+    >>> axes = [axis_of("time", [0.0, 1.0]), axis_of("lat", [0.0, 1.0])]
+    >>> told_means(axes, {"cell_methods": "area: mean time: maximum"})
+    ('lat',)
+    """
+    words = [
+        word
+        for names in _MEANS.findall(str(attrs.get("cell_methods", "")))
+        for word in names.replace(":", " ").split()
+    ]
+    return tuple(
+        axis.name
+        for axis in axes
+        if axis.labels is None
+        and axis.size > 1
+        and any(is_called(axis, word) or (word == "area" and is_on_sphere(axis)) for word in words)
+    )
+
+
+def cell_mean_dims(
+    given: bool | str | Sequence[str], axes: Sequence[Axis], attrs: Attributes
+) -> tuple[str, ...]:
+    """Return the dimensions along which data are means over cells; none if they are values.
+
+    Raises
+    ------
+    SettingError
+        If there is no such dimension, or it has no cells.
+    """
+    if not given:
+        return ()
+    usable = [axis for axis in axes if axis.labels is None and axis.size > 1]
+    if given is True:
+        places = tuple(axis.name for axis in usable if is_on_sphere(axis))
+        found = told_means(axes, attrs) or places or tuple(axis.name for axis in usable)
+        if not found:
+            raise SettingError("The data has no dimension with cells to be means over.")
+        return found
+    assert not isinstance(given, bool)
+    names = given.split(",") if isinstance(given, str) else given
+    dims = tuple(find_axis(name.strip(), axes, purpose="means over cells").name for name in names)
+    known = [axis.name for axis in usable]
+    for dim in dims:
+        if dim not in known:
+            raise SettingError(f"'{dim}' has text labels or one coordinate: it has no cells.")
+    return tuple(dict.fromkeys(dims))
+
+
+def source_cells(axis: Axis, style: Style, period: float | None) -> SourceCells:
+    """Return the cells of the data along an axis: its bounds, or half-way between coordinates."""
+    return SourceCells(*cell_numbers(axis, cells_on(axis, style)), is_latitude(axis), period)
+
+
+def model_cells(model: Model) -> dict[int, SourceCells]:
+    """Return the cells of the data of a model, by the places of axes along which it is means."""
+    return {
+        model.dims.index(dim): source_cells(
+            model.axis_of(dim), model.style, model.level_of(dim).kernel.period
+        )
+        for dim in model.cell_means
+    }
