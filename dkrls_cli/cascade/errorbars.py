@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar, Protocol
@@ -36,6 +36,8 @@ from dkrls_cli.cascade.drawing.fields import Field
 from dkrls_cli.cascade.ensembles import Draw, filled_draws, joint_draws, level_draws
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.panels import contract_points, sum_squares
+from dkrls_cli.cascade.poles.continuation import Continuation
+from dkrls_cli.cascade.poles.pairs import leave_out_pairs
 from dkrls_cli.cascade.solvers import JointSolver
 from dkrls_cli.cascade.splines.cardinal import left_out_rows
 from dkrls_cli.cascade.tensors import Rows, along, apply, contract, count_points, lay_out
@@ -110,10 +112,19 @@ class Bars(Protocol):
         """
 
 
-def calibrate(cascade: Cascade) -> LevelBars | JointBars:
-    """Return the error bars of a model of a complete grid."""
+def calibrate(cascade: Cascade, rows: Continuation | None = None) -> LevelBars | JointBars:
+    """Return the error bars of a model of a complete grid.
+
+    Rows that go on across the poles are copies: a slice is left out together with its copy, and
+    copies count for nothing themselves. Cells of a joint ridge are left out of the data alone.
+    """
+    if cascade.joint_ridge is not None and rows is not None:
+        cascade = rows.bare(cascade)
     solver = cascade.solver
-    return _joint_bars(cascade, solver) if isinstance(solver, JointSolver) else _level_bars(cascade)
+    if isinstance(solver, JointSolver):
+        return _joint_bars(cascade, solver)
+    copies = {} if rows is None else {rows.latitude: rows.copies(cascade.shape[rows.latitude])}
+    return _level_bars(cascade, copies)
 
 
 def variance_on_grid(
@@ -511,11 +522,11 @@ class _LongRowsTwice:
         return np.concatenate([known, known - weights / self.diagonal[:, None]])
 
 
-def _level_bars(cascade: Cascade) -> LevelBars:
+def _level_bars(cascade: Cascade, copies: Mapping[int, Indices]) -> LevelBars:
     """Return error bars scaled by the errors on slices left out of every set of levels."""
     each = max(4, round(_CELLS ** (1 / cascade.ndim)))
     with one_blas_thread():
-        levels = [_leave_out(cascade, axis, each) for axis in range(cascade.ndim)]
+        levels = [_leave_out(cascade, axis, each, copies.get(axis)) for axis in range(cascade.ndim)]
     missed = _missed(cascade, levels)
     errors, scales = np.ones(cascade.ndim), np.ones(cascade.ndim)
     for axis, alone in enumerate(np.eye(cascade.ndim, dtype=int)):
@@ -530,27 +541,36 @@ def _level_bars(cascade: Cascade) -> LevelBars:
     return LevelBars(errors, scales, factors)
 
 
-def _leave_out(cascade: Cascade, axis: int, most: int) -> _LeftOut:
-    """Leave out slices spread evenly over a level, but not its ends: that tests extrapolation."""
+def _leave_out(cascade: Cascade, axis: int, most: int, copies: Indices | None = None) -> _LeftOut:
+    """Leave out slices spread evenly over a level, but not its ends: that tests extrapolation.
+
+    `copies` has the place of the slice that each slice copies, -1 where it copies none.
+    """
     nodes = np.argsort(cascade.coordinates[axis])
     if nodes.size > 3 and cascade.levels[axis].kernel.period is None:
         nodes = nodes[1:-1]
+    if copies is not None:
+        nodes = nodes[copies[nodes] < 0]
     if nodes.size > most:
         nodes = nodes[np.linspace(0, nodes.size - 1, most).astype(np.intp)]
     if cascade.levels[axis].kernel.is_spline:
         return _leave_out_of_spline(cascade, axis, nodes)
     factor = cascade.factor(axis)
     if isinstance(factor, LongFactor):
+        nodes = nodes if copies is None else np.setdiff1d(nodes, copies)
         diagonal = factor.inverse_diagonal()[nodes]
         return _LeftOut(nodes, _LongRowsTwice(factor, nodes, diagonal), 1.0 / diagonal)
     inverse = factor.inverse(cascade.levels[axis].ridge, nodes)  # rows of C_l^-1
     own = np.arange(nodes.size), nodes
     diagonal = inverse[own]
-    rows = -inverse / diagonal[:, None]
+    variance = 1.0 / diagonal
+    if copies is None:
+        rows = -inverse / diagonal[:, None]
+    else:
+        others = factor.inverse(cascade.levels[axis].ridge)
+        rows, variance = leave_out_pairs(inverse, others, nodes, copies)
     rows[own] = 0.0
-    return _LeftOut(
-        nodes, np.concatenate([np.eye(len(factor.vectors))[nodes], rows]), 1.0 / diagonal
-    )
+    return _LeftOut(nodes, np.concatenate([np.eye(len(factor.vectors))[nodes], rows]), variance)
 
 
 def _leave_out_of_spline(cascade: Cascade, axis: int, nodes: Indices) -> _LeftOut:

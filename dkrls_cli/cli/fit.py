@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -322,12 +323,13 @@ def estimates(
     `answers` those of answers after them.
     """
     from dkrls_cli.memory import held_bytes, peak_bytes
-    from dkrls_cli.model.settings import group_memory
+    from dkrls_cli.model.settings import group_memory, pole_shape
     from dkrls_cli.tuning.footprint import Machine, footprint, kept_memory
 
     machine, kept, found = Machine(held_bytes(), peak_bytes()), besides, []
     for source in sources:
         in_holes = gaps or source.errors is not None
+        whole = source.shape if in_holes else pole_shape(source.axes, settings)
         needs = footprint(
             source.shape,
             source.dtype,
@@ -338,10 +340,11 @@ def estimates(
             others=kept,
             answers=answers,
             sphere=group_memory(source.axes, settings) if gaps else 0,
+            added=math.prod(whole) - math.prod(source.shape),
             machine=machine,
         )
         found.append(needs)
-        kept += kept_memory(source.shape, settings.dtype)
+        kept += kept_memory(whole, settings.dtype)
     return found
 
 
@@ -435,6 +438,7 @@ def plan_result(
         "memory_parts": dict(needs.parts),
         "operations": needs.operations,
         "joint_ridge": plan.joint_ridge,
+        "poles": plan.poles.kind if plan.poles else "none",
     }
     words = {
         "variable": source.name,
@@ -442,6 +446,7 @@ def plan_result(
         "memory": f"about {bytes_text(needs.memory)}{if_gaps}",
         "work": f"about {needs.operations:.2g} operations",
         **({"joint ridge": plan.joint_ridge or "auto"} if plan.joint else {}),
+        **({"poles": plan.poles.kind} if plan.poles else {}),
     }
     return {**facts, "levels": rows}, (pairs(words), level_table(rows))
 

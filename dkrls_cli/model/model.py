@@ -114,9 +114,8 @@ class Model:
     @cached_property
     def _calibrated(self) -> Bars:
         """The error bars, without those of filled cells."""
-        if self.known_bars is not None:
-            return self.known_bars
-        return calibrate(self.cascade if self.poles is None else self.poles.bare(self.cascade))
+        known = self.known_bars
+        return calibrate(self.cascade, self.poles) if known is None else known
 
     @property
     def bars(self) -> Bars:
@@ -178,7 +177,10 @@ class Model:
     @property
     def stored_shape(self) -> tuple[int, ...]:
         """Number of directions of the data that are stored, in the order of the data."""
-        return self.cascade.core.shape
+        sizes, rows = list(self.cascade.core.shape), self.poles
+        if rows is not None and self.cascade.frames[rows.latitude] is None:
+            sizes[rows.latitude] -= rows.rows
+        return tuple(sizes)
 
     @property
     def grows(self) -> int:

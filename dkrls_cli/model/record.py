@@ -130,48 +130,55 @@ def _level_from(record: Mapping[str, Any]) -> Level:
     return Level(record["name"], kernel, record["ridge"])
 
 
-def poles_record(rows: Continuation) -> dict[str, Any]:
-    """Return the rows that go on across the poles for the header."""
-    return {
+def poles_record(cascade: Cascade, rows: Continuation) -> tuple[dict[str, Any], Cascade]:
+    """Return the rows that go on across the poles for the header, and the cascade to be stored.
+
+    Rows that are copies of others to the last bit are not stored.
+    """
+    restored = rows.restores(cascade)
+    record = {
         "latitude": rows.latitude,
         "longitude": rows.longitude,
         "kind": KINDS[rows.sign],
         "before": list(rows.before),
         "after": list(rows.after),
+        "stored": not restored,
     }
+    return record, rows.bare(cascade) if restored else cascade
 
 
-def poles_from(header: Mapping[str, Any], cascade: Cascade) -> Continuation | None:
-    """Return the rows that go on across the poles, or None if there are none.
+def poles_from(record: Mapping[str, Any], stored: Cascade) -> tuple[Continuation, Cascade]:
+    """Return the rows that go on across the poles, and the cascade that has them.
 
-    Raises ValueError if the cascade does not have them.
+    Raises ValueError if the cascade that was stored does not fit them.
     """
-    record = header.get("poles")
-    if record is None:
-        return None
     latitude, longitude = record["latitude"], record["longitude"]
-    if latitude == longitude or max(latitude, longitude) >= cascade.ndim:
+    if latitude == longitude or max(latitude, longitude) >= stored.ndim:
         raise ValueError("latitude and longitude of the poles are no two levels")
-    ring, joint = cascade.levels[longitude], cascade.joint_ridge
-    if ring.kernel.period is None:
-        raise ValueError("the longitude of the poles is no circle")
+    ring, joint = stored.levels[longitude], stored.joint_ridge
+    if ring.kernel.period is None or stored.levels[latitude].kernel.period is not None:
+        raise ValueError("the longitude of the poles is no circle, or their latitude is one")
     rows = Continuation(
         latitude,
         longitude,
         SIGNS[record["kind"]],
         tuple(record["before"]),
         tuple(record["after"]),
-        cascade.coordinates[longitude],
+        stored.coordinates[longitude],
         ring if joint is None else replace(ring, ridge=joint),
-        cascade.mean,
+        stored.mean,
     )
-    known = cascade.coordinates[latitude]
-    own = known[rows.inner(known.size)]
-    if own.size < 1 or max((*rows.before, *rows.after), default=0) >= own.size:
+    known = stored.coordinates[latitude]
+    own = known[rows.inner(known.size)] if record["stored"] else known
+    if max((*rows.before, *rows.after), default=own.size) >= own.size:
         raise ValueError("rows across the poles are copies of rows that are not there")
-    if not np.allclose(rows.extend_latitudes(own), known):
-        raise ValueError("rows across the poles are not at the latitudes that they copy")
-    return rows
+    if record["stored"]:
+        if not np.array_equal(rows.extend_latitudes(own), known):
+            raise ValueError("rows across the poles are not at the latitudes that they copy")
+        return rows, stored
+    if stored.frames[latitude] is not None or stored.frames[longitude] is not None:
+        raise ValueError("rows across the poles are not stored, and cannot be restored")
+    return rows, rows.restore(stored)
 
 
 def bars_record(bars: Bars) -> Record:

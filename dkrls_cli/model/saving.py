@@ -173,7 +173,9 @@ def _model_from(header: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) -
     trained = cascade_from(header, arrays)
     for level, numbers in zip(trained.levels, trained.coordinates, strict=True):
         check_axis(numbers, level)
-    poles = poles_from(header, trained)
+    poles = None
+    if header.get("poles") is not None:
+        poles, trained = poles_from(header["poles"], trained)
     own = list(trained.coordinates)
     if poles is not None:
         rows = own[poles.latitude]
@@ -207,7 +209,12 @@ def _model_from(header: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) -
 
 def model_record(model: Model) -> Record:
     """Return a model as a file stores it."""
-    header, arrays = cascade_record(model.cascade)
+    cascade, poles = model.cascade, {}
+    if model.poles is not None:
+        record, cascade = poles_record(cascade, model.poles)
+        poles = {"poles": record}
+    header, arrays = cascade_record(cascade)
+    header |= poles
     bars, missing = bars_record(model.calibrated_bars)
     whole = model.coverage.axes
     style, beside = style_record(grow_style(model.style, whole[model.grows]), whole)
@@ -224,8 +231,6 @@ def model_record(model: Model) -> Record:
     }
     if model.bounds is not None:
         header["bounds"] = bounds_record(model.bounds)
-    if model.poles is not None:
-        header["poles"] = poles_record(model.poles)
     if model.cell_means:
         header["cell_means"] = list(model.cell_means)
     filled = {} if model.filled is None else {"filled": pack_mask(model.filled)}

@@ -21,6 +21,7 @@ from dkrls_cli.cascade.level import (
     check_ridges,
     checked_coordinates,
 )
+from dkrls_cli.cascade.poles.continuation import plan_rows
 from dkrls_cli.errors import DkrlsError, SettingError
 from dkrls_cli.gaps.bases.sphere import sphere_memory
 from dkrls_cli.grid.axes import Axis
@@ -529,6 +530,22 @@ def group_memory(axes: Sequence[Axis], settings: Settings) -> int:
         return 0
     by_kind = {place_of(axes[place]): axes[place].numbers for place in plan.group}
     return sphere_memory(by_kind["latitude"], by_kind["longitude"])
+
+
+def pole_shape(axes: Sequence[Axis], settings: Settings) -> tuple[int, ...]:
+    """Return the sizes of a grid with the rows that may go on across the poles.
+
+    Settings that cannot be add none: the fit itself says what is wrong.
+    """
+    shape = [axis.size for axis in axes]
+    try:
+        poles = plan_fit(axes, settings).poles
+    except DkrlsError:
+        poles = None
+    if poles is not None:
+        before, after = plan_rows(axes[poles.latitude].numbers)
+        shape[poles.latitude] += len(before) + len(after)
+    return tuple(shape)
 
 
 def _is_open(level: Level | LevelRequest) -> bool:

@@ -163,7 +163,7 @@ def train(
         compact=settings.compact,
         dtype=settings.dtype,
     )
-    bars = calibrate(trained if rows is None else rows.bare(trained))
+    bars = calibrate(trained, rows)
     return TrainingResult(trained, bars, {"notes": list(chosen.warnings)}, poles=rows)
 
 

@@ -639,7 +639,7 @@ def _refill_all(model: Model, values: Array, axis: Axis, source: Indices, missin
         dtype=trained.core.dtype,
         spectra=spectra,
     )
-    known = calibrate(trained) if model.known_bars is None else model.known_bars
+    known = calibrate(trained, model.poles) if model.known_bars is None else model.known_bars
     bars = rescale(known, unobserved)
     return _with_slices(model, Growing(solved, growing.axis), axis, bars=bars, done=done)
 

@@ -95,6 +95,7 @@ def footprint(
     others: int = 0,
     answers: int = 0,
     sphere: int = 0,
+    added: int = 0,
     machine: Machine | None = None,
 ) -> Footprint:
     """Estimate what fitting a grid takes, before it is read.
@@ -118,6 +119,8 @@ def footprint(
     sphere
         Bytes of the matrices of latitude and longitude, if cells are missing and these are tried
         with distances on the sphere.
+    added
+        Cells of rows that may go on across the poles: they are added to a copy of the data.
     machine
         Bytes of the process; None leaves them out.
 
@@ -133,16 +136,17 @@ def footprint(
     always = {"process": own.process, "held besides": others, "levels": _levels(shape)}
     data = {"data": 0 if loaded else as_read}
     copy = {"data as float64": 0 if _bytes_as_read(dtype) == _NUMBER else _NUMBER * cells}
-    model = {"model": _model(cells, storage)}
+    model = {"model": _model(cells + added, storage)}
+    across = {"across the poles": (cells + added) * _bytes_as_read(dtype) if added else 0}
     steps = [{"opening": own.opening}, data | {"reading": as_read + cells}]
     if gaps:
         steps += [data | copy | step | {"sphere": sphere} for step in _gap_steps(shape)]
     else:
-        steps += [data | copy | {"search": _search(shape)}]
-        steps += [data | model | {"long levels": _solve_long(shape)}]
+        steps += [data | copy | across | {"search": _search(shape)}]
+        steps += [data | model | across | {"long levels": _solve_long(shape)}]
     if joint and not gaps:
         steps += [data | copy | {"joint ridge": 3 * _NUMBER * cells}]
-        steps += [data | model | {"error bars": 4 * _NUMBER * cells}]
+        steps += [data | model | across | {"error bars": 4 * _NUMBER * (cells + added)}]
     if answers:
         solved = 2 * _NUMBER * cells if joint or gaps else 0  # the data in eigenbases
         steps += [model | {"joint ridge": solved, "answers": answers}]

@@ -39,6 +39,7 @@ from dkrls_cli.arrays import Array, Indices, Tensor
 from dkrls_cli.cascade.factors.choice import LARGEST, LONG, is_long
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.kernels import FAMILIES, SPLINES, WARPS, Kernel, gram, kernel_named
+from dkrls_cli.cascade.poles.pairs import SINGULAR
 from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
 from dkrls_cli.cascade.tensors import along, along_map
 from dkrls_cli.circle import is_even, spacing
@@ -110,9 +111,6 @@ MIDPOINTS = 24
 
 _SPLINE_FIBRES = 512
 """Fibres at most by whose inner slices a few candidates are compared."""
-
-_SINGULAR = 1e-12
-"""Least share of its largest size that the determinant of a sample and its copy counts with."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -503,8 +501,7 @@ class _Segment:
 class _CopiedSegment(_Segment):
     """All samples of a level, some of which are copies of others.
 
-    A sample is left out together with its copy: the residual is the first row of
-    (C^-1)_BB^-1 (C^-1 Y)_B, B being both of them.
+    A sample is left out together with its copy: see :mod:`dkrls_cli.cascade.poles.pairs`.
     """
 
     def __init__(
@@ -526,7 +523,7 @@ class _CopiedSegment(_Segment):
         one, other = self._copied, self._copies
         both = inverse @ (vectors[one] * vectors[other]).T
         product = diagonal[:, one] * diagonal[:, other]
-        determinant = np.maximum(product - both**2, _SINGULAR * product)
+        determinant = np.maximum(product - both**2, SINGULAR * product)
         pairs = diagonal[:, other, None] * missed[:, one] - both[:, :, None] * missed[:, other]
         missed /= diagonal[:, :, None]
         missed[:, one] = pairs / determinant[:, :, None]

@@ -168,6 +168,24 @@ class Continuation:
             core=core,
         )
 
+    def restores(self, cascade: Cascade) -> bool:
+        """Return whether a cascade is its bare one with the rows added again, to the last bit."""
+        in_samples = (
+            cascade.frames[self.latitude] is None and cascade.frames[self.longitude] is None
+        )
+        if not in_samples or not isinstance(self.turn, np.ndarray) or self.turn.ndim != 1:
+            return False
+        bare = cast(Tensor, self.cut(cast(Array, cascade.core)))
+        return np.array_equal(self.extend(bare), cascade.core)
+
+    def restore(self, bare: Cascade) -> Cascade:
+        """Return the cascade that :meth:`bare` was made of, if :meth:`restores` said so."""
+        coordinates = list(bare.coordinates)
+        coordinates[self.latitude] = self.extend_latitudes(coordinates[self.latitude])
+        core = self.extend(bare.core)
+        core.setflags(write=False)
+        return replace(bare, coordinates=tuple(coordinates), core=core)
+
 
 def plan_rows(latitudes: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the places of latitudes to copy in front of the first and behind the last.

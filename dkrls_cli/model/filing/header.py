@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.kernels import FAMILIES, KERNELS
-from dkrls_cli.cascade.poles.continuation import ROWS
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.model.filing.checks import (
     Check,
@@ -38,6 +37,9 @@ _MOST_LEVELS = 32
 
 # Numbers that equal steps stand for in a whole file: the header alone must not fill the memory.
 _MOST_EVEN = 2**24
+
+# Rows behind a pole at most: five times as many as are ever added.
+_MOST_COPIES = 64
 
 # Types in which a file may store texts, as numpy writes them: of at most 9999 characters.
 _TEXTS = re.compile(r"[<>|=]?[SU]\d{1,4}")
@@ -242,8 +244,9 @@ POLES = record(
         "latitude": whole(0, _MOST_LEVELS),
         "longitude": whole(0, _MOST_LEVELS),
         "kind": one_of("scalar", "vector"),
-        "before": list_of(whole(), 0, ROWS),
-        "after": list_of(whole(), 0, ROWS),
+        "before": list_of(whole(), 0, _MOST_COPIES),
+        "after": list_of(whole(), 0, _MOST_COPIES),
+        "stored": flag,
     }
 )
 

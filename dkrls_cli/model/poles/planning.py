@@ -83,7 +83,7 @@ def plan_poles(
     longitudes = [
         place
         for place, axis in enumerate(axes)
-        if kinds[place] == "longitude" and axis.turn is not None and periods[place] == axis.turn
+        if kinds[place] == "longitude" and _closes(axis, periods[place])
     ]
     if len(latitudes) == len(longitudes) == 1:
         return PolePlan(latitudes[0], longitudes[0], kind)
@@ -96,6 +96,11 @@ def plan_poles(
         "longitudes all round.",
         setting="poles",
     )
+
+
+def _closes(axis: Axis, period: float | None) -> bool:
+    """Return whether longitudes go all round; a fit drops those that repeat the first."""
+    return axis.turn is not None and (period == axis.turn or axis.distinct.size < axis.size)
 
 
 def extend_axes(axes: Sequence[Axis], rows: Continuation) -> tuple[Axis, ...]:

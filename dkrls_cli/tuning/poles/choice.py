@@ -17,6 +17,7 @@ from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation
+from dkrls_cli.cascade.poles.pairs import leave_out_pairs
 from dkrls_cli.cascade.spectrum import decompose
 from dkrls_cli.threads import one_blas_thread
 
@@ -31,9 +32,6 @@ _BETTER = 0.95
 
 Fields on the sphere had 0.0001 to 0.92, others 0.98 and above: any limit between does.
 """
-
-_SINGULAR = 1e-12
-"""Least share of its largest size that the determinant of a row and its copy counts with."""
 
 
 def choose_sign(
@@ -85,14 +83,11 @@ def _mean_square(
 ) -> float:
     """Return the mean square error of the rows next to the poles when they are left out."""
     copies = rows.copies(latitudes.size)
-    squares = [
-        np.mean(missed**2)
+    missed = [
+        _leave_out(level, latitudes, fibres, near, added if copied else added[:0], copies)
         for near, added in _sides(rows, latitudes.size)
-        for missed in _leave_out(
-            level, latitudes, fibres, near, added if copied else added[:0], copies
-        )
     ]
-    return float(np.mean(squares))
+    return float(np.mean(np.square(missed)))
 
 
 def _sides(rows: Continuation, size: int) -> Iterator[tuple[Indices, Indices]]:
@@ -106,27 +101,14 @@ def _sides(rows: Continuation, size: int) -> Iterator[tuple[Indices, Indices]]:
 
 def _leave_out(
     level: Level, latitudes: Array, fibres: Array, near: Indices, added: Indices, copies: Indices
-) -> Iterator[Array]:
-    """Yield the residuals of the rows next to a pole, each left out with its copy."""
+) -> Array:
+    """Return the residuals of the rows next to a pole, each left out with its copy."""
     used = np.concatenate([near, added])
     whole = decompose(gram(level.kernel, latitudes[used], latitudes[used]))
-    spectrum = whole.solvable(level.ridge)
-    inverse = spectrum.inverse(level.ridge)
-    solved = spectrum.vectors @ spectrum.solve(level.ridge, fibres[used])
-    for place, row in enumerate(near[:_JUDGED]):
-        copy = near.size + np.flatnonzero(copies[added] == row)
-        yield residual(inverse, solved, place, copy.tolist())
-
-
-def residual(inverse: Array, solved: Array, place: int, copies: Sequence[int]) -> Array:
-    """Return how far a row is from what all others predict, its copy left out as well.
-
-    With A = C^-1, that is the row of A_BB^-1 (A Y)_B, B being the row and its copy.
-    """
-    own = inverse[place, place]
-    if not copies:
-        return np.asarray(solved[place] / own)
-    (copy,) = copies
-    other, both = inverse[copy, copy], inverse[place, copy]
-    determinant = max(own * other - both**2, _SINGULAR * own * other)
-    return np.asarray((other * solved[place] - both * solved[copy]) / determinant)
+    inverse = whole.solvable(level.ridge).inverse(level.ridge)
+    place = {row: position for position, row in enumerate(used.tolist())}
+    own = [place.get(row, -1) for row in copies[used].tolist()]
+    judged = np.arange(_JUDGED)
+    rows, _ = leave_out_pairs(inverse[:_JUDGED], inverse, judged, np.array(own))
+    rows[judged, judged] = 0.0
+    return np.asarray(fibres[near[:_JUDGED]] - rows @ fibres[used])
