@@ -329,7 +329,7 @@ def estimates(
     machine, kept, found = Machine(held_bytes(), peak_bytes()), besides, []
     for source in sources:
         in_holes = gaps or source.errors is not None
-        whole = source.shape if in_holes else pole_shape(source.axes, settings)
+        whole = source.shape if source.errors is not None else pole_shape(source.axes, settings)
         needs = footprint(
             source.shape,
             source.dtype,

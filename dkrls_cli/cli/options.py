@@ -192,6 +192,13 @@ class LevelOptions:
             "--accept-inexact", help="Take missing cells that could not be solved for exactly."
         ),
     ] = False
+    poles: Annotated[
+        Literal["auto", "none", "scalar", "vector"],
+        typer.Option(
+            help="How data on the globe goes on across a pole: as a scalar, as a component of a "
+            "vector (the sign changes), not at all, or, if complete, as it predicts best."
+        ),
+    ] = "auto"
     obs_error: ObsError = None
     bounds: Annotated[
         str,
@@ -238,13 +245,6 @@ class FitOptions(LevelOptions):
             "the standard deviation, or '0.05 K'.",
         ),
     ] = None
-    poles: Annotated[
-        Literal["auto", "none", "scalar", "vector"],
-        typer.Option(
-            help="How complete data on the globe goes on across a pole: as a scalar, as a "
-            "component of a vector (the sign changes), not at all, or as it predicts best."
-        ),
-    ] = "auto"
     float32: Annotated[
         bool,
         typer.Option("--float32", help="Store numbers of 8 bytes in 4: half the size, error 6e-8."),

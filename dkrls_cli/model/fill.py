@@ -44,6 +44,7 @@ from dkrls_cli.model.answering.masks import LastingMask, lasting_mask, steps_rou
 from dkrls_cli.model.choosing import ChoiceCallback
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
+from dkrls_cli.model.poles.planning import Poles
 from dkrls_cli.model.settings import DEFAULTS, PerLevel, Settings
 from dkrls_cli.model.training import drop_lost_slices
 from dkrls_cli.spelling import suggest
@@ -113,6 +114,7 @@ def fill(
     within: Distance | None = ...,
     group: str | Sequence[str] = ...,
     accept_inexact: bool = ...,
+    poles: Poles = ...,
     obs_error: ErrorLike | None = ...,
     max_std: float | None = ...,
     std: Literal[False] = ...,
@@ -138,6 +140,7 @@ def fill(
     within: Distance | None = ...,
     group: str | Sequence[str] = ...,
     accept_inexact: bool = ...,
+    poles: Poles = ...,
     obs_error: ErrorLike | None = ...,
     max_std: float | None = ...,
     std: Literal[True],
@@ -163,6 +166,7 @@ def fill(
     within: Distance | None = ...,
     group: str | Sequence[str] = ...,
     accept_inexact: bool = ...,
+    poles: Poles = ...,
     obs_error: ErrorLike | None = ...,
     max_std: float | None = ...,
     std: bool = ...,
@@ -187,6 +191,7 @@ def fill(
     within: Distance | None = None,
     group: str | Sequence[str] = DEFAULTS.group,
     accept_inexact: bool = DEFAULTS.accept_inexact,
+    poles: Poles = DEFAULTS.poles,
     obs_error: ErrorLike | None = None,
     max_std: float | None = None,
     std: bool = False,
@@ -222,7 +227,7 @@ def fill(
         without any along all but the last level. A mapping from dimension to distance, as
         for `max_gap`, is in units of the coordinates: the observed cell lies in the ellipse with
         these half axes, at the same coordinates of all other dimensions.
-    group, accept_inexact
+    group, accept_inexact, poles
         As for :func:`dkrls_cli.fit`.
     obs_error
         Standard errors of the data, as for :func:`dkrls_cli.fit`. The filled cells are then those
@@ -283,6 +288,7 @@ def fill(
         bounds=bounds,
         group=group,
         accept_inexact=accept_inexact,
+        poles=poles,
     )
     found = fill_grid(
         grid,

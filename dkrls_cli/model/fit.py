@@ -122,10 +122,10 @@ def fit(
     accept_inexact
         Whether to take missing cells that could not be solved for exactly, with a warning.
     poles
-        Whether complete data on latitudes that reach a pole, and longitudes all round, goes on
-        behind it on the other side of the globe: as a ``scalar``; as a component of a ``vector``,
-        with the opposite sign; or not (``none``). ``auto``: as latitudes next to the poles are
-        predicted best.
+        Whether data on latitudes that reach a pole, and longitudes all round, goes on behind it on
+        the other side of the globe: as a ``scalar``; as a component of a ``vector``, with the
+        opposite sign; or not (``none``). ``auto``: as latitudes next to the poles are predicted
+        best; data with missing cells does not. Answers up to the poles are then inside.
     cell_means
         Dimensions along which the data are means over cells, and not values at coordinates: names,
         or True for those that ``cell_methods`` tells, or else latitude and longitude, or else all.

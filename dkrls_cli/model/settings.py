@@ -170,7 +170,8 @@ class Settings:
         Whether a field on latitudes that reach a pole, and longitudes all round, goes on behind it
         on the other side of the globe: as a ``scalar``, with the same sign; as a component of a
         ``vector``, with the opposite one; or not (``none``). ``auto``: as latitudes next to the
-        poles are predicted best. See :mod:`dkrls_cli.cascade.poles.continuation`.
+        poles are predicted best; data with missing cells does not. See
+        :mod:`dkrls_cli.cascade.poles.continuation`.
     cell_means
         Dimensions along which the data are means over cells: names, or a text such as ``lat,lon``.
         True: those that ``cell_methods`` tells, or else latitude and longitude, or else all.
@@ -425,7 +426,7 @@ def plan_fit(
         )
     sphere = _is_sphere(axes, group, levels)
     poles = None
-    if complete is False or errors:
+    if errors or (given and complete is False):
         _refuse_poles(settings)
     else:
         poles = plan_poles(axes, [level.kernel.period for level in examples], settings.poles)
@@ -436,7 +437,7 @@ def _group(
     axes: Sequence[Axis], settings: Settings, levels: Sequence[Level | LevelRequest]
 ) -> tuple[int, ...]:
     """Return the places of the axes that may share one distance; none if there are none."""
-    if settings.group == "none":
+    if settings.group == "none" or (settings.poles in SIGNS and settings.group == "auto"):
         return ()
     names = settings.group_names
     if names is None:
@@ -615,12 +616,11 @@ def _refuse_with_gaps(settings: Settings) -> None:
 
 
 def _refuse_poles(settings: Settings) -> None:
-    """Raise SettingError if a field that is not known everywhere is to go on across the poles."""
+    """Raise SettingError if data with errors or a group is to go on across the poles."""
     if settings.poles in SIGNS:
         raise SettingError(
-            f"Only complete data without errors goes on across the poles as a {settings.poles}, "
-            "and here cells are missing or have errors. Leave it auto: missing cells have "
-            "distances on the sphere where these predict better.",
+            f"The data cannot go on across the poles as a {settings.poles}: observations with "
+            "errors end there, and a group has distances of its own. Leave one of them out.",
             setting="poles",
         )
 

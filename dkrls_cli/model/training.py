@@ -26,6 +26,7 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.errors import ConvergenceError, InputError
+from dkrls_cli.gaps.bars import rescale
 from dkrls_cli.gaps.field import make_field
 from dkrls_cli.gaps.noisy.analysis import Observations, analyse, measure_spread
 from dkrls_cli.gaps.pattern import Pattern, empty_slices, pattern
@@ -34,7 +35,7 @@ from dkrls_cli.grid.axes import Axis, list_some
 from dkrls_cli.grid.cf import place_of
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.choosing import ChoiceCallback, choose_levels, single_level
-from dkrls_cli.model.poles.crossing import cross_poles
+from dkrls_cli.model.poles.crossing import cross_poles, cross_with_gaps
 from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings
 from dkrls_cli.tuning.gaps import GapChoice, choose_with_gaps, gap_bars
 from dkrls_cli.tuning.joint import JointSetting
@@ -152,7 +153,7 @@ def train(
     del values  # if this is a copy of the data as float64, the fit makes its core of another one
     data, axes, rows = grid.values, grid.axes, None
     if found is not None:
-        chosen, data, axes, rows = found.chosen, found.values, found.axes, found.rows
+        chosen, data, axes, rows = found.chosen, found.grid.values, found.grid.axes, found.rows
     trained = fit_cascade(
         data,
         [axis.numbers for axis in axes],
@@ -218,6 +219,16 @@ def train_through_gaps(
         observed = ~np.isnan(values)
         thin = _Thin.of(enclosing[0], plan)
         chosen = chosen.move_to(thin.coordinates, thin.targets(observed))
+    bars = gap_bars(values.reshape(thin.shape), thin.coordinates, chosen)
+    own, found = thin, None
+    if not chosen.setting.grouping.axes:
+        found = cross_with_gaps(grid, plan, thin.levels(plan, chosen), chosen.setting.ridge, mean)
+    if found is not None:
+        values = checked_gaps(found.grid.values)
+        thin = _Thin.of(found.grid, plan)
+        chosen = chosen.move_to(thin.coordinates, thin.targets(~np.isnan(values)))
+        bars = rescale(bars, np.isnan(values).reshape(thin.shape))
+    missing_cells = np.isnan(values)
     done = complete(
         values.reshape(thin.shape),
         thin.coordinates,
@@ -232,13 +243,13 @@ def train_through_gaps(
     )
     filled = done.values.reshape(values.shape)
     if fits_single(values):  # then a model file holds the filled cells in float32 as well
-        filled = round_to_single(filled, ~observed)
+        filled = round_to_single(filled, missing_cells)
     trained = thin.fit(filled, done, chosen, plan, settings)
-    facts = thin.facts(observed, plan, done, chosen) | {"share": missing}
-    bars = gap_bars(values.reshape(thin.shape), thin.coordinates, chosen)
-    expanded = bars.expand(observed.shape, thin.places)
+    facts = own.facts(observed, plan, done, chosen) | {"share": missing}
+    expanded = bars.expand(values.shape, thin.places)
     told = {"missing": facts, "notes": solve_notes(done)}
-    return TrainingResult(trained, expanded, told, enclosing)
+    rows = None if found is None else found.rows
+    return TrainingResult(trained, expanded, told, enclosing, rows)
 
 
 def train_with_errors(
@@ -380,21 +391,26 @@ class _Thin:
         """Return the cascade of a completed grid, if that was solved for exactly enough."""
         if not (done.converged or settings.accept_inexact):
             raise _inexact(done)
-        levels = [single_level(level) for level in plan.levels]
-        known: list[Spectrum | None] = [None] * len(levels)
-        kernels = chosen.setting.kernels
-        for place, kernel, spectrum in zip(self.places, kernels, chosen.spectra, strict=True):
-            levels[place], known[place] = Level(self.axes[place].name, kernel), spectrum
+        known: list[Spectrum | None] = [None] * len(self.axes)
+        for place, spectrum in zip(self.places, chosen.spectra, strict=True):
+            known[place] = spectrum
         return fit_cascade(
             completed,
             [axis.numbers for axis in self.axes],
-            levels,
+            self.levels(plan, chosen),
             joint_ridge=chosen.setting.ridge,
             mean=chosen.mean,
             compact=settings.compact,
             dtype=settings.dtype,
             spectra=known,
         )
+
+    def levels(self, plan: FitPlan, chosen: GapChoice) -> list[Level]:
+        """Return the levels of all axes."""
+        levels = [single_level(level) for level in plan.levels]
+        for place, kernel in zip(self.places, chosen.setting.kernels, strict=True):
+            levels[place] = Level(self.axes[place].name, kernel)
+        return levels
 
     def facts(
         self, observed: Mask, plan: FitPlan, done: Completed, chosen: GapChoice

@@ -140,7 +140,9 @@ def footprint(
     across = {"across the poles": (cells + added) * _bytes_as_read(dtype) if added else 0}
     steps = [{"opening": own.opening}, data | {"reading": as_read + cells}]
     if gaps:
-        steps += [data | copy | step | {"sphere": sphere} for step in _gap_steps(shape)]
+        more = {"across the poles": across["across the poles"] + _missing_cells(added, False)}
+        besides = data | copy | more | {"sphere": sphere}
+        steps += [besides | step for step in _gap_steps(shape)]
     else:
         steps += [data | copy | across | {"search": _search(shape)}]
         steps += [data | model | across | {"long levels": _solve_long(shape)}]

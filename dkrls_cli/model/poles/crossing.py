@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from dkrls_cli.arrays import Array, Tensor
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation, plan_rows
@@ -29,24 +31,25 @@ _COPIES = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Crossing:
+class Continued:
     """A grid that goes on across the poles.
 
     Attributes
     ----------
     rows
         The rows that were added.
-    values
+    grid
         The data with these.
-    axes
-        Axes of the data with these.
-    chosen
-        Settings of the levels.
     """
 
     rows: Continuation
-    values: Tensor
-    axes: tuple[Axis, ...]
+    grid: Grid
+
+
+@dataclass(frozen=True, eq=False)
+class Crossing(Continued):
+    """A grid that goes on across the poles, and the settings of its levels."""
+
     chosen: ChosenLevels
 
 
@@ -93,28 +96,21 @@ def cross_poles(
     mean, folds, watch, spectra
         As for :func:`dkrls_cli.model.choosing.choose_levels`.
     """
-    places = plan.poles
-    if places is None:
+    if plan.poles is None:
         return None
-    signs = places.signs(grid.attrs)
-    rows = continue_rows(grid.axes, places, signs[0], chosen.levels, chosen.joint_ridge, mean)
     data = grid.values if grid.values.dtype in ("float32", "float64") else values
-    axes, extended = extend_axes(grid.axes, rows), rows.extend(data)
-    if places.kind == "auto":
-        sign = choose_sign(
-            rows,
-            axes[rows.latitude].numbers,
-            sample_fibres(extended, rows.latitude, mean),
-            mean,
-            chosen.smoothers[rows.latitude],
-            signs,
-        )
-        if sign == 0:
-            return None
-        if sign != rows.sign:
-            rows = replace(rows, sign=sign)
-            extended = rows.extend(data)
-    found = Crossing(rows, extended, axes, _without_spectrum(chosen, rows.latitude))
+    found = _go_on(
+        replace(grid, values=data),
+        plan.poles,
+        chosen.levels,
+        chosen.joint_ridge,
+        chosen.smoothers[plan.poles.latitude],
+        mean,
+    )
+    if found is None:
+        return None
+    rows, axes = found.rows, found.grid.axes
+    found = Crossing(rows, found.grid, _without_spectrum(chosen, rows.latitude))
     request = plan.levels[rows.latitude]
     is_open = isinstance(request, LevelRequest) and None in (
         request.family,
@@ -124,6 +120,59 @@ def cross_poles(
     if plan.joint or not is_open or folds is not None or axes[rows.latitude].size > WHOLE:
         return found
     return _choose_again(found, grid, plan, mean, watch, spectra)
+
+
+def cross_with_gaps(
+    grid: Grid, plan: FitPlan, levels: Sequence[Level], ridge: float, mean: float
+) -> Continued | None:
+    """Return a grid with missing cells that goes on across the poles, or None if it does not.
+
+    It goes on if it was asked to: left alone it would be no better, on the average of many grids.
+
+    Parameters
+    ----------
+    grid
+        The data, NaN where cells are missing; so are their copies.
+    plan
+        The plan of the fit.
+    levels
+        Levels of all axes, chosen for the data alone.
+    ridge
+        The joint ridge.
+    mean
+        Value to which answers fall back.
+    """
+    if plan.poles is None or plan.poles.kind == "auto":
+        return None
+    own = replace(levels[plan.poles.latitude], ridge=ridge)
+    return _go_on(grid, plan.poles, levels, ridge, own, mean)
+
+
+def _go_on(
+    grid: Grid,
+    places: PolePlan,
+    levels: Sequence[Level],
+    joint_ridge: float | None,
+    smoother: Level,
+    mean: float,
+) -> Continued | None:
+    """Return a grid with the rows behind its poles, or None if it does not go on there.
+
+    `smoother` is the level of latitude, with a ridge of its own.
+    """
+    signs = places.signs(grid.attrs)
+    rows = continue_rows(grid.axes, places, signs[0], levels, joint_ridge, mean)
+    axes, extended = extend_axes(grid.axes, rows), rows.extend(grid.values)
+    if places.kind == "auto":
+        fibres = sample_fibres(extended, rows.latitude, mean)
+        latitudes = axes[rows.latitude].numbers
+        sign = choose_sign(rows, latitudes, fibres, mean, smoother, signs)
+        if sign == 0:
+            return None
+        if sign != rows.sign:
+            rows = replace(rows, sign=sign)
+            extended = rows.extend(grid.values)
+    return Continued(rows, replace(grid, values=np.asarray(extended), axes=axes))
 
 
 def _without_spectrum(chosen: ChosenLevels, axis: int) -> ChosenLevels:
@@ -166,8 +215,8 @@ def _choose_again(
 
 def _between(found: Crossing, few: Continuation) -> Tensor:
     """Return the data with few of the rows that were added."""
-    latitude, size = few.latitude, found.values.shape[few.latitude]
+    latitude, size = few.latitude, found.grid.values.shape[few.latitude]
     inner = found.rows.inner(size)
-    part: list[slice] = [slice(None)] * found.values.ndim
+    part: list[slice] = [slice(None)] * found.grid.values.ndim
     part[latitude] = slice(inner.start - len(few.before), inner.stop + len(few.after))
-    return found.values[tuple(part)]
+    return found.grid.values[tuple(part)]

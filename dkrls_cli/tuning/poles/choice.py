@@ -47,7 +47,7 @@ def choose_sign(
     Parameters
     ----------
     rows
-        Rows that are added, of the same sign.
+        Rows that are added, of the first of the signs.
     latitudes
         All latitudes, those of the copies among them (m,).
     fibres
@@ -59,35 +59,20 @@ def choose_sign(
     signs
         Signs that may be.
     """
-    with one_blas_thread():
-        without = _mean_square(rows, latitudes, fibres, level, copied=False)
-        errors = [
-            _mean_square(rows, latitudes, _turn(rows, fibres, mean, sign), level) for sign in signs
+    copies, sides = rows.copies(latitudes.size), list(_sides(rows, latitudes.size))
+
+    def error(sign: int) -> float:
+        data = _turn(rows, fibres, mean, sign) if sign else fibres
+        missed = [
+            _leave_out(level, latitudes, data, near, added if sign else added[:0], copies)
+            for near, added in sides
         ]
+        return float(np.mean(np.square(missed)))
+
+    with one_blas_thread():
+        without, errors = error(0), [error(sign) for sign in signs]
     best = int(np.argmin(errors))
     return signs[best] if errors[best] < _BETTER * without else 0
-
-
-def _turn(rows: Continuation, fibres: Array, mean: float, sign: int) -> Array:
-    """Return fibres whose copies have a sign."""
-    if sign == 1:
-        return fibres
-    turned = fibres.copy()
-    added = rows.copies(len(fibres)) >= 0
-    turned[added] = sign * (fibres[added] + mean) - mean
-    return turned
-
-
-def _mean_square(
-    rows: Continuation, latitudes: Array, fibres: Array, level: Level, *, copied: bool = True
-) -> float:
-    """Return the mean square error of the rows next to the poles when they are left out."""
-    copies = rows.copies(latitudes.size)
-    missed = [
-        _leave_out(level, latitudes, fibres, near, added if copied else added[:0], copies)
-        for near, added in _sides(rows, latitudes.size)
-    ]
-    return float(np.mean(np.square(missed)))
 
 
 def _sides(rows: Continuation, size: int) -> Iterator[tuple[Indices, Indices]]:
@@ -99,6 +84,16 @@ def _sides(rows: Continuation, size: int) -> Iterator[tuple[Indices, Indices]]:
         yield inner[::-1][:_WINDOW], np.arange(inner[-1] + 1, size)
 
 
+def _turn(rows: Continuation, fibres: Array, mean: float, sign: int) -> Array:
+    """Return fibres whose copies have a sign."""
+    if sign == rows.sign:
+        return fibres
+    turned = fibres.copy()
+    added = rows.copies(len(fibres)) >= 0
+    turned[added] = -(fibres[added] + mean) - mean
+    return turned
+
+
 def _leave_out(
     level: Level, latitudes: Array, fibres: Array, near: Indices, added: Indices, copies: Indices
 ) -> Array:
@@ -107,8 +102,8 @@ def _leave_out(
     whole = decompose(gram(level.kernel, latitudes[used], latitudes[used]))
     inverse = whole.solvable(level.ridge).inverse(level.ridge)
     place = {row: position for position, row in enumerate(used.tolist())}
-    own = [place.get(row, -1) for row in copies[used].tolist()]
+    own = np.array([place.get(row, -1) for row in copies[used].tolist()])
     judged = np.arange(_JUDGED)
-    rows, _ = leave_out_pairs(inverse[:_JUDGED], inverse, judged, np.array(own))
+    rows, _ = leave_out_pairs(inverse[judged], inverse, judged, own)
     rows[judged, judged] = 0.0
-    return np.asarray(fibres[near[:_JUDGED]] - rows @ fibres[used])
+    return np.asarray(fibres[near[judged]] - rows @ fibres[used])
