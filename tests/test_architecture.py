@@ -32,6 +32,7 @@ DOORS = {  # library: folders or modules that may import it
     "matplotlib": {"bench/plots"},
     "scipy": {
         "cascade/spectrum",
+        "checking/scales",
         "cascade/factors",
         "gaps/coarse",
         "gaps/holes",
@@ -48,7 +49,13 @@ DOORS = {  # library: folders or modules that may import it
     "gpytorch": {"bench/rivals/grid_process"},
     "linear_operator": {"bench/rivals/grid_process"},
 }
-PLAIN_ARRAYS = {"cascade", "gaps", "tuning", "baselines"}  # folders without labels, files or output
+PLAIN_ARRAYS = {
+    "cascade",
+    "gaps",
+    "tuning",
+    "checking",
+    "baselines",
+}  # folders without labels, files or output
 
 
 def modules():

@@ -1,0 +1,192 @@
+"""Single cells that the others speak against.
+
+A bad cell moves what is expected of its neighbours. So of neighbours that look bad only the worst
+is taken out, all others are predicted again without it, and so on until no cell looks bad. A cell
+that was taken out comes back if what the good ones say of it agrees with it after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dkrls_cli.arrays import Array, Mask
+from dkrls_cli.checking.choice import Predictor, middle
+from dkrls_cli.checking.scales import Limits, find_limits, growth, local_scale, nearby_scale
+
+# Rounds in which cells are taken out: a run of bad neighbours loses two cells in each.
+_ROUNDS = 40
+# Standard deviations beyond which a cell is taken out for the time being: neighbours of bad cells
+# make the tail look heavy at first. Whether it is bad is decided when all such cells are out.
+_GENEROUS = 5.5
+# Neighbours on each side that show how large residuals are nearby, in the end.
+_NEAR = 2
+# Size in units of the limit beyond which a cell says nothing of how large residuals are by chance.
+_SURELY = 3.0
+# Rounds after the first in which the scale is determined again; later it hardly changes.
+_RESCALED = 4
+
+
+@dataclass(frozen=True, eq=False)
+class CellCheck:
+    """What the others say of every cell.
+
+    Attributes
+    ----------
+    bad
+        Cells that they speak against.
+    residual
+        Value less what the others say.
+    std
+        Usual size of that, as a standard deviation.
+    score
+        Size of the residual in units of the largest that chance allows: bad above 1.
+    limits
+        Limits of residuals in standard deviations.
+    """
+
+    bad: Mask
+    residual: Array
+    std: Array
+    score: Array
+    limits: Limits
+
+
+def check_cells(
+    values: Array,
+    used: Mask,
+    predictor: Predictor,
+    rate: float,
+    floor: float,
+    suspects: Mask | None = None,
+) -> CellCheck:
+    """Find the cells that the others speak against.
+
+    Parameters
+    ----------
+    values
+        The grid, NaN where it is missing.
+    used
+        Cells that are not known to be bad already.
+    predictor
+        How a cell is predicted from the others.
+    rate
+        Share of good cells that may be found.
+    floor
+        Smallest standard deviation of a residual: what rounding of the data does.
+    suspects
+        Cells that are left out at first; they come back if the others agree with them.
+
+    Returns
+    -------
+    CellCheck
+        The cells found, and residuals of all cells, predicted without those found.
+    """
+    search = _Search(values, used, predictor, rate, floor)
+    bad = search.put_back(search.take_out(suspects))
+    left, std = search.measure(bad)
+    std = np.maximum(std * nearby_scale(np.abs(left) / std, used & ~bad, _NEAR), floor)
+    known = used & ~np.isnan(left)
+    limits = find_limits((left / std)[known & ~bad], rate)
+    beyond = bad & (limits.excess(left / std) > _SURELY)  # the others may be the tail of good ones
+    limits = find_limits((left / std)[known & ~beyond], rate)
+    score = limits.excess(left / std)
+    return CellCheck(used & (score > 1.0), left, std, score, limits)
+
+
+class _Search:
+    """Cells that are left out, until the others agree with each other."""
+
+    def __init__(
+        self, values: Array, used: Mask, predictor: Predictor, rate: float, floor: float
+    ) -> None:
+        self.values, self.used, self.predictor = values, used, predictor
+        self.rate, self.floor = rate, floor
+        self.centred = values - middle(values, used)
+        self.trace = predictor.trace(self.centred, used)
+        self.base = self.trace.residuals
+        self.axes = [step.axis for step in predictor.steps]
+        self.power = growth(*self.base, used, self.axes)
+        self.scale = np.ones(values.shape)
+
+    def measure(self, bad: Mask, *, scale: bool = True) -> tuple[Array, Array]:
+        """Return residuals with some cells left out, and their usual sizes."""
+        good = self.used & ~bad
+        self.trace = self.predictor.trace(self.centred, good, self.trace)
+        left, spread = self.trace.residuals
+        self.spread, known = spread, self.base[1]
+        spread = known * (spread / known) ** self.power
+        if scale:
+            self.scale = local_scale(np.abs(left) / spread, good)
+        return left, np.maximum(spread * self.scale, self.floor)
+
+    def score(self, left: Array, std: Array) -> Array:
+        """Return the size of residuals in units of a limit that the tail does not raise."""
+        limits = find_limits((left / std)[self.used & ~np.isnan(left)], self.rate)
+        return limits.capped(_GENEROUS).excess(left / std)
+
+    def take_out(self, suspects: Mask | None) -> Mask:
+        """Return the cells that look bad, the worst of neighbours first."""
+        bad = np.zeros(self.values.shape, bool) if suspects is None else suspects
+        for number in range(_ROUNDS):
+            left, std = self.measure(bad, scale=number <= _RESCALED)
+            score = np.where(self.used & ~bad, self.score(left, std), np.nan)
+            size = np.where(self.used & ~bad, np.abs(left) / self.spread, 0.0)
+            worst = worst_of_neighbours(score, size, self.axes)
+            if not worst.any():
+                break
+            bad = bad | worst
+        return bad
+
+    def put_back(self, bad: Mask) -> Mask:
+        """Return the cells that look bad still when those that do not are back again."""
+        for number in range(_ROUNDS):
+            score = self.score(*self.measure(bad, scale=number <= _RESCALED))
+            fine = bad & ~(score > 1.0)
+            if not fine.any():
+                break
+            bad = bad & ~fine
+        return bad
+
+
+def worst_of_neighbours(score: Array, size: Array, axes: Sequence[int]) -> Mask:
+    """Return the cells that score above 1 and are the worst of their neighbours along some axes.
+
+    Parameters
+    ----------
+    score
+        How much speaks against a cell, NaN for those that do not count.
+    size
+        By what the worst is told: the residual in units of its standard error by the model. Of a
+        single bad cell it is larger than of any that the bad one predicts wrongly, by the
+        inequality of Cauchy and Schwarz.
+    axes
+        Axes along which cells are predicted.
+
+    Examples
+    --------
+    >>> size = np.array([0.5, 2.0, 3.0, 2.0, 0.1, 2.5])
+    >>> worst_of_neighbours(size, size, [0]).astype(int)
+    array([0, 0, 1, 0, 0, 1])
+    """
+    known = np.nan_to_num(size, nan=0.0)
+    worst = score > 1.0
+    for axis in axes:
+        for step in _STEPS:
+            worst &= known >= _shifted(known, axis, step)
+    return np.asarray(worst)
+
+
+# Steps to the neighbours of a cell of which only one is taken out at a time.
+_STEPS = (-2, -1, 1, 2)
+
+
+def _shifted(values: Array, axis: int, step: int) -> Array:
+    """Return the next values along an axis, 0 beyond its end."""
+    moved = np.roll(values, step, axis)
+    edge = [slice(None)] * values.ndim
+    edge[axis] = slice(0, step) if step > 0 else slice(step, None)
+    moved[tuple(edge)] = 0.0
+    return moved

@@ -1,0 +1,145 @@
+"""Slices that are out of line as a whole, and slices that repeat another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dkrls_cli.arrays import Array, Mask
+from dkrls_cli.checking.cells import worst_of_neighbours
+from dkrls_cli.checking.choice import CheckAxis, choose_predictor
+from dkrls_cli.checking.scales import find_limits
+
+# Cells of a slice, and slices, from which on a slice can be told from the others.
+_FEWEST_CELLS, _FEWEST_SLICES = 8, 8
+# Robust standard deviations over all slices beyond which the median residual, or the logarithm of
+# the width, of one is out of line: no slice of nine real grids comes to 9.
+_OUT = 12.0
+# The largest limit, which few slices or many bad ones would raise further.
+_MOST_OUT = 24.0
+# Median residual of such a slice, in units of that of a usual cell, at least.
+_SHIFTED = 4.0
+# Change of the width of a slice at least: a quarter.
+_WIDER = 0.22
+# Share of the slices that may be out of line: more than that are another kind of data.
+_MOST = 0.25
+# Slices that may be out of line by chance, and rounds in which they are taken out.
+_BY_CHANCE, _ROUNDS = 0.01, 20
+_NORMAL = 1.4826  # standard deviation of normal numbers in median absolute deviations
+
+
+def find_slices(values: Array, used: Mask, axes: Sequence[CheckAxis], along: int) -> Mask:
+    """Return which slices are shifted or scaled against their neighbours along an axis (m,).
+
+    Every slice is predicted from the others along that axis alone. A shift shows in the median of
+    its residuals, a scale in its width compared with that of what is expected. The worst slice is
+    taken out, the others are predicted again, and so on.
+
+    Parameters
+    ----------
+    values, used
+        The grid, and the cells that count.
+    axes
+        Its axes.
+    along
+        The axis.
+    """
+    count = values.shape[along]
+    bad = np.zeros(count, bool)
+    others = [axis for axis in range(values.ndim) if axis != along]
+    cells = np.moveaxis(used & ~np.isnan(values), along, 0).reshape(count, -1)
+    enough = cells.sum(axis=1) >= _FEWEST_CELLS
+    if enough.sum() < _FEWEST_SLICES:
+        return bad
+    predictor = choose_predictor(values, used, axes, others, near=True)
+    if not predictor.steps:
+        return bad
+    for _ in range(_ROUNDS):
+        good = used & ~_broadcast(bad, along, values.ndim)
+        left, spread = predictor.residuals(values, good)
+        score = _scores(values, left, spread, cells, along, enough & ~bad)
+        worst = worst_of_neighbours(score, score, [0])
+        if not worst.any() or bad.mean() > _MOST:
+            break
+        bad |= worst
+    return bad if bad.mean() <= _MOST else np.zeros(count, bool)
+
+
+def _broadcast(slices: Mask, along: int, ndim: int) -> Mask:
+    shape = [1] * ndim
+    shape[along] = -1
+    return slices.reshape(shape)
+
+
+def _scores(
+    values: Array, left: Array, spread: Array, cells: Mask, along: int, counts: Mask
+) -> Array:
+    """Return how far each slice is out of line, in units of the limit; 0 for those out already."""
+    rows, expected, size = (
+        np.moveaxis(array, along, 0).reshape(cells.shape)
+        for array in (values, values - left, left / spread)
+    )
+    rows, expected, size = (np.where(cells, array, np.nan) for array in (rows, expected, size))
+    score = np.zeros(len(rows))
+    picked = np.flatnonzero(counts)
+    shift = row_quantile(size[picked], 0.5)
+    usual = float(np.nanmedian(np.abs(size[picked])))
+    wide = np.log(_width(rows[picked]) / _width(expected[picked]))
+    by_shift = np.where(np.abs(shift) > _SHIFTED * usual, _outlying(shift), 0.0)
+    by_width = np.where(np.abs(wide) > _WIDER, _outlying(wide), 0.0)
+    score[picked] = np.maximum(by_shift, by_width)
+    return score
+
+
+def _width(rows: Array) -> Array:
+    """Return the distance between the quartiles of every slice, above 0."""
+    ordered = np.sort(rows, axis=1)
+    return np.asarray(np.maximum(_pick(ordered, 0.75) - _pick(ordered, 0.25), 1e-300))
+
+
+def row_quantile(rows: Array, share: float) -> Array:
+    """Return a quantile of every row, NaN aside: the value next below it (m,)."""
+    return _pick(np.sort(rows, axis=1), share)
+
+
+def _pick(ordered: Array, share: float) -> Array:
+    """Return a quantile of rows that are in order, NaN last."""
+    count = (~np.isnan(ordered)).sum(axis=1)
+    place = (share * np.maximum(count - 1, 0)).astype(int)
+    return np.asarray(ordered[np.arange(len(ordered)), place])
+
+
+def _outlying(numbers: Array) -> Array:
+    """Return how far each number lies from all, in units of the limit."""
+    centred = numbers - np.median(numbers)
+    usual = max(_NORMAL * float(np.median(np.abs(centred))), 1e-300)
+    limits = (
+        find_limits(centred / usual, _BY_CHANCE / numbers.size).at_least(_OUT).capped(_MOST_OUT)
+    )
+    return limits.excess(centred / usual)
+
+
+def find_duplicates(slices: Array) -> Mask:
+    """Return which slices repeat an earlier one, cell for cell (m,).
+
+    Slices of one value, or with few cells, may be equal by chance, and where many slices are
+    repeated, that is the kind of data: none is told then.
+
+    Examples
+    --------
+    >>> maps = np.random.default_rng(0).normal(size=(9, 20))
+    >>> maps[6] = maps[2]
+    >>> find_duplicates(maps).nonzero()[0]
+    array([6])
+    """
+    seen: set[bytes] = set()
+    found = np.zeros(len(slices), bool)
+    for place, row in enumerate(slices):
+        known = row[~np.isnan(row)]
+        if known.size < _FEWEST_CELLS or np.unique(known).size < _FEWEST_CELLS // 2:
+            continue
+        key = np.nan_to_num(row + 0.0, nan=np.inf).tobytes()
+        found[place] = key in seen
+        seen.add(key)
+    return found if found.mean() <= _MOST else np.zeros(len(slices), bool)

@@ -1,0 +1,226 @@
+"""All checks of a grid, one after the other: what is found by one does not mislead the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dkrls_cli.arrays import Array, Indices, Mask
+from dkrls_cli.checking.cells import check_cells
+from dkrls_cli.checking.choice import CheckAxis, Predictor, choose_predictor
+from dkrls_cli.checking.jumps import find_jumps
+from dkrls_cli.checking.runs import find_runs
+from dkrls_cli.checking.slices import find_duplicates, find_slices
+from dkrls_cli.checking.units import (
+    CONVERSIONS,
+    find_unit_series,
+    find_unit_slices,
+    name_units,
+)
+
+Flags: TypeAlias = NDArray[np.int8]
+
+GOOD, SPIKE, STUCK, JUMP, SLICE, UNIT, DUPLICATE, MISSING = 0, 1, 2, 3, 4, 5, 6, 9
+"""Flags of a cell."""
+
+KINDS: Mapping[int, str] = {
+    GOOD: "good",
+    SPIKE: "spike",
+    STUCK: "stuck",
+    JUMP: "jump",
+    SLICE: "slice",
+    UNIT: "unit",
+    DUPLICATE: "duplicate",
+    MISSING: "missing",
+}
+"""Words for the flags."""
+
+FALSE_ALARM = 1e-3
+"""Share of good cells that may be flagged as spikes, if nothing else is said."""
+
+# Times that the predictor is chosen and cells are checked. The first time only near cells predict.
+_PASSES = 2
+
+# Rounds in which series with jumps are left out, and the share of the largest jump that one needs
+# in each: a series that others with a jump predict seems to jump by half as much.
+_JUMP_ROUNDS, _WORST = 12, 0.75
+
+# Rounding of stored values in units of the largest: that of float32.
+_SINGLE = 6e-8
+# Standard deviation of rounding, in units of the step; with neighbours rounded as well.
+_ROUNDED = 0.5
+# Share of distinct values, of all, below which the data is rounded to steps.
+_DISTINCT = 0.5
+# Distinct values from which on their smallest distance is the step.
+_FEWEST_STEPS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What was found in a grid.
+
+    Attributes
+    ----------
+    flags
+        Flag of every cell (int8), see :data:`KINDS`.
+    expected
+        What the other cells say of each, in the units of the grid; NaN where missing.
+    std
+        Usual size of the difference, as a standard deviation.
+    units
+        For cells in wrong units the place of the conversion in CONVERSIONS, else -1 (int8).
+    predictor
+        How cells were predicted.
+    limits
+        Standard deviations beyond which a cell is flagged, below and above what is expected.
+    """
+
+    flags: NDArray[np.int8]
+    expected: Array
+    std: Array
+    units: NDArray[np.int8]
+    predictor: Predictor
+    limits: tuple[float, float]
+
+    @property
+    def bad(self) -> Mask:
+        """Cells that are flagged, missing ones aside."""
+        return np.asarray((self.flags != GOOD) & (self.flags != MISSING))
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of cells of every kind that was found."""
+        kinds, counts = np.unique(self.flags[self.bad], return_counts=True)
+        return {KINDS[int(kind)]: int(count) for kind, count in zip(kinds, counts, strict=True)}
+
+
+def survey(
+    values: Array,
+    axes: Sequence[CheckAxis],
+    along: int | None = None,
+    rate: float = FALSE_ALARM,
+) -> Survey:
+    """Check every cell of a grid against the others.
+
+    Parameters
+    ----------
+    values
+        The grid, NaN where it is missing.
+    axes
+        Its axes.
+    along
+        The axis along which it grows (time): slices and series are those of this axis. None: only
+        single cells are checked.
+    rate
+        Share of good cells that may be flagged as spikes.
+
+    Returns
+    -------
+    Survey
+        Flags, and what was expected.
+    """
+    flags = np.where(np.isnan(values), MISSING, GOOD).astype(np.int8)
+    units = np.full(values.shape, -1, np.int8)
+    work = np.array(values, np.float64)
+    if along is not None and values.shape[along] > 2:
+        _check_units(work, flags, units, along)
+        _check_slices(work, flags, axes, along)
+        _check_series(work, flags, axes, along)
+    used = flags == GOOD
+    used |= flags == UNIT  # these are in the right units by now
+    predictor = choose_predictor(work, used, axes, near=True)
+    floor = _rounding(work)
+    found = check_cells(work, used, predictor, rate, floor)
+    for _ in range(1, _PASSES):
+        predictor = choose_predictor(work, used & ~found.bad, axes)
+        found = check_cells(work, used, predictor, rate, floor, found.bad)
+    flags[found.bad & (flags == GOOD)] = SPIKE
+    expected = work - found.residual
+    spikes = flags == SPIKE
+    units[spikes] = name_units(values[spikes], expected[spikes], found.std[spikes])
+    flags[spikes & (units >= 0)] = UNIT
+    limits = (found.limits.low, found.limits.high)
+    return Survey(flags, expected, found.std, units, predictor, limits)
+
+
+def _rows(values: Array, along: int) -> Array:
+    """Return the grid with one row for each slice along an axis (m, n), a copy."""
+    return np.moveaxis(values, along, 0).reshape(values.shape[along], -1).copy()
+
+
+def _unrow(rows: NDArray[Any], shape: Sequence[int], along: int) -> NDArray[Any]:
+    """Return rows as the grid that they were."""
+    moved = [shape[along], *(m for axis, m in enumerate(shape) if axis != along)]
+    return np.moveaxis(rows.reshape(moved), 0, along)
+
+
+def _check_units(work: Array, flags: Flags, units: Flags, along: int) -> None:
+    """Flag slices and series in other units, and put them into those of the rest."""
+    rows = _rows(work, along)
+    found = np.broadcast_to(find_unit_slices(rows)[:, None], rows.shape).copy()
+    rows = _converted(rows, found)
+    if rows.shape[1] > 1:
+        series = find_unit_series(rows)
+        rows = _converted(rows, np.where(found < 0, series, -1))
+        found = np.where(found < 0, series, found)
+    placed = _unrow(found, work.shape, along)
+    here = (placed >= 0) & (flags == GOOD)
+    units[here], flags[here] = placed[here], UNIT
+    work[...] = _unrow(rows, work.shape, along)
+
+
+def _converted(rows: Array, kinds: Indices) -> Array:
+    """Return values in the right units."""
+    result = rows.copy()
+    for kind in np.unique(kinds[kinds >= 0]).tolist():
+        here = kinds == kind
+        result[here] = CONVERSIONS[kind].undo(rows[here])
+    return result
+
+
+def _check_slices(work: Array, flags: Flags, axes: Sequence[CheckAxis], along: int) -> None:
+    """Flag slices that repeat another, and those out of line."""
+    if work[tuple(0 if axis == along else slice(None) for axis in range(work.ndim))].size < 2:
+        return
+    shape = [1] * work.ndim
+    shape[along] = -1
+    twice = find_duplicates(_rows(work, along)).reshape(shape)
+    flags[(flags == GOOD) & twice] = DUPLICATE
+    out = find_slices(work, (flags == GOOD) | (flags == UNIT), axes, along).reshape(shape)
+    flags[(flags == GOOD) & out] = SLICE
+
+
+def _check_series(work: Array, flags: Flags, axes: Sequence[CheckAxis], along: int) -> None:
+    """Flag sensors that are stuck, and those whose level changes."""
+    used = (flags == GOOD) | (flags == UNIT)
+    stuck = _unrow(find_runs(_rows(np.where(used, work, np.nan), along)), work.shape, along)
+    flags[(flags == GOOD) & stuck] = STUCK
+    used &= ~stuck.astype(bool)
+    predictor = choose_predictor(work, used, axes, [along], near=True)
+    for _ in range(_JUMP_ROUNDS):
+        left, _ = predictor.residuals(work, used)
+        shifted, sizes = find_jumps(_rows(np.where(used, left, np.nan), along))
+        shifted[:, sizes < _WORST * sizes.max()] = False  # these may be neighbours of the others
+        if not shifted.any():
+            break
+        found = _unrow(shifted, work.shape, along)
+        flags[(flags == GOOD) & found] = JUMP
+        used &= ~found
+
+
+def _rounding(values: Array) -> float:
+    """Return the standard deviation of a residual that rounding of the values alone makes."""
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return 0.0
+    largest = float(np.abs(known).max())
+    distinct = np.unique(known)
+    step = 0.0
+    if _FEWEST_STEPS < distinct.size < _DISTINCT * known.size:
+        gaps = np.diff(distinct)
+        step = float(gaps[gaps > _SINGLE * largest].min(initial=np.inf))
+        step = step if np.isfinite(step) else 0.0
+    return max(_ROUNDED * step, _SINGLE * largest, 1e-300)

@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+
+from dkrls_cli.checking.cells import check_cells, worst_of_neighbours
+from dkrls_cli.checking.choice import CheckAxis, choose_predictor
+
+
+@pytest.fixture(scope="module")
+def field():
+    x, t = np.meshgrid(np.arange(25) / 5, np.arange(40) / 5, indexing="ij")
+    return np.sin(x) * np.cos(t) + 0.02 * np.random.default_rng(0).normal(size=(25, 40))
+
+
+def run(values, rate=1e-3, floor=0.0, suspects=None):
+    used = ~np.isnan(values)
+    axes = [CheckAxis(np.arange(float(n))) for n in values.shape]
+    predictor = choose_predictor(values, used, axes, near=True)
+    return check_cells(values, used, predictor, rate, floor, suspects)
+
+
+def test_good_cells_are_left_alone(field):
+    found = run(field)
+    assert found.bad.mean() < 5e-3
+    known = np.abs(found.residual) / found.std
+    assert np.median(known) == pytest.approx(0.67, abs=0.1)
+
+
+def test_bad_cells_are_found_and_their_neighbours_are_not(field):
+    values = field.copy()
+    bad = np.zeros(field.shape, bool)
+    bad[5, 5] = bad[5, 6] = bad[12, 20] = bad[0, 0] = bad[24, 39] = bad[13, 22] = True
+    values[bad] += 3.0
+    values[8, 8] = np.nan
+    found = run(values)
+    assert (found.bad & bad).sum() == bad.sum()
+    assert (found.bad & ~bad).sum() <= 2
+    assert found.residual[12, 20] == pytest.approx(3.0, abs=0.2)
+    assert np.isnan(found.residual[8, 8])
+    assert not found.bad[8, 8]
+
+
+def test_suspects_that_agree_with_the_others_come_back(field):
+    suspects = np.random.default_rng(1).random(field.shape) < 0.05
+    found = run(field, suspects=suspects)
+    assert found.bad.mean() < 5e-3
+
+
+def test_no_cell_is_bad_within_rounding(field):
+    assert not run(np.round(field, 1), floor=1.0).bad.any()
+
+
+def test_the_worst_of_neighbours_is_told_by_size():
+    score = np.array([2.0, 9.0, 0.5, 0.5, 3.0, 2.0])
+    size = np.array([5.0, 4.0, 0.1, 0.1, 1.0, 7.0])
+    assert np.flatnonzero(worst_of_neighbours(score, size, [0])).tolist() == [0, 5]
+    score[0] = 0.5  # does not count, and yet may be what makes the next one look bad
+    assert np.flatnonzero(worst_of_neighbours(score, size, [0])).tolist() == [5]
+    apart = np.array([2.0, 0.0, 0.0, 2.0, 0.0])
+    assert np.flatnonzero(worst_of_neighbours(apart, apart, [0])).tolist() == [0, 3]
+    both = np.stack([apart, 2 * apart])
+    assert worst_of_neighbours(both, both, [0]).sum() == 2
+    assert worst_of_neighbours(both, both, [1]).sum() == 4

@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from dkrls_cli.checking.scales import (
+    Limits,
+    find_limits,
+    growth,
+    local_scale,
+    nearby_scale,
+)
+
+
+@pytest.mark.parametrize(
+    ("draw", "most"),
+    [
+        (lambda rng: rng.normal(size=60_000), 1e-3),
+        (lambda rng: rng.standard_t(4, size=60_000), 2e-3),
+        (lambda rng: rng.laplace(size=60_000), 2e-3),
+        (lambda rng: rng.exponential(size=60_000) - np.log(2), 2e-3),
+    ],
+)
+def test_the_rate_is_kept_whatever_the_tail(draw, most):
+    numbers = draw(np.random.default_rng(0))
+    numbers = numbers / (1.4826 * np.median(np.abs(numbers)))
+    limits = find_limits(numbers, 1e-3)
+    share = np.mean(limits.excess(numbers) > 1)
+    assert 1e-4 < share < most
+
+
+def test_bad_cells_move_the_limit_little():
+    rng = np.random.default_rng(1)
+    numbers = rng.normal(size=20_000)
+    clean = find_limits(numbers, 1e-3)
+    numbers[:100] = 40.0
+    assert find_limits(numbers, 1e-3).high < 2 * clean.high
+    assert find_limits(numbers, 1e-3).low == pytest.approx(clean.low, rel=0.1)
+
+
+def test_few_numbers_have_the_limits_of_normal_ones():
+    assert find_limits(np.ones(5), 1e-3).high == pytest.approx(3.2905, abs=1e-3)
+    assert find_limits(np.zeros(100), 1e-3).high == pytest.approx(3.2905, abs=1e-3)
+
+
+def test_limits_are_compared_side_by_side():
+    limits = Limits(2.0, 4.0)
+    assert limits.excess(np.array([-3.0, 3.0])).tolist() == [1.5, 0.75]
+    assert limits.capped(3.0) == Limits(2.0, 3.0)
+    assert limits.at_least(3.0) == Limits(3.0, 4.0)
+
+
+def test_a_scale_follows_the_slices():
+    rng = np.random.default_rng(2)
+    truth = np.outer(np.geomspace(0.2, 5, 30), np.geomspace(1, 4, 40))
+    sizes = np.abs(rng.normal(size=truth.shape) * truth)
+    sizes[4, 5] = np.nan
+    found = local_scale(sizes, np.ones(sizes.shape, bool))
+    assert np.abs(np.log(found / truth)).mean() < 0.2
+    found = local_scale(np.zeros((5, 5)), np.ones((5, 5), bool))
+    assert (found > 0).all()
+
+
+def test_a_scale_follows_the_neighbourhood():
+    rng = np.random.default_rng(3)
+    sizes = np.abs(rng.normal(size=(40, 40)))
+    sizes[10:20, 10:20] *= 5
+    found = nearby_scale(sizes, np.ones(sizes.shape, bool), 2)
+    assert found[12:18, 12:18].mean() > 1.8
+    assert np.median(found[25:, 25:]) == pytest.approx(1.0, abs=0.15)
+    alone = sizes.copy()
+    alone[30, 30] = 1e6
+    again = nearby_scale(alone, np.ones(sizes.shape, bool), 2)
+    assert again[30, 30] == pytest.approx(found[30, 30], rel=0.02)  # the cell itself does not count
+
+
+def test_errors_grow_as_the_ends_show():
+    rng = np.random.default_rng(4)
+    left, spread = rng.normal(size=(30, 200)), np.ones((30, 200))
+    used = np.ones(left.shape, bool)
+    spread[[0, -1]] = 2.0
+    left[[0, -1]] *= 4.0
+    assert growth(left, spread, used, [0]) == pytest.approx(2.0, abs=0.2)
+    left[[0, -1]] *= 1000.0
+    assert growth(left, spread, used, [0]) == 3.0
+    assert growth(left, spread, used, [1]) == 1.5

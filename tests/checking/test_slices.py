@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+from dkrls_cli.checking.choice import CheckAxis
+from dkrls_cli.checking.slices import find_duplicates, find_slices, row_quantile
+
+
+@pytest.fixture(scope="module")
+def maps():
+    rng = np.random.default_rng(0)
+    season = np.sin(np.arange(30) / 4)
+    pattern = rng.normal(size=(6, 7))
+    return 10 * season[:, None, None] + 3 * pattern + 0.3 * rng.normal(size=(30, 6, 7))
+
+
+def run(values, along=0):
+    used = ~np.isnan(values)
+    axes = [CheckAxis(np.arange(float(n))) for n in values.shape]
+    return np.flatnonzero(find_slices(values, used, axes, along)).tolist()
+
+
+def test_a_slice_that_is_shifted_is_told(maps):
+    values = maps.copy()
+    values[11] += 12.0
+    values[20] -= 15.0
+    values[11, 2, 3] = np.nan
+    assert run(values) == [11, 20]
+    assert run(np.moveaxis(values, 0, 2), 2) == [11, 20]
+
+
+def test_a_slice_that_is_scaled_is_told(maps):
+    values = maps - maps.mean(axis=0) + 3 * maps.mean(axis=0)
+    middle = values[15].mean()
+    values[15] = middle + 4 * (values[15] - middle)
+    assert run(values) == [15]
+
+
+def test_good_slices_few_slices_and_single_series_are_left_alone(maps):
+    assert run(maps) == []
+    assert run(maps[:7]) == []
+    assert run(maps[:, :1, :5]) == []
+    values = maps.copy()
+    values[11, :3] = np.nan
+    assert run(values) == []
+
+
+def test_slices_that_repeat_an_earlier_one_are_told():
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(12, 20))
+    rows[3, 4] = np.nan
+    rows[7] = rows[3]
+    rows[9] = rows[8]
+    assert np.flatnonzero(find_duplicates(rows)).tolist() == [7, 9]
+    rows[9, 0] += 1e-9
+    assert np.flatnonzero(find_duplicates(rows)).tolist() == [7]
+
+
+def test_repeats_that_are_the_kind_of_data_are_not_told():
+    rng = np.random.default_rng(2)
+    year = rng.normal(size=(4, 20))
+    assert not find_duplicates(np.tile(year, (3, 1))).any()
+    assert not find_duplicates(np.ones((12, 20))).any()
+    assert not find_duplicates(np.round(rng.normal(size=(12, 3)))).any()
+
+
+def test_quantiles_of_rows_leave_missing_cells_out():
+    rows = np.array([[3.0, np.nan, 1.0, 2.0], [5.0, 6.0, 7.0, 8.0]])
+    assert row_quantile(rows, 0.5).tolist() == [2.0, 6.0]

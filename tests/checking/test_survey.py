@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+
+from dkrls_cli.checking.choice import CheckAxis
+from dkrls_cli.checking.survey import (
+    DUPLICATE,
+    GOOD,
+    JUMP,
+    MISSING,
+    SLICE,
+    SPIKE,
+    STUCK,
+    UNIT,
+    survey,
+)
+
+
+def field(times=60, places=12, seed=0):
+    """Return a field of waves that travel and weather that places share, with noise."""
+    rng = np.random.default_rng(seed)
+    t, x = np.arange(times)[:, None], np.arange(places)
+    weather = np.cumsum(rng.normal(size=times))[:, None]
+    return 15 + 4 * np.sin(t / 5 + x / 6) + 0.3 * weather + 0.1 * rng.normal(size=(times, places))
+
+
+def run(values, along=0, rate=1e-3, **about):
+    axes = [CheckAxis(np.arange(float(n)), **about) for n in values.shape]
+    return survey(values, axes, along, rate)
+
+
+def test_good_data_is_good():
+    found = run(field())
+    assert found.bad.mean() < 5e-3
+    near = np.abs(field() - found.expected) < 4.5 * found.std
+    assert near.mean() > 0.99
+
+
+def test_every_kind_is_told_from_the_others():
+    values = field(80, 14)
+    truth = np.zeros(values.shape, np.int8)
+    values[2, 2] = np.nan
+    truth[2, 2] = MISSING
+    for cell in [(10, 3), (33, 8), (50, 3), (79, 11)]:
+        values[cell] += 8.0
+        truth[cell] = SPIKE
+    values[20:30, 5] = values[20, 5]
+    truth[21:30, 5] = STUCK
+    values[60:, 10] += 15.0
+    truth[60:, 10] = JUMP
+    values[45] += 25.0
+    truth[45] = SLICE
+    values[52] = values[14]
+    truth[52] = DUPLICATE
+    values[66:, 1] += 273.15
+    truth[66:, 1] = UNIT
+    found = run(values)
+    assert np.mean(found.flags == truth) > 0.985
+    for kind in (SPIKE, STUCK, JUMP, SLICE, DUPLICATE, UNIT, MISSING):
+        assert np.mean(found.flags[truth == kind] == kind) > 0.9, kind
+    assert found.counts()["stuck"] == 9
+    assert found.units[70, 1] == 0
+    assert found.units[10, 3] == -1
+
+
+def test_a_unit_that_changes_half_way_is_the_only_finding():
+    values = field()
+    values[30:] += 273.15
+    found = run(values)
+    assert (found.flags[30:] == UNIT).all() or (found.flags[:30] == UNIT).all()
+    assert found.bad.sum() < 1.02 * values.size / 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_spikes_are_found_at_a_low_rate_of_false_alarms(seed):
+    values = field(seed=seed)
+    rng = np.random.default_rng(seed + 10)
+    bad = rng.random(values.shape) < 0.02
+    spikes = 5 * values.std(axis=0) * rng.choice([-1, 1], values.shape)
+    found = run(np.where(bad, values + spikes, values))
+    assert np.mean(found.bad[bad]) >= 0.95
+    assert np.mean(found.bad[~bad]) < 5e-3
+
+
+def test_one_slice_one_series_and_constant_data_can_be_checked():
+    assert not run(field()[:1]).bad.any()
+    series = field(60, 1)
+    series[30] += 20
+    assert np.argwhere(run(series).bad).tolist() == [[30, 0]]
+    assert not run(np.full((9, 5), 3.0)).bad.any()
+    spiked = np.full((9, 5), 3.0)
+    spiked[4, 2] = 4.0
+    assert np.argwhere(run(spiked).bad).tolist() == [[4, 2]]
+    assert (run(np.full((4, 4), np.nan)).flags == MISSING).all()
+    assert run(field().ravel()[:50], 0).bad.mean() < 0.05
+
+
+def test_without_a_growing_axis_only_cells_are_checked():
+    values = field()
+    values[20:30, 5] = values[20, 5]
+    found = run(values, None)
+    assert set(np.unique(found.flags)) <= {GOOD, SPIKE, UNIT}
