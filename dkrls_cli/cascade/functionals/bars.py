@@ -37,7 +37,8 @@ from dkrls_cli.cascade.errorbars import Bars, JointBars, LevelBars
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.answers import NO_CELLS
 from dkrls_cli.cascade.functionals.cells import SourceCells, known_means
-from dkrls_cli.cascade.functionals.functional import Functional, Means, Values
+from dkrls_cli.cascade.functionals.derivatives import ORDERS
+from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means, Values
 from dkrls_cli.cascade.functionals.quadrature import make_rule
 from dkrls_cli.cascade.functionals.rows import kernel_rows, left_variance, long_variance
 from dkrls_cli.cascade.solvers import JointSolver
@@ -155,6 +156,8 @@ def _level_parts(
     smooth: bool,
     cells: Mapping[int, SourceCells],
 ) -> list[_Part]:
+    _refuse_rough_errors(cascade, asked)
+    cascade = cascade.covariance
     white, shared = split_ridges(cascade)
     return [
         _level_part(
@@ -168,6 +171,19 @@ def _level_parts(
         )
         for axis, (each, own) in enumerate(zip(asked, shared, strict=True))
     ]
+
+
+def _refuse_rough_errors(cascade: Cascade, asked: Sequence[Functional]) -> None:
+    """Raise SettingError if the errors of a spline have no derivative, though it has one."""
+    for level, each in zip(cascade.levels, asked, strict=True):
+        errors = level.kernel.covariance.family
+        if isinstance(each, Derivatives) and each.order > ORDERS[errors]:
+            raise SettingError(
+                f"The errors of the {level.kernel.family} spline along '{level.name}' are too "
+                "rough for a standard error of its derivative. Ask without standard errors, or fit "
+                f"with matern52 along '{level.name}'.",
+                setting="kernel",
+            )
 
 
 def _answered(

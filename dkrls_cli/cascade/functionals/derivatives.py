@@ -6,7 +6,10 @@ k^(n) the n-th derivative, that of order n of the field at q has the covariance
     k^(n)(q - c)            with the value at c,
     (-1)^n k^(2n)(0)        with itself.
 
-On a circle d is replaced by the chord (P / pi) sin(pi d / P), and the chain rule holds.
+On a circle d is replaced by the chord (P / pi) sin(pi d / P), and the chain rule holds. It holds
+for warped coordinates too: with u(q) the logarithm or the root, the derivatives of f(u(q)) are
+u' f' and u'^2 f'' + u'' f', and a stationary field has f' and f'' independent of each other at a
+place. A spline has the derivatives of its polynomials.
 """
 
 from __future__ import annotations
@@ -18,11 +21,23 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.kernels import CYCLE_SIGMA, Kernel, gram, pairs
+from dkrls_cli.cascade.splines.cardinal import spline_rows
 from dkrls_cli.circle import wrap
 from dkrls_cli.errors import SettingError
 
-ORDERS = {"gaussian": 2, "matern52": 2, "matern32": 1, "matern12": 0}
+ORDERS = {
+    "gaussian": 2,
+    "matern52": 2,
+    "matern32": 1,
+    "matern12": 0,
+    "quintic": 2,
+    "cubic": 2,
+    "linear": 0,
+}
 """Highest derivative of a field of each family that is answered; a Gaussian one has them all."""
+
+# By order of the derivative, the families that have it on any grid.
+_SMOOTH = {1: "matern32, matern52 or gaussian", 2: "matern52 or gaussian"}
 
 # By family, k''(0) and k''''(0) as functions of the distance in length scales: those that exist.
 _AT_ZERO = {
@@ -40,11 +55,6 @@ def refuse_rough(kernel: Kernel, order: int, name: str) -> None:
 
     `name` is that of the dimension.
     """
-    if kernel.family not in ORDERS:
-        raise SettingError(
-            f"Derivatives along '{name}' are not known for its {kernel.family} kernel. Fit with "
-            f"one of {', '.join(family for family, most in ORDERS.items() if most)} there."
-        )
     most = ORDERS[kernel.family]
     if order <= most:
         return
@@ -54,10 +64,9 @@ def refuse_rough(kernel: Kernel, order: int, name: str) -> None:
             "answered."
         )
     ordinal = {1: "first", 2: "second"}[order]
-    smooth = "matern52 or gaussian" if order == 2 else "matern32, matern52 or gaussian"
     raise SettingError(
         f"A field with a {kernel.family} kernel, as '{name}' has, has no {ordinal} derivative. "
-        f"Fit with {smooth} along '{name}'.",
+        f"Fit with {_SMOOTH[order]} along '{name}'.",
         setting="kernel",
     )
 
@@ -66,7 +75,31 @@ def derivative_gram(kernel: Kernel, a: Array, b: Array, order: int) -> Array:
     """Return the derivative of k(a, b) by a, between all pairs of coordinates (len(a), len(b))."""
     if order == 0:
         return gram(kernel, a, b)
+    if kernel.warp is None:
+        return _unwarped_gram(kernel, a, b, order)
+    slope, bend = (each[:, None] for each in warp_slopes(kernel, a))
+    plain, here, there = kernel.unwarped, kernel.warped(a), kernel.warped(b)
+    first = _unwarped_gram(plain, here, there, 1)
+    if order == 1:
+        return slope * first
+    return slope**2 * _unwarped_gram(plain, here, there, 2) + bend * first
+
+
+def _unwarped_gram(kernel: Kernel, a: Array, b: Array, order: int) -> Array:
+    """Return the derivative of k(a, b) by a, of coordinates that have no warp."""
+    if kernel.is_spline:
+        return spline_rows(kernel.family, b, a, order)
     return _derivative(kernel, a, b, order, np.subtract.outer)
+
+
+def warp_slopes(kernel: Kernel, coordinates: Array) -> tuple[Array, Array]:
+    """Return first and second derivative of the warp of a kernel at coordinates.
+
+    >>> warp_slopes(Kernel(warp="log"), np.array([2.0]))
+    (array([0.5]), array([-0.25]))
+    """
+    slope = 1.0 / coordinates if kernel.warp == "log" else 0.5 / np.sqrt(coordinates)
+    return slope, -slope / (1.0 if kernel.warp == "log" else 2.0) / coordinates
 
 
 def derivative_pairs(kernel: Kernel, a: Array, b: Array, order: int) -> Array:
@@ -80,8 +113,21 @@ def derivative_pairs(kernel: Kernel, a: Array, b: Array, order: int) -> Array:
     return _derivative(kernel, a, b, order, np.subtract)
 
 
+def prior_variance(kernel: Kernel, query: Array, order: int) -> Array:
+    """Return the prior variance of a derivative of a field at coordinates (q,)."""
+    if kernel.warp is None:
+        return np.full(query.size, derivative_variance(kernel, order))
+    slope, bend = warp_slopes(kernel, query)
+    first = derivative_variance(kernel, 1)
+    if order == 1:
+        return slope**2 * first
+    return slope**4 * derivative_variance(kernel, 2) + bend**2 * first
+
+
 def derivative_variance(kernel: Kernel, order: int) -> float:
     """Return the prior variance of a derivative of a field, (-1)^order k^(2 order)(0).
+
+    It is that by the warped coordinate.
 
     >>> derivative_variance(Kernel("matern52", sigma=2.0), 1).__round__(4)
     0.4167

@@ -15,7 +15,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices
-from dkrls_cli.cascade.functionals.derivatives import derivative_gram, derivative_variance
+from dkrls_cli.cascade.functionals.derivatives import derivative_gram, prior_variance
 from dkrls_cli.cascade.functionals.quadrature import make_rule
 from dkrls_cli.cascade.kernels import Kernel, gram
 
@@ -109,7 +109,7 @@ class Derivatives:
 
     def prior(self, kernel: Kernel) -> Array:
         """Return the prior variance of the derivatives (q,)."""
-        return np.full(len(self), derivative_variance(kernel, self.order))
+        return prior_variance(kernel, self.query, self.order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,25 +165,50 @@ class Means:
         """Return the means of k over both of its arguments (q,).
 
         That is one integral, of k(s) times the autocorrelation of the weights, over the distances
-        s from 0 to the width of the interval.
+        s from 0 to the width of the interval. Distances are those of warped coordinates, in which
+        the weight of a place is the slope of its coordinate.
         """
-        distances = make_rule(kernel, 0 * self.width, self.width, np.zeros(1), latitude=False)
+        low, high = kernel.warped(self.low), kernel.warped(self.high)
+        plain, width = kernel.unwarped, high - low
+        distances = make_rule(plain, 0 * width, width, np.zeros(1), latitude=False)
         s = distances.points
         which = np.repeat(np.arange(len(self)), np.diff(distances.starts))
-        found = gram(kernel, s, np.zeros(1))[:, 0] * self._pairs(s, which)
-        return np.asarray(self.width * distances.average(found))
+        pairs = _WARPED_PAIRS[kernel.warp](s, low[which], high[which])
+        if self.latitude:
+            pairs = self._pairs(s, which)
+        found = gram(plain, s, np.zeros(1))[:, 0] * pairs
+        return np.asarray(width * distances.average(found))
 
     def _pairs(self, s: Array, which: Indices) -> Array:
-        """Return the density of pairs of places at distances s within intervals."""
+        """Return the density of pairs of latitudes at distances s within intervals."""
         width = self.width[which]
-        if not self.latitude:
-            return np.asarray(2.0 * (width - s) / width**2)
         s, width = np.radians(s), np.radians(width)
         middle = np.radians(0.5 * (self.low + self.high))[which]
         total = 2.0 * np.cos(middle) * np.sin(0.5 * width)  # the integral of the cosine
         among = (width - s) * np.cos(s) + np.cos(2.0 * middle) * np.sin(width - s)
         return np.asarray(math.radians(1.0) * among / total**2)
 
+
+def _even_pairs(s: Array, low: Array, high: Array) -> Array:
+    """Return the density of pairs of places at distances s within intervals."""
+    width = high - low
+    return np.asarray(2.0 * (width - s) / width**2)
+
+
+def _log_pairs(s: Array, low: Array, high: Array) -> Array:
+    """Return the density of pairs of logarithms, which count by their exponential."""
+    width = high - low
+    return np.asarray(np.exp(s) * np.expm1(2.0 * (width - s)) / np.expm1(width) ** 2)
+
+
+def _root_pairs(s: Array, low: Array, high: Array) -> Array:
+    """Return the density of pairs of roots, which count by twice their size."""
+    first, last = low + 0.5 * s, high - 0.5 * s
+    among = (first**2 + first * last + last**2) / 3.0 - 0.25 * s**2
+    return np.asarray(8.0 * (last - first) * among / (high**2 - low**2) ** 2)
+
+
+_WARPED_PAIRS = {None: _even_pairs, "log": _log_pairs, "sqrt": _root_pairs}
 
 # Numbers of kernel rows that are computed at once: 64 MB.
 _AT_ONCE = 2**23

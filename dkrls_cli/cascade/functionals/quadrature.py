@@ -5,7 +5,8 @@ Gauss-Legendre rules. An interval is cut where a kernel may have a kink, at the 
 and each piece further, so that no part is wider than the kernel bends: two length scales within
 reach of an end of the piece, where the kernel of a node at or behind that end has not vanished,
 and a part of the period of a circle or a cycle everywhere. There the rule of 12 points errs by
-less than 1e-15 of the kernel's largest value.
+less than 1e-15 of the kernel's largest value. Where a kernel is one of logarithms or roots, the
+coordinate at most doubles within a part. The polynomials of a spline are integrated exactly.
 
 Sums rather than closed forms, although most families have one (error functions, exponentials):
 - the kernel between two means is W K W', so a Gram matrix of means has no eigenvalue below 0 but
@@ -160,6 +161,10 @@ def _cut(kernel: Kernel, edges: Array, latitude: bool) -> Array:
         widest = min(widest, kernel.period / _TURN)
     if kernel.cycle is not None:
         widest = min(widest, kernel.cycle / _CYCLE)
+    if kernel.warp is not None:
+        return _cut_warped(kernel, edges)
+    if kernel.is_spline:
+        return edges
     fine = min(_WIDTH * kernel.sigma, widest)
     if np.diff(edges).max(initial=0.0) <= fine:
         return edges
@@ -167,6 +172,21 @@ def _cut(kernel: Kernel, edges: Array, latitude: bool) -> Array:
     for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         found.append(_piece(a, b, fine, widest, _REACH * kernel.sigma))
     return np.concatenate(found)
+
+
+def _cut_warped(kernel: Kernel, edges: Array) -> Array:
+    """Return the edges of parts in which a warped coordinate, and its kernel, bend little."""
+    doubled = [edges[:1]]
+    for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        doubled.append(np.exp(_even(math.log(a), math.log(b), math.log(2.0))))
+        doubled[-1][-1] = b
+    parts = np.concatenate(doubled)
+    if kernel.is_spline:
+        return parts
+    steepest = np.diff(kernel.warped(parts)) * 2.0  # a slope changes by less than two within a part
+    counts = np.maximum(1, np.ceil(steepest / (_WIDTH * kernel.sigma))).astype(int)
+    finer = [_even(a, b, (b - a) / n) for a, b, n in zip(parts, parts[1:], counts, strict=False)]
+    return np.concatenate([parts[:1], *finer])
 
 
 def _piece(a: float, b: float, fine: float, widest: float, reach: float) -> Array:

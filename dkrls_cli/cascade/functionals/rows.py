@@ -11,6 +11,7 @@ import numpy as np
 from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.long import LongFactor
+from dkrls_cli.cascade.functionals.derivatives import warp_slopes
 from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means, Values
 from dkrls_cli.cascade.functionals.quadrature import make_rule
 from dkrls_cli.cascade.tensors import Rows
@@ -62,7 +63,7 @@ def prepare_long(
 ) -> Callable[[Functional], Array]:
     """Return a function that answers functionals of one kind from the same weights (m, n)."""
     order = like.order if isinstance(like, Derivatives) else 0
-    answer = factor.prepare(weights, order)
+    answer = _prepare_order(factor, weights, order)
 
     def at(asked: Functional) -> Array:
         if isinstance(asked, Values | Derivatives):
@@ -77,6 +78,22 @@ def prepare_long(
             )
             result[start : start + most] = rule.average(answer(rule.points))
         return result
+
+    return at
+
+
+def _prepare_order(factor: LongFactor, weights: Array, order: int) -> Callable[[Array], Array]:
+    """Return a function that answers with derivatives by the coordinate, warped or not."""
+    kernel, answer = factor.kernel, factor.prepare(weights, order)
+    if kernel.warp is None or order == 0:
+        return answer
+    first = answer if order == 1 else factor.prepare(weights, 1)
+
+    def at(query: Array) -> Array:
+        slope, bend = (each[:, None] for each in warp_slopes(kernel, query))
+        if order == 1:
+            return slope * first(query)
+        return slope**2 * answer(query) + bend * first(query)
 
     return at
 
@@ -137,22 +154,26 @@ def left_variance(cascade: Cascade, axis: int, asked: Functional) -> Array:
 def long_variance(factor: LongFactor, asked: Functional, name: str) -> Array:
     """Return L L'k - (L k)' C^-1 (L k) of a long level (q,).
 
-    Values and derivatives take O(m). The rows of means are solved for as they are, some at a time.
+    Values and derivatives take O(m). The rows of means, and of second derivatives by a warped
+    coordinate, are solved for as they are, some at a time.
 
     Raises
     ------
     SettingError
-        If there are too many means for that.
+        If there are too many of them.
     """
     if isinstance(asked, Values):
         return factor.unexplained(asked.query)
-    if isinstance(asked, Derivatives):
+    if isinstance(asked, Derivatives) and factor.kernel.warp is None:
         return factor.unexplained(asked.query, asked.order)
+    if isinstance(asked, Derivatives) and asked.order == 1:
+        slope, _ = warp_slopes(factor.kernel, asked.query)
+        return slope**2 * factor.unexplained(asked.query, 1)
     size = factor.coordinates.size
     if len(asked) * size > _MOST:
         raise SettingError(
-            f"Standard errors of {len(asked)} means along '{name}', which has {size} coordinates, "
-            f"take too long. Ask for {_MOST // size} means at most, or for no standard errors."
+            f"Standard errors of {len(asked)} answers along '{name}', of {size} coordinates, take "
+            f"too long. Ask for {_MOST // size} answers at most, or for no standard errors."
         )
     left = asked.prior(factor.kernel)
     step = max(1, _AT_ONCE // size)

@@ -169,3 +169,20 @@ def test_long_levels_have_the_error_bars_of_dense_ones(monkeypatch):
             assert np.allclose(along, exact.T, rtol=1e-6, atol=0)
             beside = variance_at_points(bars, long, pair, spread=[1])
             assert np.allclose(beside, exact, rtol=1e-6, atol=0)
+
+
+def test_errors_of_a_spline_are_those_of_its_covariance():
+    values = np.sin(X)[:, None] * np.cos(np.radians(Y))
+    cubic, ring = Kernel("cubic", 2.0, errors="matern52"), Level("y", KERNELS[1], 0.01)
+    cascade = fit_cascade(values, [X, Y], [Level("x", cubic), ring])
+    asked = [Derivatives(np.array([0.5, 3.3]), 1), Values(np.array([45.0]))]
+    whole = (slice(0, 2), slice(0, 1))
+    bars = calibrate(cascade)
+    found = variance_blocks(bars, cascade, asked)(whole)
+    assert np.array_equal(found, variance_blocks(bars, cascade.covariance, asked)(whole))
+    assert (found > 0).all()
+    rough = fit_cascade(values, [X, Y], [Level("x", Kernel("cubic", 2.0, errors="matern12")), ring])
+    with pytest.raises(SettingError, match="errors of the cubic spline along 'x' are too rough"):
+        variance_blocks(calibrate(rough), rough, asked)
+    means = [Means(np.array([0.5]), np.array([1.5])), asked[1]]
+    assert variance_blocks(calibrate(rough), rough, means)((slice(0, 1), slice(0, 1))).item() > 0

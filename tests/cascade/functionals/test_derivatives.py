@@ -5,6 +5,7 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
+from scipy.interpolate import make_interp_spline
 
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.derivatives import (
@@ -12,12 +13,13 @@ from dkrls_cli.cascade.functionals.derivatives import (
     derivative_gram,
     derivative_pairs,
     derivative_variance,
+    prior_variance,
     refuse_rough,
 )
-from dkrls_cli.cascade.kernels import CYCLE_SIGMA, Kernel, gram
+from dkrls_cli.cascade.kernels import CYCLE_SIGMA, FAMILIES, Kernel, gram
 from dkrls_cli.errors import SettingError
 
-SMOOTH = [(family, order) for family, most in ORDERS.items() for order in range(1, most + 1)]
+SMOOTH = [(family, order) for family in FAMILIES for order in range(1, ORDERS[family] + 1)]
 
 
 def exact_kernel(kernel: Kernel, d):
@@ -129,3 +131,45 @@ def test_long_levels_answer_derivatives_as_dense_ones(kernel):
         explained = np.einsum("qm,mq->q", rows, np.linalg.solve(system, rows.T))
         left = derivative_variance(kernel, each) - explained
         assert np.allclose(factor.unexplained(query, each), left, rtol=0, atol=1e-9 * scale**2)
+
+
+@pytest.mark.parametrize("warp", ["log", "sqrt"])
+@pytest.mark.parametrize(("family", "order"), SMOOTH)
+def test_derivatives_by_warped_coordinates_equal_those_of_mpmath(family, order, warp):
+    kernel, function = Kernel(family, 0.7, warp=warp), getattr(mpmath, warp)
+    nodes, query = np.array([0.2, 1.0, 4.0]), np.array([0.3, 2.7])
+    found, prior = (
+        derivative_gram(kernel, query, nodes, order),
+        prior_variance(kernel, query, order),
+    )
+    plain = kernel.unwarped
+    with mpmath.workdps(40):
+        for place in np.ndindex(found.shape):
+            there = function(mpmath.mpf(nodes[place[1]]))
+
+            def value(z, there=there):
+                return exact_kernel(plain, function(z) - there)
+
+            exact = mpmath.diff(value, mpmath.mpf(query[place[0]]), order)
+            assert found[place] == pytest.approx(float(exact), rel=1e-9, abs=1e-13)
+    # the variance is that of a difference quotient of values, but for its step
+    step = 1e-3
+    weights = np.array([-0.5, 0.0, 0.5]) / step if order == 1 else np.array([1, -2, 1]) / step**2
+    for place, z in enumerate(query):
+        places = z + step * np.array([-1.0, 0.0, 1.0])
+        quotient = weights @ gram(kernel, places, places) @ weights
+        assert prior[place] == pytest.approx(quotient, rel=2e-2)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("degree", [3, 5])
+def test_derivatives_of_splines_are_those_of_scipy(degree, order):
+    nodes, query = np.geomspace(1.0, 30.0, 12), np.linspace(1.0, 30.0, 7)
+    name = {3: "cubic", 5: "quintic"}[degree]
+    exact = make_interp_spline(nodes, np.eye(12), k=degree).derivative(order)(query)
+    assert np.allclose(derivative_gram(Kernel(name), query, nodes, order), exact, atol=1e-9)
+    warped = make_interp_spline(np.log(nodes), np.eye(12), k=degree)
+    first, second = (warped.derivative(n)(np.log(query)) for n in (1, 2))
+    by_chain = first / query[:, None] if order == 1 else (second - first) / query[:, None] ** 2
+    found = derivative_gram(Kernel(name, warp="log"), query, nodes, order)
+    assert np.allclose(found, by_chain, atol=1e-9)

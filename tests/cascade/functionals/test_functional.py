@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.interpolate import make_interp_spline
 from scipy.special import erf
 
 from dkrls_cli.cascade.functionals import functional as module
@@ -113,6 +114,58 @@ def test_rows_of_means_are_computed_in_parts(monkeypatch):
         slice(4, 5),
     ]
     assert parts_of(np.empty(0, int), 50) == []
+
+
+WARPED = np.geomspace(0.3, 90.0, 14)
+CELLS = np.array([0.31, 2.0, 5.0]), np.array([80.0, 2.2, 11.0])
+
+
+@pytest.mark.parametrize("warp", ["log", "sqrt"])
+@pytest.mark.parametrize("family", ["gaussian", "matern32", "matern12"])
+@pytest.mark.parametrize("sigma", [0.1, 1.0, 30.0])
+def test_means_along_warped_coordinates_equal_integrals(warp, family, sigma):
+    kernel, function = Kernel(family, sigma, constant=0.2, warp=warp), {"log": np.log}.get(warp)
+    function = function or np.sqrt
+    asked = Means(*CELLS)
+    found, prior = asked.rows(kernel, WARPED), asked.prior(kernel)
+    steps = np.arange(-12, 13) * sigma
+    for place, (low, high) in enumerate(zip(*CELLS, strict=True)):
+        for node in (3, 9):
+            centre = float(function(WARPED[node])) + steps
+            hard = np.exp(centre) if warp == "log" else np.where(centre > 0, centre, 0.0) ** 2
+
+            def value(z, node=node):
+                return gram(kernel, np.array([z]), WARPED[node : node + 1])[0, 0]
+
+            mean = integrate(value, low, high, hard.tolist()) / (high - low)
+            assert found[place, node] == pytest.approx(mean, abs=2e-14)
+        dense = module.make_rule(
+            Kernel("matern12", 0.5 * sigma, warp=warp),
+            *(c[place : place + 1] for c in CELLS),
+            WARPED,
+            latitude=False,
+        )
+        one = Means(*(c[place : place + 1] for c in CELLS))
+        twice = dense.average(one.rows(kernel, dense.points)[0])[0]
+        assert prior[place] == pytest.approx(twice, rel=1e-11)
+
+
+@pytest.mark.parametrize("degree", [1, 3, 5])
+def test_means_of_splines_are_those_of_scipy(degree):
+    name = {1: "linear", 3: "cubic", 5: "quintic"}[degree]
+    spline = make_interp_spline(WARPED, np.eye(14), k=degree)
+    exact = [spline.integrate(*ends) / (ends[1] - ends[0]) for ends in zip(*CELLS, strict=True)]
+    rows = Means(*CELLS).rows(Kernel(name, 7.0), WARPED)
+    assert np.allclose(rows, exact, rtol=0, atol=1e-11)
+    warped = make_interp_spline(np.log(WARPED), np.eye(14), k=degree)
+    places, weights = np.polynomial.legendre.leggauss(40)
+    edges = np.unique([0.31, 80.0, *WARPED[(WARPED > 0.31) & (WARPED < 80.0)]])
+    mean = sum(
+        (b - a) / 2 * weights @ warped(np.log((a + b) / 2 + (b - a) / 2 * places))
+        for a, b in pairwise(edges)
+    ) / (80.0 - 0.31)
+    rows = Means(*CELLS).rows(Kernel(name, 7.0, warp="log"), WARPED)
+    assert np.allclose(rows[0], mean, rtol=0, atol=1e-11)
 
 
 def test_what_functionals_make_of_a_constant():

@@ -47,8 +47,18 @@ def test_variances_equal_dense_ones(asked, monkeypatch):
 
 def test_too_many_means_of_a_long_level_have_no_error_bars(monkeypatch):
     monkeypatch.setattr(module, "_MOST", 599)
-    with pytest.raises(
-        SettingError, match=r"3 means along 't', which has 200 coordinates.* 2 means"
-    ):
+    with pytest.raises(SettingError, match=r"3 answers along 't', of 200 coordinates.* 2 answers"):
         long_variance(FACTOR, MEANS, "t")
     assert long_variance(FACTOR, MEANS[:2], "t").shape == (2,)
+
+
+@pytest.mark.parametrize("warp", ["log", "sqrt"])
+@pytest.mark.parametrize("asked", [*ASKED, Derivatives(np.array([3.0, 66.6]), 2)])
+def test_long_levels_of_warped_coordinates_equal_dense_ones(warp, asked):
+    kernel, nodes = Kernel("matern52", 1.5, constant=0.3, warp=warp), NODES + 0.1
+    factor = LongFactor.build(kernel, nodes, 0.01)
+    data, rows = np.random.default_rng(0).standard_normal((200, 2)), asked.rows(kernel, nodes)
+    assert np.allclose(answer_long(factor, asked, data), rows @ data, rtol=0, atol=1e-10)
+    system = gram(kernel, nodes, nodes) + 0.01 * np.eye(200)
+    exact = asked.prior(kernel) - np.einsum("qm,mq->q", rows, np.linalg.solve(system, rows.T))
+    assert np.allclose(long_variance(factor, asked, "t"), exact, rtol=0, atol=1e-10)
