@@ -59,11 +59,6 @@ class LevelChoice:
     spectra: Mapping[Kernel, Spectrum] = field(default_factory=dict, compare=False, repr=False)
 
     @property
-    def kernels(self) -> set[Kernel]:
-        """The kernels that a level may get: those of `taken` and `under_joint_ridge`."""
-        return {self.taken.kernel, self.under_joint_ridge.kernel}
-
-    @property
     def under_joint_ridge(self) -> Candidate:
         """The candidate for a level without a ridge of its own: least error with a real ridge.
 

@@ -57,13 +57,9 @@ from dkrls_cli.tuning.candidates import (
 )
 from dkrls_cli.tuning.spectra import SpectrumCache
 from dkrls_cli.tuning.tables.leftout import Slices
-from dkrls_cli.tuning.tables.splines import (
-    can_win,
-    pick_spline,
-    spline_candidates,
-    with_error_kernel,
-)
-from dkrls_cli.tuning.tables.warps import pick_warp, warps_worth_trying
+from dkrls_cli.tuning.tables.rivals import Rival, can_win, pick
+from dkrls_cli.tuning.tables.splines import spline_candidates, with_error_kernel
+from dkrls_cli.tuning.tables.warps import warps_worth_trying
 from dkrls_cli.tuning.whole import WholeAxis, WholeSearch, is_affordable, is_worth
 
 FIBRES = 2048
@@ -226,52 +222,54 @@ def choose_level(
     if request.is_open and request.size <= LONG:
         warps += warps_worth_trying(coordinates)
     with one_blas_thread():
-        return _choose_warp(request, warps, spectra)
+        return _choose_among(request, warps, spectra)
 
 
-def _choose_warp(
+def _choose_among(
     request: _Request, warps: Sequence[str | None], spectra: SpectrumCache
 ) -> LevelChoice:
-    """Choose with every warp of the coordinates, and take one that is clearly better than none."""
+    """Choose a kernel for every warp of the coordinates, and one of these and of the splines."""
     choices = {warp: _choose_unwarped(request.warped(warp), spectra) for warp in warps}
-    best = warps[0]
-    if len(warps) > 1:
-        errors = {w: _inner_errors(request.warped(w), c.taken, spectra) for w, c in choices.items()}
-        best = pick_warp(errors)
-    choice = choices[best]
-    tried = tuple(candidate for warp in warps for candidate in choices[warp].warped(warp).tried)
-    nodes, kernels = request.warped(best).coordinates, choice.kernels
-    known = {replace(kernel, warp=best): spectra.known(kernel, nodes) for kernel in kernels}
-    found = {kernel: spectrum for kernel, spectrum in known.items() if spectrum is not None}
-    return replace(choice.warped(best), tried=tried, spectra=found)
+    rivals = [Rival(warp, choices[warp].taken) for warp in warps]
+    if request.is_open and request.size <= LONG:
+        rivals += [
+            Rival(warp, spline)
+            for warp in warps
+            for spline in spline_candidates(request.warped(warp).slices)
+            if request.size <= WHOLE
+            or can_win(request.warped(warp).slices, spline, choices[warp].taken)
+        ]
+    best = rivals[0]
+    if len(rivals) > 1:
+        best = pick({rival: _inner_errors(request, rival, spectra) for rival in rivals})
+    slices, taken = request.warped(best.warp).slices, best.candidate
+    if taken.kernel.is_spline:
+        taken = with_error_kernel(slices, taken)
+    tried = [c for warp in warps for c in choices[warp].warped(warp).tried]
+    tried += [r.warped for r in rivals if r.candidate.kernel.is_spline and r is not best]
+    chosen = LevelChoice(Rival(best.warp, taken).warped, tuple(tried))
+    if taken.kernel.is_spline:
+        return replace(chosen, tried=(*tried, chosen.taken))
+    nodes = request.warped(best.warp).coordinates
+    kernels = {taken.kernel, choices[best.warp].under_joint_ridge.kernel}
+    known = {replace(k, warp=best.warp): spectra.known(k, nodes) for k in kernels}
+    return replace(chosen, spectra={k: found for k, found in known.items() if found is not None})
 
 
 def _choose_unwarped(request: _Request, spectra: SpectrumCache) -> LevelChoice:
-    """Choose a kernel, or a spline that is clearly better."""
-    if request.family in SPLINES:
-        (spline,) = spline_candidates(request.slices, request.family)
-        taken = with_error_kernel(request.slices, spline)
-        return LevelChoice(taken, (taken,))
-    choice = _choose_whole(request) or _choose_on_segments(request, spectra)
-    if not request.is_open or request.size > LONG:
-        return choice
-    splines = spline_candidates(request.slices)
-    if request.size > WHOLE and not any(can_win(request.slices, s, choice.taken) for s in splines):
-        return replace(choice, tried=(*choice.tried, *splines))
-    errors = {c: _inner_errors(request, c, spectra) for c in (choice.taken, *splines)}
-    best = pick_spline(errors)
-    if not best.kernel.is_spline:
-        return replace(choice, tried=(*choice.tried, *splines))
-    taken = with_error_kernel(request.slices, best)
-    others = (spline for spline in splines if spline is not best)
-    return LevelChoice(taken, (*choice.tried, *others, taken))
+    """Choose a kernel, or take the spline that is named."""
+    if request.family not in SPLINES:
+        return _choose_whole(request) or _choose_on_segments(request, spectra)
+    (spline,) = spline_candidates(request.slices, request.family)
+    return LevelChoice(spline, ())
 
 
-def _inner_errors(request: _Request, candidate: Candidate, spectra: SpectrumCache) -> Array:
-    """Return the mean square errors of a candidate on inner slices."""
-    if candidate.kernel.is_spline:
-        return request.slices.spline_errors(candidate.kernel.family)
-    return request.slices.kernel_errors(candidate.kernel, candidate.ridge, spectra)
+def _inner_errors(request: _Request, rival: Rival, spectra: SpectrumCache) -> Array:
+    """Return the mean square errors of a rival on inner slices."""
+    slices, kernel = request.warped(rival.warp).slices, rival.candidate.kernel
+    if kernel.is_spline:
+        return slices.spline_errors(kernel.family)
+    return slices.kernel_errors(kernel, rival.candidate.ridge, spectra)
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,7 +305,15 @@ class _Request:
         """Return the same with the coordinates that a warp measures distances in."""
         if warp is None:
             return self
-        return replace(self, coordinates=WARPS[warp](self.coordinates), cycles=())
+        if warp not in self._warped:
+            coordinates = WARPS[warp](self.coordinates)
+            self._warped[warp] = replace(self, coordinates=coordinates, cycles=())
+        return self._warped[warp]
+
+    @cached_property
+    def _warped(self) -> dict[str, _Request]:
+        """The same with other coordinates, by warp."""
+        return {}
 
     @property
     def size(self) -> int:

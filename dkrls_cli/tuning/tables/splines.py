@@ -8,7 +8,6 @@ uneven by orders of magnitude no length scale suits all of an axis. A spline has
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -19,16 +18,7 @@ from dkrls_cli.cascade.kernels import SPLINE_RIDGE, SPLINES, Kernel, gram
 from dkrls_cli.cascade.splines.cardinal import DEGREES
 from dkrls_cli.circle import spacing
 from dkrls_cli.tuning.candidates import Candidate
-from dkrls_cli.tuning.tables.leftout import Ratio, Slices
-
-BETTER = 0.5
-"""Mean square error of left-out slices, as a share of the kernel's, from which on a spline is
-taken. Shares of 0.25 to 0.8 gave the same on 47 grids of many kinds."""
-
-WORSE, FAR_BETTER = 4.0, 0.1
-"""Mean square error of a spline that is taken because it is far better in most places, as a
-multiple of the kernel's, and typical ratio of its squares: a few slices beside an end or an edge
-make the mean, and where a slice is left out there the gap is twice as wide as where one asks."""
+from dkrls_cli.tuning.tables.leftout import Slices
 
 _COVARIANCES = (
     ("matern12", 16.0),
@@ -67,31 +57,6 @@ def _candidate(slices: Slices, name: str) -> Candidate:
     family, reach = _USUAL
     error = math.sqrt(float(np.mean(slices.spline_errors(name))))
     return Candidate(Kernel(name, reach * spacing(slices.coordinates), errors=family), 0.0, error)
-
-
-def can_win(slices: Slices, spline: Candidate, kernel: Candidate) -> bool:
-    """Return whether a spline is worth a comparison slice by slice, by the mean of the kernel.
-
-    That comparison takes a spectrum, which is dear on a long level.
-    """
-    squares = slices.spline_errors(spline.kernel.family)
-    mean = max(kernel.error**2, float(np.finfo(np.float64).tiny))
-    return _is_clearly_better(Ratio(float(squares.mean()) / mean, float(np.median(squares)) / mean))
-
-
-def pick_spline(errors: Mapping[Candidate, Array]) -> Candidate:
-    """Return the best spline that is clearly better than the kernel, or else the kernel.
-
-    Errors are mean squares on inner slices that are left out. The first candidate is the kernel.
-    """
-    kernel, *splines = errors
-    ratios = {spline: Ratio.of(errors[spline], errors[kernel]) for spline in splines}
-    better = [spline for spline, ratio in ratios.items() if _is_clearly_better(ratio)]
-    return min(better, key=lambda spline: ratios[spline].both, default=kernel)
-
-
-def _is_clearly_better(ratio: Ratio) -> bool:
-    return ratio.mean < BETTER or (ratio.mean < WORSE and ratio.typical < FAR_BETTER)
 
 
 def with_error_kernel(slices: Slices, spline: Candidate) -> Candidate:

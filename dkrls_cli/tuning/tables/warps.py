@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.kernels import WARPS
-from dkrls_cli.tuning.tables.leftout import Ratio
-
-TAKEN = 0.8
-"""Errors of left-out slices, as a share of those without a warp, from which on one is taken."""
 
 _RANGE = 4.0
 """Largest coordinate, as a multiple of the least, from which on a warp changes anything."""
@@ -37,17 +31,6 @@ def warps_worth_trying(coordinates: Array) -> list[str]:
     return [
         name for name, warp in WARPS.items() if _unevenness(warp(coordinates)) < _MORE_EVEN * own
     ]
-
-
-def pick_warp(errors: Mapping[str | None, Array]) -> str | None:
-    """Return the warp of least errors if it is clearly better than none.
-
-    Errors are mean squares on inner slices that are left out. The first are those without a warp.
-    """
-    none, *warps = errors
-    ratios = {warp: Ratio.of(errors[warp], errors[none]) for warp in warps}
-    best = min(warps, key=lambda warp: ratios[warp].mean)
-    return best if ratios[best].mean < TAKEN else none
 
 
 def _unevenness(coordinates: Array) -> float:

@@ -3,53 +3,15 @@
 import numpy as np
 import pytest
 
-from dkrls_cli.cascade.kernels import Kernel
-from dkrls_cli.tuning.candidates import Candidate
 from dkrls_cli.tuning.slices import choose_level
 from dkrls_cli.tuning.tables.leftout import Slices
-from dkrls_cli.tuning.tables.splines import (
-    can_win,
-    pick_spline,
-    spline_candidates,
-    with_error_kernel,
-)
+from dkrls_cli.tuning.tables.splines import spline_candidates, with_error_kernel
 
 X = np.linspace(0.0, 3.0, 24)
-GAUSSIAN = Candidate(Kernel("gaussian", 1.0), 1e-13, 1.0)
-CUBIC, LINEAR = (
-    Candidate(Kernel(name, errors="matern52"), 0.0, 1.0) for name in ("cubic", "linear")
-)
 
 
 def smooth(x):
     return np.exp(np.outer(x, [0.5, 1.0, 1.5]))
-
-
-def squares(mean, typical, count=100):
-    """Mean squares with this mean, all but one of them this small."""
-    return np.array([*[typical] * (count - 1), count * mean - (count - 1) * typical])
-
-
-@pytest.mark.parametrize(
-    ("mean", "typical", "taken"),
-    [
-        (0.49, 0.49, True),
-        (0.51, 0.51, False),
-        (0.9, 0.08, True),
-        (3.9, 0.05, True),
-        (4.1, 0.05, False),
-        (0.9, 0.2, False),
-    ],
-)
-def test_a_spline_is_taken_if_it_is_clearly_better(mean, typical, taken):
-    errors = {GAUSSIAN: np.ones(100), CUBIC: squares(mean, typical)}
-    assert pick_spline(errors) is (CUBIC if taken else GAUSSIAN)
-
-
-def test_the_best_spline_is_taken_and_none_where_there_is_none():
-    errors = {GAUSSIAN: np.ones(9), LINEAR: np.full(9, 0.2), CUBIC: np.full(9, 0.1)}
-    assert pick_spline(errors) is CUBIC
-    assert pick_spline({GAUSSIAN: np.ones(9)}) is GAUSSIAN
 
 
 @pytest.mark.parametrize(("count", "folds", "names"), [
@@ -91,14 +53,6 @@ def test_few_samples_have_the_usual_covariance_of_errors():
     assert with_error_kernel(slices, cubic) is cubic
     assert cubic.kernel.errors == "matern52"
     assert cubic.kernel.sigma == pytest.approx(16 * (X[1] - X[0]))
-
-
-def test_a_comparison_is_made_only_where_a_spline_can_win():
-    slices = Slices.of(X, smooth(X), None, 100)
-    (cubic,) = spline_candidates(slices, "cubic")
-    assert can_win(slices, cubic, Candidate(Kernel(), 0.1, 2 * cubic.error))
-    assert not can_win(slices, cubic, Candidate(Kernel(), 0.1, 0.1 * cubic.error))
-    assert not can_win(slices, cubic, Candidate(Kernel(), 0.1, 0.0))
 
 
 def test_a_level_takes_the_spline_that_is_exact():

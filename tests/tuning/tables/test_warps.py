@@ -5,7 +5,7 @@ import pytest
 
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.tuning.slices import choose_level
-from dkrls_cli.tuning.tables.warps import pick_warp, warps_worth_trying
+from dkrls_cli.tuning.tables.warps import warps_worth_trying
 
 LOG = np.geomspace(1.0, 1e4, 21)
 
@@ -25,14 +25,6 @@ LOG = np.geomspace(1.0, 1e4, 21)
 )
 def test_warps_are_tried_where_they_make_steps_more_even(coordinates, tried):
     assert warps_worth_trying(np.random.default_rng(0).permutation(coordinates)) == tried
-
-
-@pytest.mark.parametrize(
-    ("log", "sqrt", "taken"), [(0.79, 1.0, "log"), (0.81, 1.0, None), (0.5, 0.4, "sqrt")]
-)
-def test_a_warp_is_taken_if_it_is_clearly_better(log, sqrt, taken):
-    errors = {None: np.ones(5), "log": np.full(5, log), "sqrt": np.full(5, sqrt)}
-    assert pick_warp(errors) == taken
 
 
 def test_a_function_of_the_logarithm_is_seen_as_one():
