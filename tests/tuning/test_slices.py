@@ -746,3 +746,21 @@ def test_fibres_are_all_taken_or_spread_evenly(most):
         assert len(places) == len(set(places)) <= most
         assert len(places) > 0.6 * most
         assert np.diff([-1, *places, 70]).max() <= 3.0 * 70 / most
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_samples_are_left_out_together_with_their_copies(order):
+    rng = np.random.default_rng(3)
+    x = np.array([-5.0, -4.0, -3.0, -2.2, -1.0, 0.3, 1.0, 2.0, 3.0])[::order]
+    copies = np.array([-1, -1, -1, -1, -1, -1, 4, 3, 2] if order == 1 else [6, 5, 4] + [-1] * 6)
+    data = rng.normal(size=(9, 20))
+    choice = choose_level(x, data, family="matern32", sigma=1.5, ridge=0.1, copies=copies)
+    covariance = gram(choice.taken.kernel, x, x) + 0.1 * np.eye(9)
+    errors, weights = [], []
+    for row in np.flatnonzero(copies < 0):
+        left = np.setdiff1d(np.arange(9), [row, *np.flatnonzero(copies == row)])
+        rows = np.linalg.solve(covariance[np.ix_(left, left)], covariance[left, row])
+        errors.append(np.mean((data[row] - rows @ data[left]) ** 2))
+        weights.append(0.1 if x[row] == -5.0 else 1.0)  # the end behind which nothing is copied
+    expected = np.sqrt(np.average(errors, weights=weights))
+    assert np.isclose(choice.taken.error, expected)
