@@ -16,12 +16,15 @@ from dkrls_cli.cli.describe import (
     level_table,
     missing_words,
     model_rows,
+    pole_facts,
+    pole_words,
     shape_text,
     tolerance_words,
 )
 from dkrls_cli.grid.axes import axis_of
 from dkrls_cli.grid.grid import to_data_array
 from dkrls_cli.model.model import Model
+from dkrls_cli.model.poles.planning import Poles
 from dkrls_cli.model.settings import Settings, plan_fit
 
 
@@ -199,3 +202,29 @@ def test_a_spline_has_no_sigma_and_a_warp_its_own_units() -> None:
     assert [row["sigma"] for row in rows] == [None, 3.0, 1.0]
     assert [row["sigma_units"] for row in rows] == ["log(Pa)", "sqrt(Pa)", "Pa"]
     assert level_table(rows)
+
+
+@pytest.mark.parametrize(
+    ("lat", "where"),
+    [
+        ([-75.0, -45, -15, 15, 45, 75], "both poles"),
+        ([75.0, 65, 55, 45, 35], "the north pole"),
+        ([-90.0, -80, -70, -60], "the south pole"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("kind", "word"), [("scalar", "a scalar"), ("vector", "a component of a vector")]
+)
+def test_the_way_across_the_poles_is_told(
+    lat: list[float], where: str, kind: Poles, word: str
+) -> None:
+    axes = {"lat": lat, "lon": np.arange(0.0, 360, 45)}
+    values = np.random.default_rng(0).normal(size=(len(lat), 8))
+    model = fit(values, axes, sigma=30, ridge=0.1, kernel="matern32", poles=kind)
+    assert pole_words(model) == {"poles": f"goes on across {where} as {word}"}
+    facts = pole_facts(model)
+    assert facts is not None
+    assert facts["kind"] == kind
+    assert model_rows(model)[0]["size"] == model_rows(model)[0]["kept"] == len(lat)
+    ends = fit(values, axes, sigma=30, ridge=0.1, kernel="matern32", poles="none")
+    assert (pole_words(ends), pole_facts(ends)) == ({}, None)

@@ -32,6 +32,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["--period", "x=2"],
         ["--levels", "x"],
         ["--levels", "x,x"],
+        ["--poles", "tensor"],
+        ["--poles", "scalar"],
     ],
 )
 def test_a_dry_run_refuses_what_a_fit_refuses(

@@ -449,3 +449,17 @@ def test_means_over_cells_are_told_and_kept(tmp_path: Path) -> None:
     along = ("--cell-means-along", "lat", "--overwrite")
     dkrls("fit", tmp_path / "b.nc", "-o", tmp_path / "c.npz", *given, *along)
     assert load_model(tmp_path / "c.npz").cell_means == ("lat",)
+
+
+def test_the_way_across_the_poles_is_an_option(globe: Path, tmp_path: Path) -> None:
+    words = ["--sigma", "30", "--ridge", "0.1", "--kernel", "matern32", "--json"]
+    told = {}
+    for kind in ("vector", "none"):
+        path = tmp_path / f"{kind}.npz"
+        told[kind] = json.loads(dkrls("fit", globe, "-o", path, *words, "--poles", kind).stdout)
+        assert json.loads(dkrls("info", path, "--json").stdout)["poles"] == told[kind]["poles"]
+    assert told["vector"]["poles"] == {"kind": "vector", "rows": [2, 2]}
+    assert told["none"]["poles"] is None
+    planned = json.loads(dkrls("fit", globe, "--dry-run", "--json").stdout)
+    assert planned["poles"] == "auto"
+    assert "across the poles" in planned["memory_parts"]

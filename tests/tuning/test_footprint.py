@@ -208,3 +208,12 @@ def test_a_sphere_takes_its_matrices_where_cells_are_missing():
     assert sphere.memory == plain.memory + 10**7
     assert sphere.parts["sphere"] == 10**7
     assert "sphere" not in plain.parts
+
+
+def test_rows_across_the_poles_take_a_copy_of_the_data():
+    plain, more = (footprint((40, 80), "float32", added=size) for size in (0, 800))
+    assert "across the poles" not in plain.parts
+    assert more.parts["across the poles"] == 4 * 4000
+    assert more.memory == plain.memory + 4 * 4000
+    gaps = footprint((40, 80), "float32", gaps=True, added=800)
+    assert gaps.parts["across the poles"] == 4 * 4000 + 72 * 800
