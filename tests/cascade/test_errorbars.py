@@ -185,8 +185,8 @@ def test_slices_left_out_are_spread_evenly(most, kept):
 def test_some_four_thousand_cells_are_predicted(shape, each, monkeypatch):
     asked = []
 
-    def leave_out(cascade, axis, most):
-        left = plain(cascade, axis, most)
+    def leave_out(cascade, axis, most, copies):
+        left = plain(cascade, axis, most, copies)
         asked.append(left.nodes.size)
         return left
 
@@ -197,12 +197,22 @@ def test_some_four_thousand_cells_are_predicted(shape, each, monkeypatch):
     assert asked == [each] * len(shape)
 
 
+@pytest.mark.parametrize(("size", "judged"), [(20, range(1, 18)), (1100, range(1, 1096))])
+def test_copies_are_not_left_out_and_copied_slices_of_long_levels_neither(size, judged):
+    copies = np.full(size, -1)
+    copies[-2:] = [size - 3, size - 4]
+    x = np.arange(float(size))
+    cascade = fit_cascade(np.sin(x), [x], [Level("x", Kernel("matern12", 2.0), 0.1)])
+    left = module._leave_out(cascade, 0, 2000, copies)
+    assert left.nodes.tolist() == list(judged)
+
+
 def test_at_least_four_slices_of_a_level_are_left_out(monkeypatch):
     plain, asked = module._leave_out, []
 
-    def leave_out(cascade, axis, most):
+    def leave_out(cascade, axis, most, copies):
         asked.append(most)
-        return plain(cascade, axis, most)
+        return plain(cascade, axis, most, copies)
 
     monkeypatch.setattr(module, "_CELLS", 9)
     monkeypatch.setattr(module, "_leave_out", leave_out)
