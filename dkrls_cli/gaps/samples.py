@@ -13,7 +13,7 @@ interpolated. Fewer data leave more variance, and so does knowing the nearest ce
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -87,16 +87,16 @@ def posterior_variance(
     ridge: float,
     seed: Sequence[int],
     noise: Array | None = None,
-    draws: int = DRAWS,
+    draws: Collection[int] = range(DRAWS),
 ) -> Array:
-    """Return the variance of every cell given the observed ones, from some draws."""
+    """Return the variance of every cell given the observed ones, from the draws of some numbers."""
     draw = posterior_draws(field, observed, ridge, seed, noise)
     total = np.zeros(observed.shape)
-    for number in range(draws):
+    for number in draws:
         deviation = draw(number)
         deviation *= deviation
         total += deviation
-    total /= draws
+    total /= len(draws)
     return total
 
 
