@@ -16,6 +16,9 @@ A spline has no covariance of its own. The shape of its error bars is that of a 
 grow with the distance between samples as those of the spline do; the rows H_l and the scale are
 those of the spline.
 
+A level with enough slices has a scale of its own at every place, and one with few slices is less
+certain (:mod:`dkrls_cli.cascade.calibration.local`).
+
 Under a joint ridge the whole grid is one layer, and cells are left out one by one.
 """
 
@@ -31,6 +34,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask, Slices
+from dkrls_cli.cascade.calibration.local import LocalScale, find_local_scale, student_factor
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.drawing.fields import Field
 from dkrls_cli.cascade.ensembles import Draw, filled_draws, joint_draws, level_draws
@@ -46,8 +50,8 @@ from dkrls_cli.threads import one_blas_thread
 # Half width of the band that holds 90 % of a normal distribution, in standard deviations.
 Z90 = 1.6448536269514722
 
-# Cells predicted for every pattern: enough to know a quantile to a percent.
-_CELLS = 4096
+# Cells predicted for every pattern: a quantile to a percent, and 25 slices of three levels each.
+_CELLS = 2**14
 
 # Numbers of a long level that are computed at once: 32 MB.
 _ROWS = 2**22
@@ -176,15 +180,19 @@ class LevelBars(_Drawn):
     errors
         Root mean square error on slices left out of every level (L,).
     scales
-        s_l^2 of every level (L,).
+        s_l^2 of every level, wider where few slices tell it (L,).
     factors
         Factor of every pattern (2, ..., 2), an axis per level: index 1 where the level is queried
         between its coordinates.
+    local
+        The scale of every level by place, where it is queried between its coordinates; None of a
+        level whose errors do not go by place. Empty: of none.
     """
 
     errors: Array
     scales: Array
     factors: Array
+    local: tuple[LocalScale | None, ...] = ()
 
     def variance_blocks(
         self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
@@ -193,10 +201,15 @@ class LevelBars(_Drawn):
         nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
         parts = self._level_variances(cascade, queries, nodes)
         between = [(n < 0).astype(np.intp) for n in nodes]
+        scales = self._local_scales(cascade, queries, nodes)
 
         def variance(part: Slices) -> Array:
             here = np.ix_(*[b[p] for b, p in zip(between, part, strict=True)])
-            return self.factors[here] * _outer_sum([v[p] for v, p in zip(parts, part, strict=True)])
+            together = _outer_sum([v[p] for v, p in zip(parts, part, strict=True)])
+            result = np.asarray(self.factors[here] * together)
+            for axis, scale in scales.items():
+                result *= scale[part[axis]].reshape(-1, *[1] * (len(part) - axis - 1))
+            return result
 
         return variance
 
@@ -212,13 +225,21 @@ class LevelBars(_Drawn):
         nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
         between = lay_out([(n < 0).astype(np.intp) for n in nodes], spread)
         parts = lay_out(self._level_variances(cascade, points, nodes), spread)
-        return np.asarray(self.factors[tuple(between)] * reduce(np.add, parts))
+        known = self._local_scales(cascade, points, nodes)
+        scales = lay_out([known.get(a, np.ones(q.size)) for a, q in enumerate(points)], spread)
+        total = np.asarray(self.factors[tuple(between)] * reduce(np.add, parts))
+        return reduce(np.multiply, [scales[axis] for axis in known], total)
 
     def draws(self, field: Field, seed: int) -> Draw:
         """Return the draws of the members at the places of a field."""
         variances = self._level_variances(field.cascade, field.coordinates, field.nodes)
         between = field.lay_out([(nodes < 0).astype(np.intp) for nodes in field.nodes])
-        return level_draws(field, self.scales, variances, self.factors[tuple(between)], seed)
+        factors = self.factors[tuple(between)]
+        known = self._local_scales(field.cascade, field.coordinates, field.nodes)
+        sizes = [query.size for query in field.coordinates]
+        scales = field.lay_out([known.get(a, np.ones(size)) for a, size in enumerate(sizes)])
+        factors = reduce(np.multiply, [scales[axis] for axis in known], factors)
+        return level_draws(field, self.scales, variances, factors, seed)
 
     @property
     def unobserved(self) -> None:
@@ -237,7 +258,27 @@ class LevelBars(_Drawn):
         else:
             precision = factor.inverse_diagonal(ridge)
         alone = tuple(np.eye(cascade.ndim, dtype=int)[axis])
-        return np.asarray(self.factors[alone] * self.scales[axis] / precision)
+        nodes = np.full(precision.size, -1)  # as if between its coordinates
+        scale = self._local_scale(cascade, axis, cascade.coordinates[axis], nodes)
+        return np.asarray(self.factors[alone] * self.scales[axis] * scale / precision)
+
+    def _local_scales(
+        self, cascade: Cascade, queries: Sequence[Array], nodes: Sequence[Indices]
+    ) -> dict[int, Array]:
+        """Return the local scales of the levels that have one, by axis; 1 at its coordinates."""
+        return {
+            axis: self._local_scale(cascade, axis, queries[axis], nodes[axis])
+            for axis, scale in enumerate(self.local)
+            if scale is not None
+        }
+
+    def _local_scale(self, cascade: Cascade, axis: int, query: Array, nodes: Indices) -> Array:
+        """Return the local scale of a level at its own coordinates."""
+        scale = self.local[axis] if self.local else None
+        if scale is None:
+            return np.ones(query.size)
+        period = cascade.levels[axis].kernel.period
+        return np.where(nodes < 0, scale.at(query, period), 1.0)
 
     def _level_variances(
         self, cascade: Cascade, queries: Sequence[Array], nodes: Sequence[Indices]
@@ -533,12 +574,33 @@ def _level_bars(cascade: Cascade, copies: Mapping[int, Indices]) -> LevelBars:
         spread = _outer_sum([v.variance * on for v, on in zip(levels, alone, strict=True)])
         errors[axis] = _root_mean_square(missed[tuple(alone)])
         scales[axis] = np.mean(missed[tuple(alone)] ** 2 / spread)
+    local = _find_local_scales(cascade, levels, missed[(1,) * cascade.ndim], scales)
     factors = np.ones((2,) * cascade.ndim)
     for pattern in list(np.ndindex(factors.shape))[1:]:
         parts = zip(scales, levels, pattern, strict=True)
         variance = _outer_sum([scale * v.variance * on for scale, v, on in parts])
+        for axis, known in enumerate(local):
+            if known is not None and pattern[axis]:
+                variance *= known[1].reshape(-1, *[1] * (cascade.ndim - axis - 1))
         factors[pattern] = _band_factor(missed[pattern], variance)
-    return LevelBars(errors, scales, factors)
+    few = [student_factor(level.nodes.size) for level in levels]
+    kept = tuple(None if known is None else known[0] for known in local)
+    return LevelBars(errors, scales * few, factors, kept if any(kept) else ())
+
+
+def _find_local_scales(
+    cascade: Cascade, levels: Sequence[_LeftOut], missed: Array, scales: Array
+) -> list[tuple[LocalScale, Array] | None]:
+    """Return the local scale of every level, from cells that are left out along all of them."""
+    variance = _outer_sum([s * v.variance for s, v in zip(scales, levels, strict=True)])
+    squares = np.divide(missed**2, variance, out=np.zeros(missed.shape), where=variance > 0)
+    found = []
+    for axis, level in enumerate(levels):
+        others = tuple(other for other in range(cascade.ndim) if other != axis)
+        places = cascade.coordinates[axis][level.nodes]
+        closed = cascade.levels[axis].kernel.period is not None
+        found.append(find_local_scale(places, squares.mean(axis=others), closed=closed))
+    return found
 
 
 def _leave_out(cascade: Cascade, axis: int, most: int, copies: Indices | None = None) -> _LeftOut:

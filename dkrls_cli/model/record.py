@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array, Mask
+from dkrls_cli.cascade.calibration.local import LocalScale
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, JointBars, LevelBars
 from dkrls_cli.cascade.kernels import kernel_named
@@ -200,7 +201,8 @@ def bars_record(bars: Bars) -> Record:
             return {"errors": [bars.error], "scales": [bars.scale], "factors": 1.0}, {}
         case LevelBars():
             names = ("errors", "scales", "factors")
-            return {name: getattr(bars, name).tolist() for name in names}, {}
+            numbers = {name: getattr(bars, name).tolist() for name in names}
+            return numbers | _local_record(bars.local), {}
     raise TypeError(f"no record of {type(bars).__name__}")
 
 
@@ -225,7 +227,32 @@ def bars_from(
     errors, scales, factors = (np.array(header[key]) for key in ("errors", "scales", "factors"))
     if (errors.shape, scales.shape) != ((len(shape),),) * 2 or factors.shape != (2,) * len(shape):
         raise ValueError("error bars do not fit the levels")
-    return LevelBars(errors, scales, factors)
+    return LevelBars(errors, scales, factors, _local_from(header.get("local", ()), len(shape)))
+
+
+def _local_record(local: Sequence[LocalScale | None]) -> dict[str, Any]:
+    """Return the local scales of error bars for the header; nothing if no level has one."""
+    if not local:
+        return {}
+    kept = [s and {"places": s.places.tolist(), "factors": s.factors.tolist()} for s in local]
+    return {"local": kept}
+
+
+def _local_from(
+    records: Sequence[Mapping[str, Any] | None], levels: int
+) -> tuple[LocalScale | None, ...]:
+    """Return the local scales that were recorded: none in older files."""
+    if records and len(records) != levels:
+        raise ValueError("local scales of error bars do not fit the levels")
+    return tuple(None if record is None else _local_scale_from(record) for record in records)
+
+
+def _local_scale_from(record: Mapping[str, Any]) -> LocalScale:
+    """Return one local scale, or raise ValueError if its places do not rise."""
+    places, factors = np.array(record["places"]), np.array(record["factors"])
+    if places.shape != factors.shape or (np.diff(places) <= 0).any():
+        raise ValueError("places of a local scale of error bars do not rise, or do not fit it")
+    return LocalScale(places, factors)
 
 
 def _noisy_record(bars: NoisyBars) -> Record:

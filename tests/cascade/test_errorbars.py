@@ -11,6 +11,7 @@ from shell import ROOT, dkrls
 from dkrls_cli import fit as fit_model
 from dkrls_cli.cascade import cascade as cascade_module
 from dkrls_cli.cascade import errorbars as module
+from dkrls_cli.cascade.calibration.local import LocalScale, find_local_scale, student_factor
 from dkrls_cli.cascade.errorbars import (
     Z90,
     FilledBars,
@@ -66,7 +67,9 @@ def test_calibration_is_that_of_refits_without_slices():
     }
     known = calibrate(model)
     scale = np.mean(missed[1, 0] ** 2 / v_x[:, None]), np.mean(missed[0, 1] ** 2 / v_d)
-    np.testing.assert_allclose(known.scales, scale, rtol=1e-9)
+    widened = scale[0], scale[1] * student_factor(6)  # nine slices of x are enough
+    np.testing.assert_allclose(known.scales, widened, rtol=1e-9)
+    assert known.local == ()
     alone = [np.sqrt(np.mean(missed[p] ** 2)) for p in ((1, 0), (0, 1))]
     np.testing.assert_allclose(known.errors, alone, rtol=1e-9)
     for pattern, errors in missed.items():
@@ -181,8 +184,8 @@ def test_slices_left_out_are_spread_evenly(most, kept):
     assert (rows != 0).sum() == 11 * kept
 
 
-@pytest.mark.parametrize(("shape", "each"), [((40,), 38), ((70, 70), 64), ((20, 20, 20), 16)])
-def test_some_four_thousand_cells_are_predicted(shape, each, monkeypatch):
+@pytest.mark.parametrize(("shape", "each"), [((40,), 38), ((140, 140), 128), ((28, 28, 28), 25)])
+def test_some_sixteen_thousand_cells_are_predicted(shape, each, monkeypatch):
     asked = []
 
     def leave_out(cascade, axis, most, copies):
@@ -258,6 +261,89 @@ def test_the_band_is_that_of_a_normal_distribution():
     from statistics import NormalDist
 
     assert pytest.approx(NormalDist().inv_cdf(0.95), rel=1e-15) == Z90
+
+
+# ---- local scales
+
+
+def rough_in_the_middle(period=None):
+    """Return a model of noise that is five times as large around the middle of x."""
+    x = np.arange(24.0) * (1.0 if period is None else period / 24)
+    size = np.where(np.abs(np.arange(24) - 12) < 5, 5.0, 1.0)
+    values = np.random.default_rng(5).standard_normal((24, 9)) * size[:, None]
+    levels = [Level("x", Kernel("matern32", x[2], period), 0.1), Level("d", KERNELS[1], 0.1)]
+    return fit_cascade(values, [x, np.arange(9.0)], levels)
+
+
+@pytest.mark.parametrize("period", [None, 360.0])
+def test_bands_are_wider_where_slices_are_missed_by_more(period):
+    model = rough_in_the_middle(period)
+    known = calibrate(model)
+    scale, none = known.local
+    assert none is None  # the seven slices of d are too few
+    step = model.coordinates[0][1]
+    query = [step * np.array([2.5, 12.5, 23.5]), np.array([3.0, 3.5])]
+    plain = LevelBars(known.errors, known.scales, known.factors)
+    wider = variance_on_grid(known, model, query) / variance_on_grid(plain, model, query)
+    np.testing.assert_allclose(wider, np.outer(scale.at(query[0], period), [1, 1]), rtol=1e-12)
+    assert wider[1, 0] > 4 * wider[0, 0]
+    at_nodes = [step * np.array([12.0]), np.array([3.5])]
+    passed = variance_on_grid(known, model, at_nodes) / variance_on_grid(plain, model, at_nodes)
+    assert passed == pytest.approx(1.0)
+
+
+def test_local_scales_and_factors_are_those_of_all_cells_left_out():
+    model = rough_in_the_middle()
+    known = calibrate(model)
+    levels = [module._leave_out(model, axis, 99) for axis in (0, 1)]
+    missed = module._missed(model, levels)
+    raw = known.scales / [1.0, student_factor(7)]
+    parts = [s * level.variance for s, level in zip(raw, levels, strict=True)]
+    squares = (missed[1, 1] ** 2 / np.add.outer(*parts)).mean(axis=1)
+    scale, own = find_local_scale(model.coordinates[0][levels[0].nodes], squares)
+    np.testing.assert_allclose(known.local[0].factors, scale.factors, rtol=1e-9)
+    for pattern in ((1, 0), (0, 1), (1, 1)):
+        variance = np.add.outer(*(part * on for part, on in zip(parts, pattern, strict=True)))
+        variance *= own[:, None] if pattern[0] else 1.0
+        ratios = np.abs(missed[pattern]) / np.sqrt(variance)
+        expected = (np.quantile(ratios, 0.9) / Z90) ** 2
+        assert known.factors[pattern] == pytest.approx(expected, rel=1e-9)
+
+
+def test_points_blocks_and_members_have_the_local_scale():
+    model = rough_in_the_middle()
+    known = calibrate(model)
+    query = [np.array([2.5, 12.0, 12.5]), np.array([0.5, 3.0, 4.2, 8.0])]
+    whole = variance_on_grid(known, model, query)
+    block = known.variance_blocks(model, query)((slice(1, 3), slice(0, 2)))
+    np.testing.assert_allclose(block, whole[1:3, :2], rtol=1e-12)
+    cells = [axis.ravel() for axis in np.meshgrid(*query, indexing="ij")]
+    found = known.variance_at_points(model, cells)
+    np.testing.assert_allclose(found, whole.ravel(), rtol=1e-12)
+    stations = known.variance_at_points(model, query, spread=[0])
+    np.testing.assert_allclose(stations, whole.T, rtol=1e-12)
+    draw = known.deviations(model, query)
+    plain = LevelBars(known.errors, known.scales, known.factors).deviations(model, query)
+    local = np.ones((3, 4))
+    local[[0, 2]] = known.local[0].at(query[0][[0, 2]])[:, None]
+    np.testing.assert_allclose(draw(3), plain(3) * np.sqrt(local), rtol=1e-9)
+
+
+def test_a_model_of_one_level_has_the_same_variance_when_asked_again():
+    model = fit_cascade(np.sin(X) + X, [X], [Level("x", KERNELS[0], 1e-3)])
+    bars = LevelBars(np.ones(1), np.ones(1), np.array([1.0, 2.0]), (LocalScale(X, X + 1.0),))
+    ask = bars.variance_blocks(model, NEW[:1])
+    first = ask((slice(0, 3),)).copy()
+    np.testing.assert_array_equal(ask((slice(0, 3),)), first)
+
+
+def test_filled_cells_have_the_local_scale_of_their_place():
+    model = rough_in_the_middle()
+    known = calibrate(model)
+    plain = LevelBars(known.errors, known.scales, known.factors)
+    ratio = known.filled_variance(model, 0) / plain.filled_variance(model, 0)
+    np.testing.assert_allclose(ratio, known.local[0].at(model.coordinates[0]), rtol=1e-12)
+    assert (known.filled_variance(model, 1) == plain.filled_variance(model, 1)).all()
 
 
 # ---- filled cells

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dkrls_cli.cascade.calibration.local import LocalScale
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, FilledBars, JointBars, LevelBars, calibrate
 from dkrls_cli.cascade.fit import fit_cascade
@@ -170,6 +171,37 @@ def test_bars_of_levels_come_back() -> None:
     assert isinstance(again, LevelBars)
     for name in ("errors", "scales", "factors"):
         np.testing.assert_array_equal(getattr(again, name), getattr(bars, name))
+
+
+def test_local_scales_come_back() -> None:
+    scale = LocalScale(np.array([0.1, 0.5, 7.0]), np.array([0.3, 1.0, 4.0]))
+    bars = replace(calibrate(fitted()), local=(None, scale))
+    again = returned(bars)
+    assert isinstance(again, LevelBars)
+    none, found = again.local
+    assert none is None
+    assert found is not None
+    np.testing.assert_array_equal(found.places, scale.places)
+    np.testing.assert_array_equal(found.factors, scale.factors)
+
+
+def test_files_of_older_versions_have_no_local_scales() -> None:
+    header, arrays = bars_record(replace(calibrate(fitted()), local=()))
+    assert "local" not in header
+    again = bars_from(through_a_file(header), arrays, (30, 20), False)
+    assert isinstance(again, LevelBars)
+    assert again.local == ()
+
+
+@pytest.mark.parametrize(
+    ("places", "factors", "count"), [((1, 1), (1, 1), 2), ((1, 2), (1,), 2), ((1, 2), (1, 1), 1)]
+)
+def test_local_scales_fit_the_levels_and_rise(
+    places: tuple[float, ...], factors: tuple[float, ...], count: int
+) -> None:
+    scale = LocalScale(np.array(places), np.array(factors))
+    with pytest.raises(ValueError, match=r"do not fit the levels|do not rise, or do not fit it"):
+        returned(replace(calibrate(fitted()), local=(scale,) * count))
 
 
 def test_bars_of_a_joint_ridge_come_back() -> None:

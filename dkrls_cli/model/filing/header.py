@@ -142,8 +142,12 @@ def _factors(value: Any, key: str) -> None:
         NOT_NEGATIVE(value, key)
 
 
+# Scales of a level by place; files of older programs have none.
+LOCAL_SCALE = record({"places": list_of(number(), 1), "factors": list_of(POSITIVE, 1)})
+
 LEVEL_BARS = record(
-    {"errors": list_of(ERROR, 1), "scales": list_of(NOT_NEGATIVE, 1), "factors": _factors}
+    {"errors": list_of(ERROR, 1), "scales": list_of(NOT_NEGATIVE, 1), "factors": _factors},
+    {"local": list_of(optional(LOCAL_SCALE), 0, _MOST_LEVELS)},
 )
 
 

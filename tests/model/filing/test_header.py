@@ -102,6 +102,8 @@ WRONG: list[tuple[list[str | int], Any, str]] = [
     (["bars", "errors"], ["a"], r"bars\.errors\[0\]"),
     (["bars", "scales", 0], math.inf, r"bars\.scales\[0\]"),
     (["bars", "factors"], [[1, 1, 1]], r"bars\.factors"),
+    (["bars", "local"], [{"places": [1], "factors": [0]}], r"bars\.local\[0\]\.factors\[0\]"),
+    (["bars", "local"], [{"places": [1]}], r"bars\.local\[0\]\.factors is missing"),
     (["origin", "missing"], {"share": 1}, r"origin\.missing\.\w+ is missing"),
     (["origin", "slices_added"], "3", r"origin\.slices_added"),
     (["origin", "notes"], "all is well", r"origin\.notes"),

@@ -1,0 +1,1 @@
+"""What slices that are left out tell of error bars: how wide, and where wider than elsewhere."""
