@@ -462,4 +462,3 @@ def test_the_way_across_the_poles_is_an_option(globe: Path, tmp_path: Path) -> N
     assert told["none"]["poles"] is None
     planned = json.loads(dkrls("fit", globe, "--dry-run", "--json").stdout)
     assert planned["poles"] == "auto"
-    assert "across the poles" in planned["memory_parts"]
