@@ -127,6 +127,12 @@ NewModelFile = Annotated[
 Retune = Annotated[
     bool, typer.Option("--retune", help="Choose the settings of the last level again.")
 ]
+AcceptInexact = Annotated[
+    bool,
+    typer.Option(
+        "--accept-inexact", help="Take missing cells that could not be solved for exactly."
+    ),
+]
 ObsError = Annotated[
     list[str] | None,
     typer.Option(
@@ -186,12 +192,7 @@ class LevelOptions:
             "cells better.",
         ),
     ] = "auto"
-    accept_inexact: Annotated[
-        bool,
-        typer.Option(
-            "--accept-inexact", help="Take missing cells that could not be solved for exactly."
-        ),
-    ] = False
+    accept_inexact: AcceptInexact = False
     poles: Annotated[
         Literal["auto", "none", "scalar", "vector"],
         typer.Option(

@@ -35,6 +35,7 @@ def update(
     output: opt.NewModelFile = None,
     var: opt.Var = None,
     obs_error: opt.ObsError = None,
+    accept_inexact: opt.AcceptInexact = False,
     slices: opt.SliceOptions,
     files: opt.InPlaceOptions,
     report: Report,
@@ -56,7 +57,7 @@ def update(
         target = changed_target(model, output, files.overwrite, report, *inputs)
         with lock_file(target.path, files.wait, report.note):
             target.refuse_unwritable()
-            update_file(model, target, inputs, var, slices, report, obs_error)
+            update_file(model, target, inputs, var, slices, report, obs_error, accept_inexact)
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ def update_file(
     slices: opt.SliceOptions,
     report: Report,
     errors: Sequence[str] | None = None,
+    accept_inexact: bool = False,
 ) -> None:
     """Read models, add the new slices, write them to the target, and print what has changed."""
     from dkrls_cli.files.reading import read_tables
@@ -109,7 +111,7 @@ def update_file(
     for model in models:
         name = model.name if models[1:] else var
         grid = read_slices(model, inputs, name, raw, report, errors)
-        changes.append(learn(model, grid, slices, report))
+        changes.append(learn(model, grid, slices, report, accept_inexact))
     save_models([change.after for change in changes], target.path, overwrite=target.overwrite)
     size = target.path.stat().st_size
     place = f"{target.path}, {bytes_text(size)}"
@@ -127,7 +129,9 @@ class Change:
     seconds: float
 
 
-def learn(before: Model, grid: Grid, slices: opt.SliceOptions, report: Report) -> Change:
+def learn(
+    before: Model, grid: Grid, slices: opt.SliceOptions, report: Report, accept_inexact: bool
+) -> Change:
     """Return a model with new slices, and report what was noticed."""
     from dkrls_cli.model.fit import retune
     from dkrls_cli.model.training import CHOSEN_ON
@@ -136,9 +140,16 @@ def learn(before: Model, grid: Grid, slices: opt.SliceOptions, report: Report) -
     start = perf_counter()
     with report.working(f"learning {shape_text(grid.axes)}"):
         done = update_model(
-            before, grid, replace=slices.replace, window=slices.window, max_rank=slices.max_rank
+            before,
+            grid,
+            replace=slices.replace,
+            window=slices.window,
+            max_rank=slices.max_rank,
+            accept_inexact=accept_inexact,
         )
-        after, surprise = retune(done.model) if slices.retune else done.model, done.surprise
+        after, surprise = done.model, done.surprise
+        if slices.retune:
+            after = retune(after, accept_inexact=accept_inexact)
     settled = CHOSEN_ON not in before.origin  # settings that are chosen anew cannot drift
     if surprise.drifts and settled and not slices.retune:
         report.note(f"Warning: {drift_text(surprise)}.")

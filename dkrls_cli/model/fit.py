@@ -327,7 +327,7 @@ def _cover(grid: Grid, hierarchy: Sequence[str]) -> tuple[Coverage, str]:
     return Coverage(grid.axes, lasting.cells), lasting.note
 
 
-def retune(model: Model) -> Model:
+def retune(model: Model, *, accept_inexact: bool = False) -> Model:
     """Choose the settings of the last level again, on the slices that the model holds.
 
     Nothing else changes: a coordinate without any observed cell stays, and all missing cells are
@@ -337,11 +337,18 @@ def retune(model: Model) -> Model:
     ----------
     model
         A trained model.
+    accept_inexact
+        Whether to take missing cells that could not be solved for exactly, with a warning.
 
     Returns
     -------
     Model
         The model of the same slices with the settings chosen.
+
+    Raises
+    ------
+    ConvergenceError
+        If missing cells could not be solved for exactly, and that is not accepted.
 
     Examples
     --------
@@ -361,7 +368,7 @@ def retune(model: Model) -> Model:
         [*others, last.name],
         noise="joint" if joint else "level",
         mean=model.cascade.mean,
-        accept_inexact=True,  # with a warning, as an update
+        accept_inexact=accept_inexact,
         poles=model.across_poles,
     )
     from dkrls_cli.model.update import change_settings
@@ -369,4 +376,11 @@ def retune(model: Model) -> Model:
     chosen = fit_grid(grid, settings)
     found = chosen.cascade
     notes = chosen.origin["notes"]
-    return change_settings(model, found.levels, found.joint_ridge, chosen.bars, notes)
+    return change_settings(
+        model,
+        found.levels,
+        found.joint_ridge,
+        chosen.bars,
+        notes,
+        accept_inexact=accept_inexact,
+    )

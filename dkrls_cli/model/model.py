@@ -714,6 +714,7 @@ class Model:
         window: int | None = None,
         max_rank: int | None = None,
         obs_error: ErrorLike | None = None,
+        accept_inexact: bool = False,
     ) -> Model:
         """Return the model with new slices along its last level, and the same settings.
 
@@ -740,6 +741,8 @@ class Model:
             Standard errors of the new slices, as for :func:`dkrls_cli.fit`, for a model of
             observations with errors. By default the number, or the coordinate of the same name,
             that the model was fitted with.
+        accept_inexact
+            Whether to take missing cells that could not be solved for exactly, with a warning.
 
         Returns
         -------
@@ -752,6 +755,9 @@ class Model:
             If the slices differ from the model in dimensions, units, calendar or coordinates, or
             a coordinate is in the model already and `replace` is False; or if just one of model
             and slices has errors of the observations.
+        ConvergenceError
+            If missing cells could not be solved for as exactly as in a fit, and `accept_inexact` is
+            False.
 
         Examples
         --------
@@ -767,7 +773,14 @@ class Model:
         values, new = align(self, data, coordinates)
         errors = slice_errors(self, data, coordinates, values, obs_error)
         return add_slices(
-            self, values, new, replace=replace, window=window, max_rank=max_rank, errors=errors
+            self,
+            values,
+            new,
+            replace=replace,
+            window=window,
+            max_rank=max_rank,
+            errors=errors,
+            accept_inexact=accept_inexact,
         )
 
     @property

@@ -391,7 +391,7 @@ class _Thin:
     ) -> Cascade:
         """Return the cascade of a completed grid, if that was solved for exactly enough."""
         if not (done.converged or settings.accept_inexact):
-            raise _inexact(done)
+            raise inexact(done)
         known: list[Spectrum | None] = [None] * len(self.axes)
         for place, spectrum in zip(self.places, chosen.spectra, strict=True):
             known[place] = spectrum
@@ -461,7 +461,7 @@ def _group_facts(setting: JointSetting, axes: Sequence[Axis]) -> dict[str, Any]:
     return {"group": names, "sphere": grouping.sphere, "second_scale": second}
 
 
-def _inexact(done: Completed) -> ConvergenceError:
+def inexact(done: Completed) -> ConvergenceError:
     """Return the error of missing cells that were not solved for."""
     return ConvergenceError(
         f"The missing cells are solved for to {done.residual:.2g} of the spread of the data only, "

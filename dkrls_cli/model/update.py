@@ -44,8 +44,9 @@ from dkrls_cli.model.answering.tolerance import PROMISE
 from dkrls_cli.model.model import OBS_ERRORS, Model
 from dkrls_cli.model.poles.crossing import continue_rows
 from dkrls_cli.model.poles.planning import extend_axes, plan_poles
-from dkrls_cli.model.training import CHOSEN_ON, missing_facts, solve_notes
+from dkrls_cli.model.training import CHOSEN_ON, inexact, missing_facts, solve_notes
 from dkrls_cli.threads import one_blas_thread
+from dkrls_cli.tuning.gaps import final_tolerance
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -124,6 +125,7 @@ def update_model(
     window: int | None = None,
     max_rank: int | None = None,
     obs_error: ErrorLike | None = None,
+    accept_inexact: bool = False,
 ) -> Update:
     """Compare new slices with the predictions of a model, then add them to it.
 
@@ -139,7 +141,14 @@ def update_model(
     errors = slice_errors(model, data, coordinates, values, obs_error)
     surprise = measure_surprise(model, values, new, errors)
     after = add_slices(
-        model, values, new, replace=replace, window=window, max_rank=max_rank, errors=errors
+        model,
+        values,
+        new,
+        replace=replace,
+        window=window,
+        max_rank=max_rank,
+        errors=errors,
+        accept_inexact=accept_inexact,
     )
     theirs = {axis.name: axis for axis in data.axes} if isinstance(data, Grid) else {}
     if isinstance(data, Grid) and new.name in theirs and theirs[new.name].units == new.units:
@@ -287,6 +296,7 @@ def add_slices(
     window: int | None = None,
     max_rank: int | None = None,
     errors: Array | None = None,
+    accept_inexact: bool = False,
 ) -> Model:
     """Return the model with new slices, each in its place by its coordinate.
 
@@ -305,6 +315,13 @@ def add_slices(
     errors
         Standard errors of the slices, for a model of observations with errors: see
         :func:`slice_errors`. None: the number that the model was fitted with.
+    accept_inexact
+        Whether to take missing cells that could not be solved for exactly, with a warning.
+
+    Raises
+    ------
+    ConvergenceError
+        If missing cells are solved for less exactly than a fit does, and that is not accepted.
     """
     if model.observations is not None and errors is None and values.size:
         number = read_number(usual_error(model))
@@ -319,12 +336,15 @@ def add_slices(
     facts = {"slices_added": count, PROMISE: None}  # what was measured, was before these slices
     rows = model.poles
     if rows is not None and model.grows in (rows.latitude, rows.longitude):
-        after = _join(_without_poles(model), values, new, replace, window)
-        after = _settle(_with_facts(after, facts))
-        return _across_poles(after if max_rank is None else thin(after, max_rank), rows.sign)
-    after = _with_facts(_join(model, model.extend(values), new, replace, window, errors), facts)
-    after = _settle(after)
-    return after if max_rank is None else thin(after, max_rank)
+        bare = _without_poles(model)
+        joined = _join(bare, values, new, replace, window, None, accept_inexact)
+        after = _settle(_with_facts(joined, facts), accept_inexact)
+        after = after if max_rank is None else thin(after, max_rank, accept_inexact)
+        return _across_poles(after, rows.sign)
+    whole = model.extend(values)
+    joined = _join(model, whole, new, replace, window, errors, accept_inexact)
+    after = _settle(_with_facts(joined, facts), accept_inexact)
+    return after if max_rank is None else thin(after, max_rank, accept_inexact)
 
 
 def _without_poles(model: Model) -> Model:
@@ -366,7 +386,7 @@ def _across_poles(model: Model, sign: int) -> Model:
     )
 
 
-def _settle(model: Model) -> Model:
+def _settle(model: Model, accept_inexact: bool) -> Model:
     """Choose the settings of the last level for a model that was fitted to one slice.
 
     One slice says nothing of them, so they are chosen each time there are twice as many slices,
@@ -377,12 +397,18 @@ def _settle(model: Model) -> Model:
         return model
     from dkrls_cli.model.fit import retune
 
-    settled = retune(_with_facts(model, {CHOSEN_ON: None}))
+    settled = retune(_with_facts(model, {CHOSEN_ON: None}), accept_inexact=accept_inexact)
     return _with_facts(settled, {CHOSEN_ON: slices if slices < _ENOUGH else None})
 
 
 def change_settings(
-    model: Model, levels: Sequence[Level], joint_ridge: float | None, bars: Bars, notes: list[str]
+    model: Model,
+    levels: Sequence[Level],
+    joint_ridge: float | None,
+    bars: Bars,
+    notes: list[str],
+    *,
+    accept_inexact: bool = False,
 ) -> Model:
     """Return the model of the same slices with other settings, and error bars of that width.
 
@@ -401,10 +427,11 @@ def change_settings(
     changed = dataclasses.replace(model, cascade=cascade, known_bars=known, origin=origin)
     none = np.arange(0)
     slices = model.cut(model.growing.slices(none))
-    return add_slices(changed, slices, model.axes[model.grows].take(none))
+    nothing = slices, model.axes[model.grows].take(none)
+    return add_slices(changed, *nothing, accept_inexact=accept_inexact)
 
 
-def thin(model: Model, max_rank: int) -> Model:
+def thin(model: Model, max_rank: int, accept_inexact: bool = False) -> Model:
     """Drop the slices whose coordinates the others span best, until `max_rank` are left.
 
     That is the approximate linear dependency of S-KRLS on the level that grows: the slice with the
@@ -419,7 +446,8 @@ def thin(model: Model, max_rank: int) -> Model:
     kept = _least_dependent(growing, max_rank)
     gone = np.setdiff1d(np.arange(growing.coordinates.size), kept)
     none = growing.slices(gone[:0]), growing.coordinates[:0]
-    fewer = _rearrange(model, *none, model.axes[model.grows].take(kept), kept)
+    axis = model.axes[model.grows].take(kept)
+    fewer = _rearrange(model, *none, axis, kept, accept_inexact=accept_inexact)
     queries: list[Array | None] = [None] * growing.cascade.ndim
     queries[growing.axis] = growing.coordinates[gone]
     errors = model.cut(fewer.cascade.predict(queries) - growing.slices(gone))
@@ -444,6 +472,7 @@ def _join(
     replace: bool,
     window: int | None,
     errors: Array | None = None,
+    accept_inexact: bool = False,
 ) -> Model:
     """Return the model with new slices among the old ones."""
     model.cascade.levels[model.grows].kernel.warped(new.numbers)  # or refuse them
@@ -458,7 +487,8 @@ def _join(
     together = old.take(kept).append(new)
     places = _order_slices(together.numbers, old.numbers, window)
     source = np.concatenate([kept, old.size + np.arange(new.size)])[places]
-    return _rearrange(model, values, new.numbers, together.take(places), source, errors)
+    axis = together.take(places)
+    return _rearrange(model, values, new.numbers, axis, source, errors, accept_inexact)
 
 
 def _only_follow(model: Model, values: Array, new: Axis) -> bool:
@@ -533,23 +563,57 @@ def _rearrange(
     axis: Axis,
     source: Indices,
     errors: Array | None = None,
+    accept_inexact: bool = False,
 ) -> Model:
     """Return the model with the slices from `source`, which stand on `axis`.
 
     `source` counts the old slices first and then the new ones, `values` at `numbers`.
     """
+    judge = _Judge(model, accept_inexact)
     if isinstance(model.known_bars, NoisyBars):
         new = np.zeros(values.shape) if errors is None else errors
         observations = model.known_bars.observations.append(values, new, model.grows)
-        return _reanalyse(model, observations.take(source, model.grows), model.known_bars, axis)
+        taken = observations.take(source, model.grows)
+        return _reanalyse(model, taken, model.known_bars, axis, judge)
     if _has_gaps(model, values):
         missing = _missing_cells(model, values)[source]
         if model.joint_ridge is not None:
-            return _refill_all(model, values, axis, source, missing)
+            return _refill_all(model, values, axis, source, missing, judge)
         if missing.any():
-            return _refill_slices(model, values, axis, source, missing)
+            return _refill_slices(model, values, axis, source, missing, judge)
     growing = model.growing.append(numbers, values)
     return _with_slices(model, _take_slices(growing, source), axis)
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """Says whether missing cells are solved for as exactly as in a fit.
+
+    A fit ends when what is still due is far below the error of the model. An update goes on, so
+    that the order of slices does not matter; but where it gets stuck, that much is enough.
+
+    Attributes
+    ----------
+    model
+        The model before.
+    accept_inexact
+        Whether to go on, with a warning, where they are not.
+    """
+
+    model: Model
+    accept_inexact: bool
+
+    def check(self, done: Completed, values: Array) -> Completed:
+        """Return the solve of a grid, NaN where it is missing; raise if it is not good enough."""
+        if done.converged:
+            return done
+        given = self.model.origin.get("missing", {}).get("settings_tried") == 1
+        error = 0.0 if given else float(self.model.bars.errors.min())  # given: as exact as can be
+        if done.residual <= final_tolerance(error, float(np.nanstd(values))):
+            return dataclasses.replace(done, converged=True)
+        if not self.accept_inexact:
+            raise inexact(done)
+        return done
 
 
 def _has_gaps(model: Model, values: Array) -> bool:
@@ -573,7 +637,7 @@ def _take_slices(growing: Growing, places: Indices) -> Growing:
 
 
 def _refill_slices(
-    model: Model, values: Array, axis: Axis, source: Indices, missing: Mask
+    model: Model, values: Array, axis: Axis, source: Indices, missing: Mask, judge: _Judge
 ) -> Model:
     """Fill slices with gaps from the complete ones and from each other, under level ridges.
 
@@ -586,7 +650,7 @@ def _refill_slices(
     slices = _gather(growing, values, source[gappy], old)
     slices[np.moveaxis(missing[gappy], 0, growing.axis)] = np.nan
     coordinates = axis.numbers[gappy]
-    done = fill_slices(whole, coordinates, slices)
+    done = judge.check(fill_slices(whole, coordinates, slices), slices)
     done = _like_data(model, values, done, np.isnan(slices))
     together = whole.append(coordinates, done.values)
     places = np.argsort(np.concatenate([np.flatnonzero(~gappy), np.flatnonzero(gappy)]))
@@ -613,7 +677,9 @@ def _gather(growing: Growing, values: Array, source: Indices, old: int) -> Array
     return np.concatenate(parts, growing.axis).take(np.argsort(by_age), growing.axis)
 
 
-def _refill_all(model: Model, values: Array, axis: Axis, source: Indices, missing: Mask) -> Model:
+def _refill_all(
+    model: Model, values: Array, axis: Axis, source: Indices, missing: Mask, judge: _Judge
+) -> Model:
     """Solve for all missing cells again, as a fit does, under a joint ridge."""
     growing, trained = model.growing, model.cascade
     slices = _gather(growing, values, source, model.axes[model.grows].size)
@@ -627,8 +693,16 @@ def _refill_all(model: Model, values: Array, axis: Axis, source: Indices, missin
         for k, c in zip(kernels, nodes, strict=True)
     ]
     done = complete(
-        slices, nodes, kernels, ridge, trained.mean, grouping=_grouping(model), spectra=spectra
+        slices,
+        nodes,
+        kernels,
+        ridge,
+        trained.mean,
+        grouping=_grouping(model),
+        limit=_LIMIT,
+        spectra=spectra,
     )
+    done = judge.check(done, slices)
     done = _like_data(model, values, done, unobserved)
     solved = fit_cascade(
         done.values,
@@ -644,7 +718,9 @@ def _refill_all(model: Model, values: Array, axis: Axis, source: Indices, missin
     return _with_slices(model, Growing(solved, growing.axis), axis, bars=bars, done=done)
 
 
-def _reanalyse(model: Model, seen: Observations, bars: NoisyBars, axis: Axis) -> Model:
+def _reanalyse(
+    model: Model, seen: Observations, bars: NoisyBars, axis: Axis, judge: _Judge
+) -> Model:
     """Return the model of other observations, with the same settings, as a fit makes it."""
     growing, trained = model.growing, model.cascade
     nodes = list(trained.coordinates)
@@ -659,6 +735,7 @@ def _reanalyse(model: Model, seen: Observations, bars: NoisyBars, axis: Axis) ->
         tolerance=_EXACT,
         limit=_LIMIT,
     )
+    done = judge.check(done, seen.values)
     if fits_single(seen.values):
         every = np.ones(seen.values.shape, bool)
         done = dataclasses.replace(done, values=round_to_single(done.values, every))

@@ -103,6 +103,25 @@ _LOOKS = 5
 """Looks ahead: a solve goes on if at its present pace the error would be low enough by then."""
 
 
+def final_tolerance(error: float, spread: float) -> float:
+    """Return the tolerance of a solve on the whole grid for a model with such an error.
+
+    Parameters
+    ----------
+    error
+        Root mean square error of the model.
+    spread
+        Standard deviation of the data.
+
+    Returns
+    -------
+    float
+        Largest change of a missing cell that is still due, as a share of the spread.
+    """
+    relative = error / spread if spread > 0 else 0.0
+    return float(np.clip(_FINAL * relative, *_FINAL_TOLERANCES))
+
+
 @dataclass(frozen=True, eq=False)
 class GapChoice:
     """The setting chosen for a grid with missing cells, and its errors on hidden cells.
@@ -144,8 +163,7 @@ class GapChoice:
 
         Where nothing was chosen it is as small as can be: users who give a setting compare.
         """
-        relative = self.error / self.spread if self.spread > 0 and self.tried > 1 else 0.0
-        return float(np.clip(_FINAL * relative, *_FINAL_TOLERANCES))
+        return final_tolerance(self.error if self.tried > 1 else 0.0, self.spread)
 
     def move_to(self, coordinates: Sequence[Array], targets: Mask) -> GapChoice:
         """Return the choice for a grid with further coordinates, at which no cell is observed."""

@@ -20,10 +20,10 @@ from growing_grids import (
 )
 
 from dkrls_cli import fit, load_model
-from dkrls_cli.errors import InputError
+from dkrls_cli.errors import ConvergenceError, InputError
 from dkrls_cli.gaps.bars import GapBars, HoleFactors
 from dkrls_cli.gaps.field import Grouping
-from dkrls_cli.gaps.solve import complete
+from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.model import update
 from dkrls_cli.model.fit import retune
 
@@ -226,7 +226,7 @@ def test_a_model_with_a_group_fills_new_slices_with_it():
     grouping = grown.bars.grouping
     assert grouping.axes == ((0, 1),)
     kernels = [level.kernel for level in grown.levels]
-    whole = complete(array.values, [X, Y, T], kernels, 1e-2, 1.5, grouping=grouping)
+    whole = complete(array.values, [X, Y, T], kernels, 1e-2, 1.5, grouping=grouping, limit=1500)
     np.testing.assert_allclose(grown.predict().values[lost], whole.values[lost], atol=1e-6)
     product = complete(array.values, [X, Y, T], kernels, 1e-2, 1.5)
     assert np.abs(product.values - whole.values)[lost].max() > 1e-3
@@ -260,3 +260,74 @@ def test_new_error_bars_keep_a_group_and_its_factors():
         bars = update._keep_group(GapBars(lost, 1.0, 1.0, 0.1, group, factors), new)
         assert (bars.grouping, bars.holes, bars.scale) == (group, kept, 2.0)
     assert update._keep_group(GapBars(lost, 1.0, 1.0, 0.1), new) is new
+
+
+# --- solves that do not end ---------------------------------------------------------------------
+
+
+def stuck(residual):
+    """Return a function that stands for a solve that stopped with this much still due."""
+
+    def solve(*args, **_):
+        slices = next(a for a in args if isinstance(a, np.ndarray) and a.ndim == 3)
+        return Completed(np.nan_to_num(slices), 7, residual, converged=False)
+
+    return solve
+
+
+@pytest.mark.parametrize(
+    ("how", "solver"), [({}, "fill_slices"), (JOINT, "complete")], ids=["level", "joint"]
+)
+def test_an_update_that_is_not_solved_for_is_an_error_unless_accepted(how, solver, monkeypatch):
+    array, _ = with_gaps()
+    start, more = fitted(array.isel(t=slice(0, 10)), **how), array.isel(t=slice(10, None))
+    monkeypatch.setattr(update, solver, stuck(0.5))
+    with pytest.raises(ConvergenceError, match=r"solved for to 0.5 of .* after 7 steps") as found:
+        start.update(more)
+    assert found.value.setting == "accept_inexact"
+    with pytest.raises(ConvergenceError):
+        update.update_model(start, more)
+    accepted = start.update(more, accept_inexact=True)
+    assert "solved for to 0.5 only" in accepted.origin["notes"][0]
+    assert update.update_model(start, more, accept_inexact=True).model.origin["notes"]
+    with pytest.raises(ConvergenceError):
+        start.update(more, accept_inexact=False, max_rank=12)
+    start.update(more, accept_inexact=True, max_rank=12)
+
+
+@pytest.mark.parametrize("how", [{}, JOINT], ids=["level", "joint"])
+def test_an_update_is_as_exact_as_a_fit_and_need_not_be_more(how, monkeypatch):
+    """What is still due must be below a thousandth of the model's error."""
+    array, _ = with_gaps()
+    start, more = fitted(array.isel(t=slice(0, 10)), **how), array.isel(t=slice(10, None))
+    judge = update._Judge(start, accept_inexact=False)
+    enough = 1e-3 * float(start.bars.errors.min()) / float(np.nanstd(array.values))
+    assert 1e-8 < enough < 1e-3
+    good = Completed(array.values, 3, 0.99 * enough, converged=False)
+    assert judge.check(good, array.values).converged
+    poor = replace(good, residual=1.01 * enough)
+    with pytest.raises(ConvergenceError):
+        judge.check(poor, array.values)
+    assert update._Judge(start, accept_inexact=True).check(poor, array.values) is poor
+    solver = "complete" if how else "fill_slices"
+    monkeypatch.setattr(update, solver, stuck(1e-9))
+    assert start.update(more).origin["notes"] == []
+
+
+def test_settings_that_were_given_are_solved_for_as_exactly_as_can_be():
+    array, _ = with_gaps(slices=range(24))
+    start = fit(array, kernel="matern52", sigma=3.0, ridge=1e-3)
+    assert start.origin["missing"]["settings_tried"] == 1
+    judge = update._Judge(start, accept_inexact=False)
+    done = Completed(array.values, 3, 1e-8, converged=False)
+    with pytest.raises(ConvergenceError):
+        judge.check(done, array.values)
+
+
+def test_retuning_is_as_strict(monkeypatch):
+    array, _ = with_gaps(slices=range(24))
+    start = fit(array, kernel="matern52", sigma=3.0, ridge=1e-3)
+    monkeypatch.setattr(update, "complete", stuck(0.5))
+    with pytest.raises(ConvergenceError):
+        retune(start)
+    assert "solved for to 0.5" in retune(start, accept_inexact=True).origin["notes"][0]
