@@ -74,6 +74,8 @@ def predict(
       dkrls predict sst.npz --like other.nc --ensemble 50 -o members.nc
 
       dkrls predict sst.npz --derivative time --std -o trends.nc
+
+      dkrls predict sst.npz --mean-over lat=20:60,lon=-60:0 --std
     """
     from dkrls_cli.threads import blas_threads
 
@@ -81,9 +83,11 @@ def predict(
         target = chosen_target(output, form, report.json, outputs.overwrite, outputs.compress)
         refuse_together(at=at, like=like, points=points)
         members.refuse_impossible()
+        if answers.mean_over and points is not None:
+            raise SettingError("--mean-over is of a grid: it does not go with --points.")
         if members.ensemble and answers.asks:
             raise SettingError(
-                "--ensemble draws values: it does not go with --mean, --derivative or --per-metre."
+                "--ensemble draws values: it does not go with means and derivatives."
             )
         target.refuse_unwritable(report, model, like, points)
         models = chosen_models(model, var)

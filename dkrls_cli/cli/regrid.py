@@ -73,7 +73,7 @@ def regrid(
 
     with edge(report.debug):
         target = regrid_target(output, form, outputs, report, *inputs, like)
-        if like is None and not at:
+        if like is None and not at and not answers.mean_over:
             raise SettingError("Where should the grid go? Give --like GRID or --at DIM=SPEC.")
         answers.refuse_impossible()
         settings = fit_settings(options)

@@ -80,6 +80,52 @@ def parse_at(texts: Sequence[str] | None, model_axes: Sequence[Axis]) -> dict[st
     return at
 
 
+def parse_region(texts: Sequence[str], axes: Sequence[Axis]) -> dict[str, Any]:
+    """Return the ranges of a region by dimension: its two ends, or None for all of a dimension.
+
+    Parameters
+    ----------
+    texts
+        Texts such as ``lat=20:60,lon=-10:30``, ``time=2000-01-01:2009-12-31`` or ``lat,lon``.
+    axes
+        Axes to choose from, by name or by what they are.
+
+    Raises
+    ------
+    SettingError
+        If a text cannot be understood, or a dimension is named twice.
+
+    Examples
+    --------
+    >>> from dkrls_cli.grid.axes import axis_of
+    >>> parse_region(["lat=20:60,lon"], [axis_of("lat", [0.0, 9.0]), axis_of("lon", [0.0, 9.0])])
+    {'lat': (20.0, 60.0), 'lon': None}
+    """
+    from dkrls_cli.grid.cf import find_axis
+
+    found: dict[str, Any] = {}
+    for word in (word.strip() for text in texts for word in text.split(",")):
+        name, equals, spec = (part.strip() for part in word.partition("="))
+        axis = find_axis(name, axes, "model", "a mean over a region")
+        if axis.name in found:
+            raise SettingError(f"'{axis.name}' is named twice in the region.")
+        found[axis.name] = _ends(axis, word, spec) if equals else None
+    return found
+
+
+def _ends(axis: Axis, text: str, spec: str) -> tuple[Any, Any]:
+    """Return the two ends of a range: numbers, or texts of dates."""
+    if axis.time is not None:
+        match = _DATE_RANGE.fullmatch(spec)
+        if match is None:
+            raise SettingError(f"'{text}' is not DIM=FIRST:LAST, like time=2000-01-01:2009-12-31.")
+        return match[1], match[2]
+    low, colon, high = spec.partition(":")
+    if not colon or ":" in high:
+        raise SettingError(f"'{text}' is not DIM=LOW:HIGH, like lat=20:60.")
+    return _number(axis.name, low), _number(axis.name, high)
+
+
 def _coordinates(axis: Axis, spec: str) -> Any:
     if axis.labels is not None:
         return _labels(axis, spec)

@@ -41,6 +41,7 @@ from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.answering.coverage import Coverage, coverage_of
 from dkrls_cli.model.answering.ensembles import ensemble_array, iterate_arrays, stack_members
 from dkrls_cli.model.answering.questions import MeanLike, Question, read_question
+from dkrls_cli.model.answering.regions import RegionLike, ask_region
 from dkrls_cli.model.poles.planning import KINDS, Poles, extend_axes
 
 if TYPE_CHECKING:
@@ -388,6 +389,65 @@ class Model:
         at = by_dimension(at, self.axes, "model")
         query = ask(self, self.axes_at(at), rules, list(at))
         return iterate_arrays(query, members, seed, at)
+
+    def mean_over(
+        self,
+        region: RegionLike,
+        *,
+        std: bool = False,
+        derivative: str | Sequence[str] = (),
+        per_metre: bool = False,
+        smooth: bool = False,
+        outside: Outside = "refuse",
+        mask: MaskLike = "model",
+        **at: Any,
+    ) -> xr.DataArray | xr.Dataset:
+        """Return the mean over a region or a period: a number, or a series along other dimensions.
+
+        Parameters
+        ----------
+        region
+            Ranges by dimension, ``{"lat": (20, 60), "lon": (-10, 30)}``, None for all of one; or as
+            text, ``"lat=20:60,lon"``. Means are weighted by the cosine of latitude. Land, as
+            `mask` tells, is left out; the attribute ``comment`` tells the share that is left.
+        std
+            Whether to return the standard errors as well, from data left out of just these means.
+            Where cells are missing they are the spread of 64 members of an ensemble.
+        derivative, per_metre, smooth, outside, mask, **at
+            As for :meth:`predict`, along the other dimensions.
+
+        Returns
+        -------
+        xarray.DataArray or xarray.Dataset
+            The means, without the dimensions of the region; with `std`, a dataset of them and
+            their standard errors.
+
+        Examples
+        --------
+        >>> from dkrls_cli import fit
+        >>> x, t = np.linspace(0, 3, 20), np.arange(30.0)
+        >>> model = fit(np.outer(np.sin(x), np.cos(t / 4)), {"x": x, "t": t})
+        >>> found = model.mean_over({"x": (0, 3)}, t=[0.0])
+        >>> bool(abs(found[0] - (1 - np.cos(3)) / 3) < 1e-4)
+        True
+        """
+        rules = self._rules(smooth, outside, False, mask)
+        query = ask_region(self, region, at, rules, derivative, per_metre)
+        found = to_data_array(query.values(), query.axes, query.model.name, query.model.attrs)
+        dropped = [
+            *query.averaged,
+            *(
+                dim
+                for dim, value in by_dimension(at, self.axes, "model").items()
+                if not np.ndim(value)
+            ),
+        ]
+        if not std:
+            return found.isel(dict.fromkeys(dropped, 0))
+        name, attrs = query.model.std_variable()
+        errors = to_data_array(query.std(), query.axes, name, attrs)
+        both = found.to_dataset(name=query.model.name).assign({name: errors})
+        return both.isel(dict.fromkeys(dropped, 0))
 
     def std_variable(self) -> tuple[str, dict[str, Any]]:
         """Return name and attributes of the standard error, after the CF conventions."""

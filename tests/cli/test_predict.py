@@ -679,3 +679,19 @@ def test_questions_that_do_not_go_together(model: Path) -> None:
         "predict", model, "--derivative", "lat", "--ensemble", "3", code=2
     )
     assert "of which dimensions" in refusal("predict", model, "--mean", code=2)
+
+
+def test_means_over_a_region(model: Path, tmp_path: Path) -> None:
+    over = ("--mean-over", "lat,lon=-20:40", "--std")
+    rows = csv_rows(dkrls("predict", model, *over, "--at", "time=2020-01-03").stdout)
+    assert len(rows) == 1
+    assert float(rows[0]["t_std"]) >= 0
+    dkrls("predict", model, *over, "-o", tmp_path / "r.nc")
+    with xr.open_dataset(tmp_path / "r.nc") as series:
+        assert dict(series.t.sizes) == {"time": 12, "lat": 1, "lon": 1}
+        assert series.lon_bnds.values.tolist() == [[-20.0, 40.0]]
+        assert series.t.attrs["cell_methods"] == "lat: lon: mean"
+    assert "does not go with --mean" in refusal("predict", model, *over, "--mean", code=2)
+    assert "does not go with --points" in refusal(
+        "predict", model, *over, "--points", tmp_path / "p.csv", code=2
+    )

@@ -23,7 +23,7 @@ from dkrls_cli.arrays import Array, Indices, Slices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.long import LongAxis, LongSmoother
 from dkrls_cli.cascade.functionals.cells import SourceCells, cell_rows
-from dkrls_cli.cascade.functionals.functional import Functional
+from dkrls_cli.cascade.functionals.functional import Functional, Means, Values
 from dkrls_cli.cascade.functionals.rows import (
     LongAnswerRows,
     LongKernelRows,
@@ -48,16 +48,41 @@ def answer_blocks(
 
     The data are means over `cells` along some axes, with a ridge per level.
     """
-    rows = _all_rows(cascade, asked, smooth, cells)
+    rows = all_rows(cascade, asked, smooth, cells)
     tensor = _tensor(cascade)
     mean = cascade.mean * math.prod(each.of_one for each in asked)
+    shares = None if smooth else _joint_shares(cascade, asked, cells)
+    residual = None if shares is None else cascade.predict() - cascade.predict(smooth=True)
 
     def answer(part: Slices) -> Array:
         result = apply(tensor, [row[p] for row, p in zip(rows, part, strict=True)])
         result += mean
+        if shares is not None and residual is not None:
+            result += apply(residual, [row[p] for row, p in zip(shares, part, strict=True)])
         return result
 
     return answer
+
+
+def _joint_shares(
+    cascade: Cascade, asked: Sequence[Functional], cells: Mapping[int, SourceCells]
+) -> list[Array] | None:
+    """Return the shares of the cells of the data in answers under a joint ridge, or None.
+
+    Between coordinates the shares are 0, and for derivatives there are none.
+    """
+    if cascade.joint_ridge is None or not cells:
+        return None
+    found = []
+    for axis, each in enumerate(asked):
+        if isinstance(each, Means) and axis in cells:
+            found.append(cells[axis].cut(each).shares())
+        elif isinstance(each, Values):
+            nodes = cascade.find_nodes(axis, each.query)
+            found.append(np.asarray(nodes[:, None] == np.arange(cascade.shape[axis]), np.float64))
+        else:
+            return None
+    return found
 
 
 def answer_grid(
@@ -84,7 +109,7 @@ def answer_points(
 
     Axes in `spread` are no part of the points: see :meth:`Cascade.predict_points`.
     """
-    rows = _all_rows(cascade, asked, smooth, cells)
+    rows = all_rows(cascade, asked, smooth, cells)
     tensor = _tensor(cascade)
     mean = cascade.mean * math.prod(each.of_one for each in asked)
     own = [axis for axis in range(cascade.ndim) if axis not in spread]
@@ -96,15 +121,22 @@ def answer_points(
         row = rows[axis][part]
         return np.asarray(row if isinstance(row, np.ndarray) else row @ np.eye(tensor.shape[axis]))
 
-    return mean + contract(
+    count, widest = len(asked[own[0]]), max(cascade.shape)
+    found = mean + contract(
         tensor,
-        len(asked[own[0]]),
+        count,
         some,
         looked_up,
-        max(cascade.shape),
+        widest,
         {axis: rows[axis] for axis in spread},
         None if leading is None else (leading, partial(_lead, rows[leading])),
     )
+    shares = None if smooth else _joint_shares(cascade, asked, cells)
+    if shares is not None:
+        residual = cascade.predict() - cascade.predict(smooth=True)
+        beside = {axis: shares[axis] for axis in spread}
+        found += contract(residual, count, lambda a, part: shares[a][part], {}, widest, beside)
+    return found
 
 
 def _lead(rows: Rows, fibres: Array) -> Callable[[slice], Array]:
@@ -123,21 +155,29 @@ def _are_indices(row: Array | Indices | Rows) -> bool:
     return isinstance(row, np.ndarray) and row.ndim == 1
 
 
-def _all_rows(
+def all_rows(
     cascade: Cascade,
     asked: Sequence[Functional],
     smooth: bool,
     cells: Mapping[int, SourceCells],
+    skip: int | None = None,
 ) -> list[Array | Indices | Rows]:
-    """Return the rows of every axis."""
+    """Return the rows of every axis; of the axis `skip` there are none."""
     if cascade.joint_ridge is not None:
         return [kernel_rows(cascade, axis, each) for axis, each in enumerate(asked)]
     return [
-        cell_rows(cascade, axis, cells[axis], each, smooth)
-        if axis in cells
+        np.empty((0, 0))
+        if axis == skip
+        else cell_rows(cascade, axis, cells[axis], each, smooth)
+        if is_asked_of_cells(cells.get(axis), each)
         else answer_rows(cascade, axis, each, smooth)
         for axis, each in enumerate(asked)
     ]
+
+
+def is_asked_of_cells(source: SourceCells | None, asked: Functional) -> bool:
+    """Return whether an answer is one of cells: a mean, or anything where data are means."""
+    return source is not None and (source.are_means or isinstance(asked, Means))
 
 
 def _tensor(cascade: Cascade) -> Array:

@@ -164,7 +164,7 @@ def _level_parts(
             cascade,
             axis,
             each,
-            _answered(cascade, axis, each, smooth, cells.get(axis)),
+            answered(cascade, axis, each, smooth, cells.get(axis)),
             float(bars.scales[axis]),
             white[axis],
             own,
@@ -186,11 +186,11 @@ def _refuse_rough_errors(cascade: Cascade, asked: Sequence[Functional]) -> None:
             )
 
 
-def _answered(
+def answered(
     cascade: Cascade, axis: int, asked: Functional, smooth: bool, source: SourceCells | None
 ) -> Indices:
     """Return 1 where a level answers, and 0 where the answer is its data (q,)."""
-    if source is not None:
+    if source is not None and source.are_means:
         known = np.zeros(len(asked), bool) if smooth else known_means(source, asked)
         return (~known).astype(np.intp)
     if isinstance(asked, Values):

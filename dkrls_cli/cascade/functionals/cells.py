@@ -1,4 +1,4 @@
-"""Data that are means over cells: answers that keep them, exactly.
+"""Cells of the data: means over other cells that keep it, whether it is means or values.
 
 A level takes its samples for values at the coordinates. Where they are means y over cells S, the
 values beside them are found by two steps of correction: with P and M the operators that answer
@@ -11,6 +11,11 @@ ridge smooths. That residual, y - M p, is added as a constant in every cell. So 
 of the data is the data, the mean over a union of cells is theirs, and the means over all parts of a
 cell make up the mean over the cell: areas times means have the same sum on either grid. Values
 between coordinates have the same residual, and derivatives have none.
+
+Data that are values at coordinates need no correction. What the ridge smooths away at them is added
+to means in the same way, as a constant in the cell around each, so that the mean over a month or a
+region of noisy data is that of the data, as values at training coordinates are the data. Such cells
+are no wider than the usual step: in a gap nothing is known of what the ridge smooths away.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -27,6 +32,7 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.functional import Functional, Means, Values
 from dkrls_cli.cascade.functionals.rows import answer_long
+from dkrls_cli.circle import spacing
 from dkrls_cli.errors import InputError
 
 # Part of the width of a cell that is rounding of its ends.
@@ -45,6 +51,8 @@ class SourceCells:
         Whether means are weighted by the cosine of the coordinate, in degrees.
     period
         Length of the circle, or None for a line.
+    are_means
+        Whether the samples are means over the cells, and not values at their coordinates.
 
     Raises
     ------
@@ -56,6 +64,7 @@ class SourceCells:
     high: Array
     latitude: bool = False
     period: float | None = None
+    are_means: bool = True
 
     def __post_init__(self) -> None:
         low, high = self._rising
@@ -68,6 +77,16 @@ class SourceCells:
                 f"The cells of the data overlap: that from {low[place]:g} to {high[place]:g} and "
                 "the next. Means over such cells are not known to make up others."
             )
+
+    @classmethod
+    def around(
+        cls, nodes: Array, low: Array, high: Array, latitude: bool, period: float | None
+    ) -> Self:
+        """Return the cells of values at nodes: at most half a usual step to either side."""
+        half = 0.5 * spacing(nodes)
+        return cls(
+            np.maximum(low, nodes - half), np.minimum(high, nodes + half), latitude, period, False
+        )
 
     @property
     def _rising(self) -> tuple[Array, Array]:
@@ -188,6 +207,13 @@ class Pieces:
         """Which intervals are unions of whole cells (q,)."""
         return np.asarray(np.bincount(self.which, ~self.whole, len(self.asked)) == 0)
 
+    def shares(self) -> Array:
+        """Return the shares of all cells in the intervals (q, m)."""
+        found = np.zeros((len(self.asked), self.source.low.size))
+        own = self.cell >= 0
+        np.add.at(found, (self.which[own], self.cell[own]), self.share[own])
+        return found
+
     def average(self, values: Array) -> Array:
         """Return the means over the intervals of means over the pieces, (p, n) -> (q, n)."""
         starts = np.flatnonzero(np.diff(self.which, prepend=-1))
@@ -229,13 +255,14 @@ class CellRows:
         """Return the answers (q, n) from data (m, n)."""
         nodes = Values(self.cascade.coordinates[self.axis])
         term, total = fibres, fibres
-        for _ in range(2):
+        for _ in range(2 if self.source.are_means else 0):
             weights = self._solve(term)
             term = self._answer(nodes, weights) - self._answer(self.source.means, weights)
             total = total + term
         weights = self._solve(total)
         means = self._answer(self.source.means, weights)
-        residual = np.zeros_like(fibres) if self.smooth else fibres - means
+        seen = means if self.source.are_means else self._answer(nodes, weights)
+        residual = np.zeros_like(fibres) if self.smooth else fibres - seen
         if isinstance(self.asked, Means):
             return self._over(self.source.cut(self.asked), weights, means, residual)
         found = self._answer(self.asked, weights)
@@ -296,7 +323,7 @@ def cell_rows(
 
 
 def known_means(source: SourceCells, asked: Functional) -> Mask:
-    """Return which questions are means over unions of cells of the data (q,)."""
-    if not isinstance(asked, Means) or not len(asked):
+    """Return which questions are means over unions of cells of data that are means (q,)."""
+    if not (source.are_means and isinstance(asked, Means) and len(asked)):
         return np.zeros(len(asked), bool)
     return source.cut(asked).known

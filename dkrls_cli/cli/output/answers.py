@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from json import dumps
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -78,6 +78,14 @@ class AnswerOptions:
         str | None,
         typer.Option(metavar="DIM,...", help="Means over the cells of these dimensions only."),
     ] = None
+    mean_over: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIM[=LOW:HIGH],...",
+            help="One mean over ranges, or over whole dimensions, with its own standard error. "
+            "Repeatable.",
+        ),
+    ] = None
     derivative: Annotated[
         list[str] | None,
         typer.Option(
@@ -103,14 +111,19 @@ class AnswerOptions:
         `usual` is what happens outside if no option says it, `asked` are the dimensions at whose
         coordinates answers are asked for, and `cells` the cells of these, where they are known.
         """
-        from dkrls_cli.model.answering.answers import Rules
         from dkrls_cli.model.answering.questions import read_question
+
+        mean = self.mean_dims or self.mean
+        question = read_question(model, mean, self.derivative or (), self.per_metre, asked, cells)
+        return replace(self.plain_rules(model, usual), question=question)
+
+    def plain_rules(self, model: Model, usual: Outside = "refuse") -> Rules:
+        """Return the rules of answering values that these options give for a model."""
+        from dkrls_cli.model.answering.answers import Rules
 
         self.refuse_impossible()
         outside: Outside = "extrapolate" if self.allow_extrapolation else self.outside or usual
-        mean = self.mean_dims or self.mean
-        question = read_question(model, mean, self.derivative or (), self.per_metre, asked, cells)
-        return Rules(outside, read_land(self.mask, model), self.smooth, question)
+        return Rules(outside, read_land(self.mask, model), self.smooth)
 
     @property
     def mean_dims(self) -> list[str]:
@@ -120,10 +133,13 @@ class AnswerOptions:
     @property
     def asks(self) -> bool:
         """Whether anything but values is asked for."""
-        return bool(self.mean or self.mean_along or self.derivative or self.per_metre)
+        cells = self.mean or self.mean_along or self.mean_over
+        return bool(cells or self.derivative or self.per_metre)
 
     def refuse_impossible(self) -> None:
         """Raise an error for options that exclude each other, or a mask that is not there."""
+        if self.mean_over and (self.mean or self.mean_along):
+            raise SettingError("--mean-over does not go with --mean or --mean-along.")
         if self.allow_extrapolation and self.outside not in (None, "extrapolate"):
             raise SettingError(
                 f"--allow-extrapolation and --outside {self.outside} do not go together."
@@ -196,7 +212,21 @@ def asked_grids(
     has the bounds of cells, where they are known.
     """
     from dkrls_cli.model.answering.answers import ask
+    from dkrls_cli.model.answering.regions import ask_region
 
+    if answers.mean_over:
+        derive = answers.derivative or ()
+        return [
+            ask_region(
+                model,
+                answers.mean_over,
+                at,
+                answers.plain_rules(model, usual),
+                derive,
+                answers.per_metre,
+            )
+            for model, at in zip(models, asked, strict=True)
+        ]
     return [
         ask(model, model.axes_at(at), answers.rules(model, usual, list(at), own), list(at))
         for model, at, own in zip(models, asked, cells or [{}] * len(models), strict=True)
@@ -249,6 +279,8 @@ def report_cells(queries: Sequence[Query], answers: AnswerOptions, report: Repor
     """Report how many cells stay missing, and how many are extrapolated."""
     for query in queries:
         cells = math.prod(query.shape)
+        if "comment" in query.model.attrs and answers.mean_over:
+            report.note(f"Note: {query.model.name} is the {query.model.attrs['comment']}.")
         report_missing(query.model, cells, query.outside_count, query.land_count, answers, report)
         far = query.extrapolated_count if query.rules.outside == "refuse" else 0
         if far:

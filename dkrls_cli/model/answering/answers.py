@@ -27,6 +27,7 @@ from dkrls_cli.model.answering.questions import (
     make_functionals,
     question_view,
 )
+from dkrls_cli.model.answering.regions import region_answers
 
 if TYPE_CHECKING:
     from dkrls_cli.model.model import Model
@@ -120,6 +121,11 @@ class Query:
     def shape(self) -> tuple[int, ...]:
         """Sizes of the product grid."""
         return tuple(axis.size for axis in self.axes)
+
+    @property
+    def averaged(self) -> tuple[str, ...]:
+        """Dimensions over which means are taken."""
+        return self.rules.question.mean if self.rules.question is not None else ()
 
     @property
     def outside_count(self) -> int:
@@ -226,9 +232,29 @@ def ask(
     absent = nothing if known is None else known.absent_on(axes)
     linear = None
     if rules.question is not None:
-        linear = _linear_answers(model, rules, axes)
+        linear, absent, share = _region_or_cells(model, rules, axes, absent)
         model = question_view(model, rules.question, axes)
+        if share < 1.0:
+            model = replace(model, attrs={**model.attrs, "comment": _share_words(share)})
     return Query(model, rules, tuple(axes), asked, kept, absent, linear)
+
+
+def _region_or_cells(
+    model: Model, rules: Rules, axes: Sequence[Axis], absent: Mask
+) -> tuple[LinearAnswers, Mask, float]:
+    """Return the answers to a question, which are land, and the share of a region at sea."""
+    linear = _linear_answers(model, rules, axes)
+    assert rules.question is not None
+    if not rules.question.region:
+        return linear, absent, 1.0
+    land = rules.coverage(model)
+    found, share = region_answers(model, linear, rules.question, axes, land)
+    return found, np.zeros((1,) * len(axes), bool), share
+
+
+def _share_words(share: float) -> str:
+    """Return what a mean over a region with land is a mean of."""
+    return f"mean over {100 * share:.3g} % of the region, where the data has values"
 
 
 def _with_cells(model: Model, rules: Rules) -> Rules:
@@ -259,7 +285,8 @@ def _linear_answers(
         None if rules.question.derivative else model.bounds,
         lambda: model.bars,
         spread,
-        model_cells(model),
+        model_cells(model, rules.question.mean),
+        rules.question.region,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dkrls_cli.cascade.functionals.cells import SourceCells
-from dkrls_cli.errors import SettingError
+from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import Attributes, Axis, is_latitude
 from dkrls_cli.grid.cf import find_axis, is_called
 from dkrls_cli.grid.derived import cell_numbers, cells_on, is_on_sphere
@@ -78,11 +78,23 @@ def source_cells(axis: Axis, style: Style, period: float | None) -> SourceCells:
     return SourceCells(*cell_numbers(axis, cells_on(axis, style)), is_latitude(axis), period)
 
 
-def model_cells(model: Model) -> dict[int, SourceCells]:
-    """Return the cells of the data of a model, by the places of axes along which it is means."""
-    return {
-        model.dims.index(dim): source_cells(
-            model.axis_of(dim), model.style, model.level_of(dim).kernel.period
-        )
-        for dim in model.cell_means
-    }
+def model_cells(model: Model, mean: Sequence[str]) -> dict[int, SourceCells]:
+    """Return the cells of the data of a model, by the places of axes that need them.
+
+    These are the axes along which the data are means, and those along which means are asked for,
+    in `mean`. Cells of values that overlap are of no use there.
+    """
+    found = {}
+    for place, axis in enumerate(model.axes):
+        period = model.cascade.levels[place].kernel.period
+        if axis.name in model.cell_means:
+            found[place] = source_cells(axis, model.style, period)
+        elif axis.name in mean and axis.size > 1:
+            try:
+                cells = source_cells(axis, model.style, period)
+            except InputError:
+                continue
+            found[place] = SourceCells.around(
+                axis.numbers, cells.low, cells.high, cells.latitude, period
+            )
+    return found

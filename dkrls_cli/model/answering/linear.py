@@ -12,11 +12,12 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Slices
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import Bars
+from dkrls_cli.cascade.errorbars import Bars, LevelBars
 from dkrls_cli.cascade.functionals.answers import answer_blocks, answer_points
 from dkrls_cli.cascade.functionals.bars import variance_at_points, variance_blocks
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.functional import Functional
+from dkrls_cli.cascade.functionals.regions import region_blocks
 from dkrls_cli.cascade.tensors import blocks, lay_out
 from dkrls_cli.model.answering.bounds import Bounds
 
@@ -42,7 +43,9 @@ class LinearAnswers:
     spread
         Places of the axes that all points share; None: a product grid.
     cells
-        The cells of the data, by the places of axes along which it is means over cells.
+        The cells of the data, by the places of axes along which means need them.
+    region
+        Whether errors are those of means over a region, from data averaged over it.
     """
 
     cascade: Cascade
@@ -53,6 +56,7 @@ class LinearAnswers:
     bars: Callable[[], Bars]
     spread: tuple[int, ...] | None = None
     cells: Mapping[int, SourceCells] = field(default_factory=dict)
+    region: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -70,15 +74,26 @@ class LinearAnswers:
         """Return the standard errors of all answers."""
         if self.spread is None:
             return self._std_on_grid()
-        variance = variance_at_points(
-            self.bars(), self.cascade, self.functionals, spread=self.spread, **self._how
-        )
+        variance = self._variance_at_points()
         return self._bounded(np.sqrt(variance) * np.abs(self._factor(None)))
 
     def _std_on_grid(self) -> Array:
         whole = tuple(slice(0, size) for size in self.shape)
         variance = variance_blocks(self.bars(), self.cascade, self.functionals, **self._how)
         return self._bounded(np.sqrt(variance(whole)) * np.abs(self._factor(whole)))
+
+    def _variance_blocks(self) -> Callable[[Slices], Array]:
+        """Return a function that computes the variance of one block of a product grid."""
+        bars = self.bars()
+        if self.region and isinstance(bars, LevelBars):
+            return region_blocks(self.cascade, self.functionals, **self._how)
+        return variance_blocks(bars, self.cascade, self.functionals, **self._how)
+
+    def _variance_at_points(self) -> Array:
+        """Return the variance at points."""
+        return variance_at_points(
+            self.bars(), self.cascade, self.functionals, spread=self.spread or (), **self._how
+        )
 
     def _free(self) -> Array:
         """Return all answers, bounds aside."""
@@ -98,11 +113,7 @@ class LinearAnswers:
             yield from self._point_blocks(cells, std)
             return
         answer = answer_blocks(self.cascade, self.functionals, **self._how)
-        variance = (
-            None
-            if not std
-            else variance_blocks(self.bars(), self.cascade, self.functionals, **self._how)
-        )
+        variance = self._variance_blocks() if std else None
         for part in blocks(self.shape, cells):
             factor, errors = self._factor(part), None
             free = answer(part) * factor
@@ -127,6 +138,7 @@ class LinearAnswers:
                 self.bars,
                 self.spread,
                 self.cells,
+                self.region,
             )
             yield part, some.values(), some.std() if std else None
 

@@ -56,6 +56,8 @@ class Question:
         Whether derivatives by latitude and longitude are by metres on the sphere.
     cells
         Cells (m, 2) of the coordinates that are asked for, by dimension, where they are known.
+    region
+        Whether means are over one region, with its own standard error and without its land.
 
     Raises
     ------
@@ -67,6 +69,7 @@ class Question:
     derivative: tuple[str, ...] = ()
     per_metre: bool = False
     cells: Mapping[str, Array] = field(default_factory=dict)
+    region: bool = False
 
     def __post_init__(self) -> None:
         both = [dim for dim in self.mean if dim in self.derivative]
@@ -129,11 +132,11 @@ def read_question(
         for dims in (means, derive)
     ]
     question = Question(tuple(dict.fromkeys(names[0])), tuple(names[1]), per_metre, cells or {})
-    _refuse_impossible(model, question)
+    refuse_impossible(model, question)
     return question
 
 
-def _refuse_impossible(model: Model, question: Question) -> None:
+def refuse_impossible(model: Model, question: Question) -> None:
     """Raise SettingError if a kernel has no such derivative, or an axis is one of labels."""
     for dim in (*question.mean, *question.derivative):
         if model.axis_of(dim).labels is not None:

@@ -151,6 +151,7 @@ def test_error_bars_of_missing_cells_are_refused():
         variance_blocks(bars, cascade, [Values(X), Derivatives(Y, 1)])
 
 
+@pytest.mark.slow
 def test_long_levels_have_the_error_bars_of_dense_ones(monkeypatch):
     for joint in (False, True):
         long, dense = long_model(joint, dense=False), long_model(joint, dense=True)

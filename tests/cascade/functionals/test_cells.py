@@ -156,3 +156,36 @@ def test_cells_that_overlap_are_refused():
         SourceCells(np.array([1.0, 0.0]), np.array([3.0, 2.0]))
     with pytest.raises(InputError, match="overlap"):
         SourceCells(np.array([0.0, 200.0]), np.array([100.0, 370.0]), period=360.0)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_what_the_ridge_smooths_is_kept_in_means_of_values(joint):
+    rng = np.random.default_rng(0)
+    x, y = np.arange(8.0), np.arange(5.0)
+    data = rng.standard_normal((8, 5))
+    ridge = 0.0 if joint else 0.4
+    levels = [Level(n, Kernel("matern32", 2.0), ridge) for n in "xy"]
+    cascade = fit_cascade(data, [x, y], levels, joint_ridge=0.4 if joint else None)
+    cells = {a: SourceCells.around(c, c - 0.5, c + 0.5, False, None) for a, c in enumerate((x, y))}
+    asked = [over(x - 0.5), Values(y)]
+    kept = answer_grid(cascade, asked, cells=cells)
+    smooth = answer_grid(cascade, asked, cells=cells, smooth=True)
+    assert np.abs(kept - data[:-1]).mean() < 0.5 * np.abs(smooth - data[:-1]).mean()
+    between = [asked[0], Values(y[:-1] + 0.5)]
+    if joint:  # no cell is known there
+        plain = answer_grid(cascade, between)
+        assert np.allclose(answer_grid(cascade, between, cells=cells), plain, rtol=0, atol=1e-13)
+    points = [asked[0][:5], asked[1]]
+    at = answer_points(cascade, points, cells=cells)
+    assert np.allclose(at, kept[np.arange(5), np.arange(5)], rtol=0, atol=1e-12)
+    shared = answer_points(cascade, asked, cells=cells, spread=[1])
+    assert np.allclose(shared, kept, rtol=0, atol=1e-12)
+
+
+def test_cells_of_values_end_in_gaps():
+    nodes = np.array([0.0, 1.0, 2.0, 9.0, 10.0])
+    cells = SourceCells.around(
+        nodes, nodes - 0.5, nodes + np.array([0.5, 0.5, 3.5, 0.5, 0.5]), False, None
+    )
+    assert cells.high[2] == 2.5
+    assert not cells.are_means

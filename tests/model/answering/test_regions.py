@@ -1,0 +1,154 @@
+"""Tests of dkrls_cli.model.answering.regions: means over regions and periods."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from dkrls_cli import fit
+from dkrls_cli.errors import SettingError
+from dkrls_cli.model.answering import regions as module
+
+LAT, LON, DAYS = np.arange(-85.0, 86, 10), np.arange(0.0, 360, 15), np.arange(12.0)
+GIVEN = {"kernel": "gaussian", "sigma": {"lat": 30.0, "lon": 40.0, "time": 4.0}, "ridge": 1e-9}
+
+
+def array(noise: float = 0.0) -> xr.DataArray:
+    y, x = np.radians(LAT)[:, None, None], np.radians(LON)[:, None]
+    values = 2 + np.cos(y) * np.cos(x) * np.cos(DAYS / 5) + 0.5 * np.sin(y)
+    values = values + noise * np.random.default_rng(0).standard_normal(values.shape)
+    coords = {
+        "lat": ("lat", LAT, {"units": "degrees_north"}),
+        "lon": ("lon", LON, {"units": "degrees_east"}),
+        "time": ("time", np.datetime64("2020-01-01", "ns") + DAYS.astype("timedelta64[D]")),
+    }
+    return xr.DataArray(values, coords, ("lat", "lon", "time"), "t", {"units": "K"})
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(array(), **GIVEN)
+
+
+def test_regions_that_are_known(model):
+    whole = model.mean_over("lat,lon,time")
+    assert whole.shape == ()
+    assert float(whole) == pytest.approx(2.0, abs=1e-5)
+    north = model.mean_over({"lat": (0, 90), "lon": None})
+    assert north.dims == ("time",)
+    assert np.allclose(north, 2.25, rtol=0, atol=1e-4)
+    box = model.mean_over({"lat": (-30, 30), "lon": (345, 15)}, time="2020-01-01")
+    widths = np.radians([60, 30])
+    cosine = (widths[0] + np.sin(widths[0])) / 2 / (2 * np.sin(widths[0] / 2))
+    exact = 2 + cosine * 2 * np.sin(widths[1] / 2) / widths[1]
+    assert float(box) == pytest.approx(exact, abs=1e-4)
+    assert np.allclose(model.mean_over("lon=-15:15,lat=-30:30", time="2020-01-01"), box, rtol=1e-12)
+    days = model.mean_over("time=2020-01-03:2020-01-05", lat=[5.0], lon=[0.0])
+    assert days.attrs["cell_methods"] == "time: mean"
+
+
+def test_means_over_parts_make_the_mean_over_the_whole(model):
+    parts = [
+        float(model.mean_over({"lat": ends, "lon": None}, time="2020-01-03"))
+        for ends in ((-90, 10), (10, 90))
+    ]
+    shares = np.diff(np.sin(np.radians([-90, 10, 90]))) / 2
+    whole = model.mean_over("lat,lon", time="2020-01-03")
+    assert np.dot(parts, shares) == pytest.approx(float(whole), abs=1e-10)
+
+
+def test_slopes_of_means_and_their_errors(model):
+    found = model.mean_over(
+        "lat=-30:30,lon=-30:30", derivative="time", std=True, time=["2020-01-06"]
+    )
+    assert set(found.data_vars) == {"dt_dtime", "dt_dtime_std"}
+    ends = model.mean_over("lat=-30:30,lon=-30:30", time=["2020-01-06T01:00", "2020-01-05T23:00"])
+    slope = float(ends[0] - ends[1]) * 12
+    assert float(found["dt_dtime"][0]) == pytest.approx(slope, abs=1e-5)
+    assert (found["dt_dtime_std"] > 0).all()
+
+
+def test_the_mean_of_noisy_data_is_that_of_the_data():
+    noisy = array(noise=1.0)
+    model = fit(noisy, kernel="matern12", sigma={"lat": 30.0, "lon": 40.0, "time": 4.0}, ridge=0.3)
+    weights = np.diff(np.sin(np.radians([LAT - 5, LAT + 5]).T), axis=1)[:, 0]
+    plain = np.average(noisy.values.mean(axis=(1, 2)), weights=weights)
+    kept, smooth = (float(model.mean_over("lat,lon,time", smooth=s)) for s in (False, True))
+    assert abs(kept - plain) < 0.02
+    assert abs(kept - plain) < abs(smooth - plain)
+    cell = {"lat": (-10, 0), "lon": (-7.5, 7.5)}
+    one = model.mean_over(cell, time=["2020-01-04"])
+    assert abs(float(one[0]) - float(noisy[8, 0, 3])) < 0.2
+
+
+def test_standard_errors_agree_with_the_spread_of_an_ensemble():
+    model = fit(
+        array(noise=0.3),
+        kernel="matern32",
+        sigma={"lat": 60.0, "lon": 80.0, "time": 6.0},
+        ridge=0.1,
+    )
+    found = model.mean_over("lat=-40:40,lon=60:180", std=True, time="2020-01-04T12:00")
+    inside = model.ensemble(60, lat=LAT[5:13], lon=LON[4:13], time="2020-01-04T12:00")
+    spread = inside.weighted(np.cos(np.radians(inside.lat))).mean(("lat", "lon")).std("realization")
+    assert 0.2 < float(found["t_std"]) / float(spread) < 1.5  # members take errors to reach too far
+    cells = model.std(lat=[0.0], lon=[97.0], time="2020-01-04T12:00")
+    assert float(found["t_std"]) < float(cells[0, 0])
+
+
+def test_land_is_left_out_and_told(monkeypatch):
+    data = array().isel(time=slice(0, 3))
+    land = np.zeros((18, 24), bool)
+    land[9:, :12] = True
+    gaps = fit(data.where(~land[:, :, None]), kernel="gaussian", sigma=GIVEN["sigma"], ridge=1e-6)
+    found = gaps.mean_over("lat,lon")
+    weights = np.broadcast_to(np.cos(np.radians(LAT))[:, None], land.shape) * ~land
+    exact = (data.values * weights[:, :, None]).sum((0, 1)) / weights.sum()
+    assert np.allclose(found, exact, rtol=0, atol=0.01)
+    assert found.attrs["comment"] == "mean over 75 % of the region, where the data has values"
+    assert "comment" not in gaps.mean_over("lat,lon", mask="none").attrs
+    assert not np.allclose(gaps.mean_over("lat,lon", mask="none"), exact, atol=0.05)
+    at_sea = gaps.mean_over({"lat": (-90, 0), "lon": None})
+    assert "comment" not in at_sea.attrs
+    on_land = gaps.mean_over({"lat": (20, 80), "lon": (20, 150)})
+    assert np.isnan(on_land).all()
+    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    assert np.allclose(gaps.mean_over("lat,lon"), found, rtol=0, atol=1e-12)
+    monkeypatch.setattr(module, "MEMBERS", 3)
+    errors = gaps.mean_over("lat,lon", std=True, time=data.time[:1].values)["t_std"]
+    assert (errors >= 0).all()
+    assert np.isfinite(errors).all()
+    with pytest.raises(SettingError, match="complete grids"):
+        gaps.mean_over("lat,lon", std=True, derivative="time")
+
+
+@pytest.mark.parametrize(
+    ("region", "words"),
+    [
+        ("", "no dimension ''"),
+        ({}, "which region"),
+        ("depth=1:2", "depth"),
+        ("lat=1", "not DIM=LOW:HIGH"),
+        ("lat=1:2:3", "not DIM=LOW:HIGH"),
+        ("time=1:x", "not DIM=FIRST:LAST"),
+        ("lat,latitude", "named twice"),
+        ({"lat": 5}, "two ends"),
+        ({"lat": (5, 5)}, "has no width"),
+        ({"lat": (5, 95)}, "reach beyond"),
+    ],
+)
+def test_regions_that_are_none(model, region, words):
+    with pytest.raises(SettingError, match=words):
+        model.mean_over(region)
+    with pytest.raises(SettingError, match="has coordinates"):
+        model.mean_over("lat", lat=[5.0])
+
+
+def test_labels_have_no_ranges():
+    sites = fit(
+        np.arange(12.0).reshape(3, 4) ** 0.5, {"site": ["a", "b", "c"], "x": np.arange(4.0)}
+    )
+    with pytest.raises(SettingError, match="text labels"):
+        sites.mean_over("site")
+    assert sites.mean_over("x=0:3", std=True)["values_std"].dims == ("site",)
