@@ -14,6 +14,7 @@ from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import error_words, missing_words, shape_text
 from dkrls_cli.cli.fit import (
     choice_printer,
+    estimates,
     fit_settings,
     open_inputs,
     read_values,
@@ -37,6 +38,7 @@ from dkrls_cli.cli.output.ensembles import (
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, command_line, edge
 from dkrls_cli.cli.terminal.tables import pairs
+from dkrls_cli.cli.tiles import can_be_tiled, fill_tiled, plan_all, plan_result, refuse_untiled
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -48,10 +50,11 @@ if TYPE_CHECKING:
     from dkrls_cli.grid.grid import Grid
     from dkrls_cli.model.fill import Filled
     from dkrls_cli.model.settings import Settings
+    from dkrls_cli.model.tiling.planning import TilePlan
 
 
 # How to change what was decided about land.
-_OTHER_MASKS = "--mask none fills all, --mask FILE knows land, --within DISTANCE fills near data."
+OTHER_MASKS = "--mask none fills all, --mask FILE knows land, --within DISTANCE fills near data."
 
 
 @opt.expand
@@ -107,6 +110,10 @@ def fill(
     members: EnsembleOptions,
     options: opt.LevelOptions,
     machine: opt.RunOptions,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print what filling would take, and in how many tiles."),
+    ] = False,
     config: opt.Config = None,
     outputs: opt.GridOutputOptions,
     report: Report,
@@ -117,6 +124,8 @@ def fill(
 
     The file is copied and only missing cells change: a wide table stays wide, and rows that a long
     table lacks follow at its end. Another format gets the variable alone.
+
+    A NetCDF file or Zarr store that needs more memory than --max-memory is filled in tiles.
 
     Examples:
       dkrls fill sst.nc -o filled.nc
@@ -135,8 +144,10 @@ def fill(
 
     with edge(report.debug):
         members.refuse_impossible()
-        target = file_target(output, outputs, report, grid, mask)
-        refuse_compressed_copy(grid, target)
+        target = None
+        if output is not None or not dry_run:
+            target = file_target(output, outputs, report, grid, mask)
+            refuse_compressed_copy(grid, target)
         how = FillSettings(
             fit_settings(options),
             read_mask(mask),
@@ -149,8 +160,26 @@ def fill(
         )
         errors = options.obs_error or ()
         sources = open_whole(grid, options.var, how.settings.level_names, report, errors)
-        refuse_additions(grid, sources, how, target)
-        refuse_too_large(sources, how.settings, machine.memory_limit, gaps=True)
+        if target is not None:
+            refuse_additions(grid, sources, how, target)
+        limit = machine.memory_limit
+        needs = estimates(sources, how.settings, gaps=True)
+        tiled = can_be_tiled(sources) and any(each.memory > limit for each in needs)
+        plans: list[TilePlan] = []
+        if tiled:
+            refuse_untiled(sources, how, limit, is_copy=target is None or is_copy(grid, target))
+            plans = plan_all(sources, how, limit)
+        else:
+            refuse_too_large(sources, how.settings, limit, gaps=True)
+        if dry_run or target is None:
+            tiles: list[TilePlan | None] = [*plans] or [None] * len(sources)
+            each = zip(sources, needs, tiles, strict=True)
+            report.results([plan_result(*one) for one in each])
+            return
+        if tiled:
+            results = fill_tiled(grid, sources, plans, how, target, limit, machine.threads, report)
+            report.results(results, output=target.path)
+            return
         done = [fill_source(source, how, machine.threads, report) for source in sources]
         filled = [one.filled for one in done]
         tables = [source.table for source in sources]
@@ -211,7 +240,7 @@ def fill_source(
         )
     seconds = perf_counter() - start
     if filled.note:
-        report.note(f"Note: {filled.note}. {_OTHER_MASKS}")
+        report.note(f"Note: {filled.note}. {OTHER_MASKS}")
     if filled.model is not None:
         report_fit_notes(filled.model, report)
     elif filled.left:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dkrls_cli.arrays import Indices
 from dkrls_cli.errors import DkrlsError, InputError
 from dkrls_cli.files.guards.classic import check_classic, is_classic
 from dkrls_cli.files.packing import UNWRITTEN_INTEGERS
@@ -98,8 +99,23 @@ def open_dataset(
         with _explain(path), dataset:
             return _load(array).reshape([axis.size for axis in axes])
 
+    def read(indices: Sequence[Indices]) -> NDArray[Any]:
+        places = dict(zip((axis.name for axis in axes), indices, strict=True))
+        part = {dim: _span(places[str(dim)]) for dim in array.dims}
+        with _explain(path):
+            return _load(array.isel(part)).reshape([each.size for each in indices])
+
     dtype = style.dtype if array.dtype.kind == "f" else "float64"
-    return Source(axes, name, attrs, style, dtype, load, scalars, notes)
+    return Source(axes, name, attrs, style, dtype, load, scalars, notes, read=read)
+
+
+def _span(indices: Indices) -> slice | Indices:
+    """Return ascending indices as a slice if they have equal steps, which is read at once."""
+    steps = np.unique(np.diff(indices))
+    if steps.size > 1:
+        return indices
+    step = int(steps[0]) if steps.size else 1
+    return slice(int(indices[0]), int(indices[-1]) + 1, step)
 
 
 @contextmanager

@@ -12,13 +12,14 @@ import math
 import shutil
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Array, Mask
+from dkrls_cli.arrays import Array, Mask, Slices
 from dkrls_cli.errors import InputError, OutputError
 from dkrls_cli.files.output import atomic_write
 from dkrls_cli.files.packing import pack, packed_range
@@ -100,16 +101,24 @@ def write_patched_copy(
         the members.
     """
     zarr = kind_of(path) == "zarr"
+    with _copied(path, target, overwrite) as temporary:
+        apply = _patch_zarr if zarr else _patch_netcdf
+        notes = [note for patch in patches for note in apply(temporary, patch)]
+        for each in members:
+            notes += append_members(temporary, each, filters, zarr=zarr)
+        return notes
+
+
+@contextmanager
+def _copied(path: str, target: str, overwrite: bool) -> Iterator[str]:
+    """Yield a copy of a file or store that takes the place of the target if there is no error."""
+    zarr = kind_of(path) == "zarr"
     with atomic_write(target, overwrite=overwrite, folder=zarr) as temporary:
         if zarr:
             shutil.copytree(path, temporary, dirs_exist_ok=True)
         else:
             shutil.copyfile(path, temporary)
-        apply = _patch_zarr if zarr else _patch_netcdf
-        notes = [note for patch in patches for note in apply(str(temporary), patch)]
-        for each in members:
-            notes += append_members(str(temporary), each, filters, zarr=zarr)
-        return notes
+        yield str(temporary)
 
 
 def check_names(path: str, errors: Sequence[str], ensembles: Sequence[str]) -> None:
@@ -223,7 +232,7 @@ def _patch_netcdf(path: str, patch: Patch) -> list[str]:
             added.setncatts({**about, **_shared(attrs)})
             added[...] = values.reshape(variable.shape)
             variable.setncattr("ancillary_variables", _ancillary(attrs, name))
-        dataset.setncattr("history", _history(patch, getattr(dataset, "history", "")))
+        dataset.setncattr("history", _join_history(patch.history, getattr(dataset, "history", "")))
     return notes
 
 
@@ -242,7 +251,7 @@ def _patch_zarr(path: str, patch: Patch) -> list[str]:
         _add_to_zarr(path, array, name, values, {**about, **_shared(attrs)})
         array.attrs["ancillary_variables"] = _ancillary(attrs, patch.added[0])
     group = zarr.open_group(path, mode="r+", use_consolidated=False)
-    group.attrs["history"] = _history(patch, str(group.attrs.get("history", "")))
+    group.attrs["history"] = _join_history(patch.history, str(group.attrs.get("history", "")))
     if together:
         _consolidate(path)
     return notes
@@ -285,31 +294,57 @@ def _replace_cells(
 
     The type of the variable stays, so that a number it cannot hold becomes the nearest it can.
     """
-    scale, offset = float(attrs.get("scale_factor", 1)), float(attrs.get("add_offset", 0))
     stored = np.array(raw)
-    packed = pack((patch.values[patch.cells] - offset) / scale, stored.dtype, attrs)
-    stored.reshape(patch.cells.shape)[patch.cells] = packed.stored
+    beyond, marked = _put_cells(stored, patch.cells, patch.values, attrs)
+    return stored, _packing_notes(patch.name, stored.dtype, attrs, beyond, marked)
+
+
+def _put_cells(
+    stored: NDArray[Any], cells: Mask, values: Array, attrs: Mapping[str, Any]
+) -> tuple[int, int]:
+    """Replace some cells of stored numbers, in place; return how many are not as they should be.
+
+    These are cells beyond what the type holds, and cells equal to a mark of missing values.
+    """
+    scale, offset = float(attrs.get("scale_factor", 1)), float(attrs.get("add_offset", 0))
+    packed = pack((values[cells] - offset) / scale, stored.dtype, attrs)
+    stored.reshape(cells.shape)[cells] = packed.stored
+    return packed.beyond, packed.marked
+
+
+def _packing_notes(
+    name: str, dtype: np.dtype[Any], attrs: Mapping[str, Any], beyond: int, marked: int
+) -> list[str]:
+    """Return notes on filled cells that could not be stored as they are."""
     notes = []
-    if packed.beyond:
-        low, high = packed_range(Packing(stored.dtype.name, attrs))
+    if beyond:
+        low, high = packed_range(Packing(dtype.name, attrs))
         notes.append(
-            f"{packed.beyond} filled cells of '{patch.name}' lie beyond {low:g} to {high:g}, which "
-            f"its {stored.dtype.name} can hold, and are stored as the nearer of the two"
+            f"{beyond} filled cells of '{name}' lie beyond {low:g} to {high:g}, which "
+            f"its {dtype.name} can hold, and are stored as the nearer of the two"
         )
-    if packed.marked:
+    if marked:
+        scale = abs(float(attrs.get("scale_factor", 1)))
         notes.append(
-            f"{packed.marked} filled cells of '{patch.name}' equal a mark of missing values, and "
-            f"are stored {abs(scale):g} beside it"
+            f"{marked} filled cells of '{name}' equal a mark of missing values, and "
+            f"are stored {scale:g} beside it"
         )
-    return stored, notes
+    return notes
 
 
 def _outgrown(attrs: Mapping[str, Any], patch: Patch) -> bool:
     """Return whether the range of values that a variable states no longer holds."""
-    stated, new = np.ravel(attrs.get("actual_range", ())), patch.values[patch.cells]
-    if stated.size != 2 or stated.dtype.kind not in "fiu" or not new.size:
+    new = patch.values[patch.cells]
+    low, high = new.min(initial=math.inf), new.max(initial=-math.inf)
+    return _is_outgrown(attrs, float(low), float(high))
+
+
+def _is_outgrown(attrs: Mapping[str, Any], low: float, high: float) -> bool:
+    """Return whether new values from `low` to `high` are outside of the range that is stated."""
+    stated = np.ravel(attrs.get("actual_range", ()))
+    if stated.size != 2 or stated.dtype.kind not in "fiu":
         return False
-    return bool(new.min() < stated.min() or new.max() > stated.max())
+    return bool(low < stated.min() or high > stated.max())
 
 
 def _shared(attrs: Mapping[str, Any]) -> dict[str, Any]:
@@ -329,8 +364,189 @@ def _ancillary(attrs: Mapping[str, Any], name: str) -> str:
     return " ".join([*str(attrs.get("ancillary_variables", "")).split(), name])
 
 
-def _history(patch: Patch, before: str) -> str:
-    return "\n".join(filter(None, [patch.history, before]))
+def _join_history(line: str, before: str) -> str:
+    return "\n".join(filter(None, [line, before]))
+
+
+# Parts --------------------------------------------------------------------------------------------
+
+
+class PatchedCopy:
+    """A copy of a NetCDF file or Zarr store whose variables are patched part by part.
+
+    Parameters
+    ----------
+    path, copy
+        The file, and its copy.
+    """
+
+    def __init__(self, path: str, copy: str) -> None:
+        self._path, self._copy, self._zarr = path, copy, kind_of(path) == "zarr"
+
+    @contextmanager
+    def variable(self, name: str, added: AddedVariable | None = None) -> Iterator[PartWriter]:
+        """Yield what patches one variable; `added` is a variable to add on its dimensions."""
+        opened = self._open_zarr if self._zarr else self._open_netcdf
+        with opened(name, added) as writer:
+            yield writer
+
+    def add_history(self, line: str) -> None:
+        """Put a line before the history of the copy."""
+        if not self._zarr:
+            import netCDF4
+
+            with netCDF4.Dataset(self._copy, "r+") as dataset:
+                dataset.setncattr("history", _join_history(line, getattr(dataset, "history", "")))
+            return
+        import zarr
+
+        together = _is_consolidated(self._copy)
+        group = zarr.open_group(self._copy, mode="r+", use_consolidated=False)
+        group.attrs["history"] = _join_history(line, str(group.attrs.get("history", "")))
+        if together:
+            _consolidate(self._copy)
+
+    @contextmanager
+    def _open_netcdf(self, name: str, added: AddedVariable | None) -> Iterator[PartWriter]:
+        import netCDF4
+
+        with netCDF4.Dataset(self._path) as source, netCDF4.Dataset(self._copy, "r+") as copy:
+            raw, variable = source.variables[name], copy.variables[name]
+            for one in (raw, variable):
+                one.set_auto_maskandscale(False)
+            attrs = {key: variable.getncattr(key) for key in variable.ncattrs()}
+            errors: Any = None
+            if added is not None:
+                _refuse_taken(added.name, copy.variables)
+                errors = copy.createVariable(
+                    added.name,
+                    added.dtype,
+                    variable.dimensions,
+                    zlib=bool((variable.filters() or {}).get("zlib")),
+                    fill_value=np.nan,
+                )
+                errors.setncatts({**added.attrs, **_shared(attrs)})
+                errors.set_auto_maskandscale(False)
+                variable.setncattr("ancillary_variables", _ancillary(attrs, added.name))
+            writer = PartWriter(name, raw, variable, errors, attrs)
+            yield writer
+            if writer.has_outgrown:
+                variable.delncattr("actual_range")
+
+    @contextmanager
+    def _open_zarr(self, name: str, added: AddedVariable | None) -> Iterator[PartWriter]:
+        import zarr
+
+        together = _is_consolidated(self._copy)
+        raw: Any = zarr.open_group(self._path, mode="r", use_consolidated=False)[name]
+        group = zarr.open_group(self._copy, mode="r+", use_consolidated=False)
+        variable: Any = group[name]
+        attrs, errors = dict(variable.attrs), None
+        if added is not None:
+            _refuse_taken(added.name, dict(group.members()))
+            errors = group.create_array(
+                added.name,
+                shape=variable.shape,
+                chunks=variable.chunks,
+                dtype=np.dtype(added.dtype),
+                fill_value=np.nan,
+                **_zarr_labels(group, _zarr_dims(variable), {**added.attrs, **_shared(attrs)}),
+            )
+            variable.attrs["ancillary_variables"] = _ancillary(attrs, added.name)
+        writer = PartWriter(
+            name, raw, variable, errors, {"_FillValue": variable.fill_value, **attrs}
+        )
+        yield writer
+        if writer.has_outgrown:
+            del variable.attrs["actual_range"]
+        if together:
+            _consolidate(self._copy)
+
+
+@dataclass(frozen=True, eq=False)
+class AddedVariable:
+    """A variable to add to a file: its name, floating type and attributes."""
+
+    name: str
+    dtype: str
+    attrs: Mapping[str, Any]
+
+
+class PartWriter:
+    """Writes filled cells into a copy of a variable, part by part.
+
+    Cells that are not filled are written as the file has them, so a part may be written again.
+
+    Parameters
+    ----------
+    name
+        Name of the variable.
+    raw, variable, errors
+        The stored numbers of the file, of its copy, and of the variable added beside it, if any.
+    attrs
+        Attributes of the variable.
+    """
+
+    def __init__(
+        self, name: str, raw: Any, variable: Any, errors: Any, attrs: Mapping[str, Any]
+    ) -> None:
+        self._name, self._attrs = name, attrs
+        self._raw, self._variable, self._errors = raw, variable, errors
+        self._dtype = np.dtype(raw.dtype)
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what was written: all parts will be written again."""
+        self._beyond = self._marked = 0
+        self._low, self._high = math.inf, -math.inf
+
+    def write(self, part: Slices, cells: Mask, values: Array, errors: Array | None = None) -> None:
+        """Write a part of the variable, of which some cells are filled, and its standard errors.
+
+        `part` has a slice for each axis of the grid; a first one of one coordinate may be a scalar
+        of the file.
+        """
+        own = part[len(part) - len(self._raw.shape) :]
+        stored = np.array(self._raw[own])
+        beyond, marked = _put_cells(stored, cells, values, self._attrs)
+        self._beyond, self._marked = self._beyond + beyond, self._marked + marked
+        self._variable[own] = stored
+        new = values[cells]
+        self._low = min(self._low, float(new.min(initial=math.inf)))
+        self._high = max(self._high, float(new.max(initial=-math.inf)))
+        if self._errors is not None and errors is not None:
+            self._errors[own] = errors.reshape(stored.shape).astype(self._errors.dtype)
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on filled cells that could not be stored as they are."""
+        counts = self._beyond, self._marked
+        return _packing_notes(self._name, self._dtype, self._attrs, *counts)
+
+    @property
+    def has_outgrown(self) -> bool:
+        """Whether the range of values that the variable states no longer holds."""
+        return _is_outgrown(self._attrs, self._low, self._high)
+
+
+@contextmanager
+def patched_copy(path: str, target: str, *, overwrite: bool) -> Iterator[PatchedCopy]:
+    """Yield a copy of a NetCDF file or Zarr store to be patched; it appears whole or not at all.
+
+    Parameters
+    ----------
+    path, target
+        The file, and where the copy goes.
+    overwrite
+        Whether the target may exist.
+
+    Raises
+    ------
+    OutputError
+        As :func:`write_patched_copy`.
+    """
+    with _copied(path, target, overwrite) as temporary:
+        yield PatchedCopy(path, temporary)
 
 
 # Members ------------------------------------------------------------------------------------------

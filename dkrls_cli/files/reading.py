@@ -335,7 +335,7 @@ def _join(sources: Sequence[Source], paths: Sequence[str], levels: Sequence[str]
     notes.append(f"{len(sources)} files joined along {last}")
     alike = len({source.axes[place].units for source in sources}) == 1
     style = join_styles([source.style for source in sources], last, joined, alike=alike)
-    return replace(first, axes=axes, style=style, load=load, notes=notes, table=None)
+    return replace(first, axes=axes, style=style, load=load, notes=notes, table=None, read=None)
 
 
 def _join_axes(axes: Sequence[Axis]) -> Axis:

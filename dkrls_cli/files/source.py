@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dkrls_cli.arrays import Indices
 from dkrls_cli.errors import InputError
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid
@@ -53,6 +55,9 @@ class Source:
         Reads the standard errors of the observations; None: they have none that are known.
     errors_from
         A number, or the name of the variable that they are read from; None: from elsewhere.
+    read
+        Reads the values at some coordinates: ascending indices for each axis. None: the values can
+        only be read as a whole.
     """
 
     axes: tuple[Axis, ...]
@@ -66,6 +71,7 @@ class Source:
     table: TableCopy | None = None
     errors: Callable[[], Grid | float] | None = None
     errors_from: float | str | None = None
+    read: Callable[[Sequence[Indices]], NDArray[Any]] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,8 +80,8 @@ class Source:
 
     def grid(self) -> Grid:
         """Read the values; cells that hold no usable number are missing, and noted."""
-        values, notes = _mask_unusable(self.load())
-        self.notes.extend(notes)
+        values, counts = mask_unusable(self.load())
+        self.notes.extend(unusable_notes(counts))
         grid = Grid(values, self.axes, self.name, self.attrs, self.style)
         return grid if self.errors is None else attach_errors(grid, self.errors())
 
@@ -155,20 +161,24 @@ def _kind_by_content(path: str) -> FileKind:
     raise InputError(f"'{path}' {what}. {expected}")
 
 
-def _mask_unusable(values: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
-    """Return values with NaN where they are infinite or were never written, and notes on that.
+def mask_unusable(values: NDArray[Any]) -> tuple[NDArray[Any], Counter[str]]:
+    """Return values with NaN where they are infinite or were never written, and counts of these.
 
     Every NaN becomes a quiet one: arithmetic with the signalling NaN that R writes for NA warns.
     """
     with np.errstate(invalid="ignore"):
         usable = np.abs(values) < UNWRITTEN
         if usable.all():
-            return values, []
+            return values, Counter()
         missing = np.isnan(values)
         infinite = int(np.count_nonzero(np.isinf(values)))
         unwritten = int(np.count_nonzero(np.abs(np.abs(values) - _DEFAULT_FILL) < _NEAR_FILL))
     large = int(np.count_nonzero(~usable & ~missing)) - infinite - unwritten
     counts = {"infinite": infinite, "never written": unwritten, "beyond 9.9e+36": large}
+    return np.where(usable, values, np.nan), Counter(counts)
+
+
+def unusable_notes(counts: Mapping[str, int]) -> list[str]:
+    """Return a note on the values that were taken as missing; none if there are none."""
     found = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    notes = [f"values taken as missing: {found}"] if found else []
-    return np.where(usable, values, np.nan), notes
+    return [f"values taken as missing: {found}"] if found else []

@@ -62,7 +62,7 @@ Distance: TypeAlias = float | str | Mapping[str, float | str]
 """The largest distance from data: a number of cells, or lengths by dimension as in gap limits."""
 
 # Relative rounding of coordinates: a gap of just the limit is filled, however it is computed.
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -458,21 +458,21 @@ def choose_cells(
         If the mask, a dimension, a length or a distance is not a possible one.
     """
     hierarchy = hierarchy_of(grid.axes, settings.level_names)
-    limits = _lengths(max_gap or {}, grid.axes, "longest gap")
-    reaches = {} if within is None else _reaches(within, grid.axes, hierarchy)
+    limits = read_lengths(max_gap or {}, grid.axes, "longest gap")
+    reaches = {} if within is None else read_reaches(within, grid.axes, hierarchy)
     if mask is None:
         mask = "always" if within is None else "none"
     missing = np.isnan(grid.values)
     cells = missing.copy()
     masked = _masked(grid, mask, hierarchy)
-    left = {"left as masked": _leave(cells, masked.cells)}
+    left = {"left as masked": leave_out(cells, masked.cells)}
     for place, limit in limits.items():
         axis = grid.axes[place]
-        too_long = gap_lengths(missing, place, axis.numbers) > limit * (1 + _ROUNDING)
-        left[f"left in gaps along {axis.name}"] = _leave(cells, too_long)
+        too_long = gap_lengths(missing, place, axis.numbers) > limit * (1 + ROUNDING)
+        left[f"left in gaps along {axis.name}"] = leave_out(cells, too_long)
     if within is not None:
-        reason = f"left further than {_distance_text(within)} from data"
-        left[reason] = _leave(cells, ~within_reach(missing, reaches))
+        reason = f"left further than {distance_text(within)} from data"
+        left[reason] = leave_out(cells, ~within_reach(missing, reaches))
     left = {reason: count for reason, count in left.items() if count}
     return CellChoice(cells, left, masked.note)
 
@@ -484,7 +484,7 @@ def _fills_land(grid: Grid, settings: Settings, cells: Mask) -> bool:
     return bool((cells & never).any())
 
 
-def _leave(cells: Mask, left: Mask) -> int:
+def leave_out(cells: Mask, left: Mask) -> int:
     """Take some cells out of those to fill, in place, and return how many that were."""
     before = int(np.count_nonzero(cells))
     cells &= ~left
@@ -496,7 +496,7 @@ def _leave_beyond(cells: Mask, grid: Grid, outside: Sequence[Mask]) -> dict[str,
     left = {}
     for place, (axis, beyond) in enumerate(zip(grid.axes, outside, strict=True)):
         beside = [-1 if other == place else 1 for other in range(cells.ndim)]
-        count = _leave(cells, beyond.reshape(beside))
+        count = leave_out(cells, beyond.reshape(beside))
         if count:
             left[f"left beyond the data along {axis.name}"] = count
     return left
@@ -506,7 +506,7 @@ def _leave_uncertain(cells: Mask, std: Array, most: float | None) -> dict[str, i
     """Leave the cells with a larger standard error than `most`; return how many, by reason."""
     if most is None:
         return {}
-    count = _leave(cells, std > most)
+    count = leave_out(cells, std > most)
     return {f"left with a standard error above {most:g}": count} if count else {}
 
 
@@ -515,7 +515,9 @@ def _no_errors(grid: Grid) -> Array:
     return np.where(np.isnan(grid.values), np.nan, 0.0 if grid.errors is None else grid.errors)
 
 
-def _lengths(given: Mapping[str, float | str], axes: Sequence[Axis], what: str) -> dict[int, float]:
+def read_lengths(
+    given: Mapping[str, float | str], axes: Sequence[Axis], what: str
+) -> dict[int, float]:
     """Return lengths by dimension in units of the coordinates, by place of the axis."""
     places = {axis.name: place for place, axis in enumerate(axes)}
     return {
@@ -539,11 +541,13 @@ def _length(axis: Axis, given: float | str, what: str) -> float:
     return length
 
 
-def _reaches(within: Distance, axes: Sequence[Axis], hierarchy: Sequence[str]) -> dict[int, Reach]:
+def read_reaches(
+    within: Distance, axes: Sequence[Axis], hierarchy: Sequence[str]
+) -> dict[int, Reach]:
     """Return how far from data cells are filled along each axis, by place of the axis."""
     if not isinstance(within, Mapping):
         return _cell_reaches(within, axes, hierarchy)
-    lengths = _lengths(within, axes, "distance")
+    lengths = read_lengths(within, axes, "distance")
     for place, length in lengths.items():
         axis = axes[place]
         if axis.labels is not None:
@@ -586,7 +590,8 @@ def _steps(axis: Axis, count: float) -> Reach:
     return Reach(ranks, count, steps_round(axis))
 
 
-def _distance_text(within: Distance) -> str:
+def distance_text(within: Distance) -> str:
+    """Return a distance from data in words."""
     if isinstance(within, Mapping):
         return ", ".join(f"{dim} {length}" for dim, length in within.items())
     return "1 cell" if float(within) == 1 else f"{float(within):g} cells"
@@ -595,20 +600,25 @@ def _distance_text(within: Distance) -> str:
 def _masked(grid: Grid, mask: MaskLike, hierarchy: Sequence[str]) -> LastingMask:
     """Return the cells that stay missing, in a shape that broadcasts to that of the grid."""
     if not isinstance(mask, str):
-        return LastingMask(~_open_cells(grid, mask))
+        return LastingMask(~open_cells(grid, mask))
     if mask == "none":
         return LastingMask(np.zeros((), bool))
     if mask == "always":
         return lasting_mask(grid, hierarchy)
     if mask == "first":
-        return LastingMask(_missing_at_first(grid, grid.dims.index(hierarchy[-1])))
-    raise SettingError(
+        return LastingMask(missing_at_first(grid, grid.dims.index(hierarchy[-1])))
+    raise unknown_mask(mask)
+
+
+def unknown_mask(mask: str) -> SettingError:
+    """Return the error of a mask that has no such name."""
+    return SettingError(
         f"Unknown mask '{mask}'. Choose from: always, first, none; or give an array."
         f"{suggest(mask, ('always', 'first', 'none'))}"
     )
 
 
-def _missing_at_first(grid: Grid, last: int) -> Mask:
+def missing_at_first(grid: Grid, last: int) -> Mask:
     """Return what is missing in the first slice of the last level, if that can show a mask."""
     axis = grid.axes[last]
     why = "has one coordinate" if axis.size == 1 else "is a place" if place_of(axis) else ""
@@ -621,7 +631,7 @@ def _missing_at_first(grid: Grid, last: int) -> Mask:
     return np.asarray(np.isnan(np.take(grid.values, [0], axis=last)))
 
 
-def _open_cells(grid: Grid, mask: MaskLike) -> Mask:
+def open_cells(grid: Grid, mask: MaskLike) -> Mask:
     """Return the cells that an array lets be filled: those where it is neither 0 nor NaN."""
     if isinstance(mask, Grid) or is_labelled(mask):
         return _aligned(grid, drop_other_single(rename_like(as_grid(mask), grid.axes), grid.axes))

@@ -26,7 +26,7 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.errors import ConvergenceError, InputError
-from dkrls_cli.gaps.bars import rescale
+from dkrls_cli.gaps.bars import GapBars, rescale
 from dkrls_cli.gaps.field import make_field
 from dkrls_cli.gaps.noisy.analysis import Observations, analyse, measure_spread
 from dkrls_cli.gaps.pattern import Pattern, empty_slices, pattern
@@ -47,7 +47,7 @@ from dkrls_cli.tuning.spectra import SpectrumCache
 _CAP = 60.0
 """Latitude from which on data encloses the pole: a cap of 30 degrees is a hole like others."""
 
-_LIMIT = 1500
+SOLVE_LIMIT = 1500
 """Iterations of the solve for missing cells: five times what holes in real grids took at most."""
 
 _ANALYSIS = 1e-6
@@ -238,7 +238,7 @@ def train_through_gaps(
         mean,
         grouping=chosen.setting.grouping,
         tolerance=chosen.tolerance,
-        limit=_LIMIT,
+        limit=SOLVE_LIMIT,
         spectra=chosen.spectra,
         watched=None if land or chosen.tried == 1 else chosen.targets,
     )
@@ -300,7 +300,7 @@ def train_with_errors(
         seen.errors**2 / chosen.scale,
         mean,
         tolerance=min(chosen.tolerance, _ANALYSIS),
-        limit=_LIMIT,
+        limit=SOLVE_LIMIT,
     )
     analysis = done.values.reshape(values.shape)
     if fits_single(values):
@@ -312,6 +312,17 @@ def train_with_errors(
         facts["missing"] = found | {"share": missing}
     bars = noisy_bars(seen, thin.coordinates, chosen).expand(values.shape, thin.places)
     return TrainingResult(trained, bars, facts)
+
+
+def choose_through_gaps(grid: Grid, plan: FitPlan, mean: float) -> tuple[GapChoice, GapBars]:
+    """Choose what a plan leaves open on a grid with missing cells, and calibrate error bars there.
+
+    Every coordinate has an observed cell. Axes of one coordinate have no part in the choice, nor
+    in the error bars.
+    """
+    values, thin = checked_gaps(grid.values), _Thin.of(grid, plan)
+    chosen = thin.choose(values, plan, mean, None)
+    return chosen, gap_bars(values.reshape(thin.shape), thin.coordinates, chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,7 +402,7 @@ class _Thin:
     ) -> Cascade:
         """Return the cascade of a completed grid, if that was solved for exactly enough."""
         if not (done.converged or settings.accept_inexact):
-            raise inexact(done)
+            raise inexact_error(done)
         known: list[Spectrum | None] = [None] * len(self.axes)
         for place, spectrum in zip(self.places, chosen.spectra, strict=True):
             known[place] = spectrum
@@ -423,16 +434,22 @@ class _Thin:
 
 
 def enclosed_coordinates(grid: Grid, group: Sequence[int]) -> dict[int, Indices]:
-    """Return the coordinates without data that data encloses on the sphere, by axis.
+    """Return the coordinates without data that data encloses on the sphere, by axis."""
+    return enclosed_among(grid.axes, empty_slices(grid.observed), group)
+
+
+def enclosed_among(
+    axes: Sequence[Axis], empty: Sequence[Indices], group: Sequence[int]
+) -> dict[int, Indices]:
+    """Return those of the coordinates without data that data encloses on the sphere, by axis.
 
     They are all longitudes, the latitudes between those with data, and those towards a pole if the
     last one with data is less than 30 degrees from it.
     """
-    empty = empty_slices(grid.observed)
     result = {}
     for place in group:
-        numbers, gone = grid.axes[place].numbers, empty[place]
-        if place_of(grid.axes[place]) == "latitude":
+        numbers, gone = axes[place].numbers, empty[place]
+        if place_of(axes[place]) == "latitude":
             known = np.delete(numbers, gone)
             south = -math.inf if known.min() <= -_CAP else known.min()
             north = math.inf if known.max() >= _CAP else known.max()
@@ -461,7 +478,7 @@ def _group_facts(setting: JointSetting, axes: Sequence[Axis]) -> dict[str, Any]:
     return {"group": names, "sphere": grouping.sphere, "second_scale": second}
 
 
-def inexact(done: Completed) -> ConvergenceError:
+def inexact_error(done: Completed) -> ConvergenceError:
     """Return the error of missing cells that were not solved for."""
     return ConvergenceError(
         f"The missing cells are solved for to {done.residual:.2g} of the spread of the data only, "

@@ -44,7 +44,7 @@ from dkrls_cli.model.answering.tolerance import PROMISE
 from dkrls_cli.model.model import OBS_ERRORS, Model
 from dkrls_cli.model.poles.crossing import continue_rows
 from dkrls_cli.model.poles.planning import extend_axes, plan_poles
-from dkrls_cli.model.training import CHOSEN_ON, inexact, missing_facts, solve_notes
+from dkrls_cli.model.training import CHOSEN_ON, inexact_error, missing_facts, solve_notes
 from dkrls_cli.threads import one_blas_thread
 from dkrls_cli.tuning.gaps import final_tolerance
 
@@ -612,7 +612,7 @@ class _Judge:
         if done.residual <= final_tolerance(error, float(np.nanstd(values))):
             return dataclasses.replace(done, converged=True)
         if not self.accept_inexact:
-            raise inexact(done)
+            raise inexact_error(done)
         return done
 
 

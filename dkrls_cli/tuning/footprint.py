@@ -37,6 +37,9 @@ _SWEPT = 100
 _MOST_DIRECTIONS, _CELLS_A_DIRECTION = 3000, 12
 """Directions of a coarse space at most, and cells of a grid for each: see :mod:`.gaps.coarse`."""
 
+_BARS = 5.0
+"""Arrays of all cells that standard errors take beside those of the solve."""
+
 _SETTINGS = 60
 """Settings tried with missing cells whose answers are held."""
 
@@ -174,6 +177,17 @@ def holdout_memory(
     They are the whole grid, and the model of the hold-out before.
     """
     return math.prod(shape) * _bytes_as_read(dtype) + kept_memory(trained, storage)
+
+
+def solve_memory(shape: Sequence[int], *, std: bool = False) -> int:
+    """Return the bytes for solving for missing cells with known settings, data included.
+
+    Standard errors take a model of the completed grid, and some arrays of its cells.
+    """
+    cells, long = math.prod(shape), max(shape) > choice.LONG and len(shape) > 1
+    bars = int(_BARS * _NUMBER * cells) if std else 0
+    smooth = 0 if long else _coarse_space(shape)
+    return _levels(shape) + smooth + _missing_cells(cells, long) + _NUMBER * cells + bars
 
 
 def answer_memory(cells: int, *, std: bool = False) -> int:

@@ -281,7 +281,7 @@ def test_nothing_at_all_and_infinities_are_refused():
 
 
 def test_a_solve_that_does_not_end_is_an_error(monkeypatch):
-    monkeypatch.setattr(training, "_LIMIT", 1)
+    monkeypatch.setattr(training, "SOLVE_LIMIT", 1)
     with pytest.raises(ConvergenceError, match=r"solved for to .* only, after \d+ steps") as found:
         fit(VALUES, {"x": X, "d": D}, **GIVEN)
     assert found.value.setting == "accept_inexact"
@@ -293,7 +293,7 @@ def test_a_solve_that_does_not_end_is_an_error(monkeypatch):
 def test_a_solve_that_does_not_end_may_be_accepted_and_is_noted_in_the_model(monkeypatch):
     exact = fit(VALUES, {"x": X, "d": D}, **GIVEN, accept_inexact=True)
     assert exact.origin["notes"] == []
-    monkeypatch.setattr(training, "_LIMIT", 1)
+    monkeypatch.setattr(training, "SOLVE_LIMIT", 1)
     model = fit(VALUES, {"x": X, "d": D}, **GIVEN, accept_inexact=True)
     (note,) = model.origin["notes"]
     assert "the missing cells are solved for to" in note

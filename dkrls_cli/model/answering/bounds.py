@@ -222,29 +222,45 @@ def choose_bounds(given: BoundsLike, grid: Grid) -> tuple[Bounds | None, str]:
     SettingError
         If values of the grid lie outside of the bounds that were given.
     """
-    values = grid.values
+    asked, source = bounds_asked(given, grid)
+    if asked is None:
+        return None, ""
+    bounds = asked.round_out(grid.values)
+    return settle_bounds(bounds, source, bounds.count_outside(grid.values))
+
+
+def bounds_asked(given: BoundsLike, grid: Grid) -> tuple[Bounds | None, str]:
+    """Return the bounds that are given, or that attributes tell, before the data is looked at.
+
+    The text names the attribute that tells them; empty if they are given.
+    """
     if given != "auto":
-        asked = read_bounds(given)
-        if asked is None:
-            return None, ""
-        bounds = asked.round_out(values)
-        counts = bounds.count_outside(values)
-        if counts:
+        return read_bounds(given), ""
+    packing = grid.style.packing
+    return bounds_told({**grid.attrs, **(packing.valid if packing else {})})
+
+
+def settle_bounds(bounds: Bounds, source: str, outside: str) -> tuple[Bounds | None, str]:
+    """Return the bounds of answers and a note, as :func:`choose_bounds`.
+
+    Parameters
+    ----------
+    bounds, source
+        The bounds, and which attribute tells them; empty: they are given.
+    outside
+        How many values lie outside, in words; empty if none does.
+    """
+    if not source:
+        if outside:
             raise SettingError(
-                f"The bounds do not hold for the data: answers are to be {bounds}, and {counts}. "
+                f"The bounds do not hold for the data: answers are to be {bounds}, and {outside}. "
                 "Give bounds that hold, or none.",
                 setting="bounds",
             )
         return bounds, ""
-    packing = grid.style.packing
-    told, source = bounds_told({**grid.attrs, **(packing.valid if packing else {})})
-    if told is None:
-        return None, ""
-    told = told.round_out(values)
-    counts = told.count_outside(values)
-    if counts:
-        return None, f"answers are not kept {told}, as {source} tells: {counts}"
-    return told, f"answers are kept {told}, as {source} tells"
+    if outside:
+        return None, f"answers are not kept {bounds}, as {source} tells: {outside}"
+    return bounds, f"answers are kept {bounds}, as {source} tells"
 
 
 def bounds_told(attrs: Mapping[str, Any]) -> tuple[Bounds | None, str]:

@@ -1,0 +1,1 @@
+"""Grids beyond memory, filled in tiles."""
