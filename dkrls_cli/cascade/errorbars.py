@@ -127,8 +127,14 @@ def calibrate(cascade: Cascade, rows: Continuation | None = None) -> LevelBars |
     solver = cascade.solver
     if isinstance(solver, JointSolver):
         return _joint_bars(cascade, solver)
-    copies = {} if rows is None else {rows.latitude: rows.copies(cascade.shape[rows.latitude])}
-    return _level_bars(cascade, copies)
+    return _level_bars(cascade, copies_of(cascade, rows))
+
+
+def copies_of(cascade: Cascade, rows: Continuation | None) -> dict[int, Indices]:
+    """Return, by axis, the place of the slice that each slice copies, or -1: none on most axes."""
+    if rows is None:
+        return {}
+    return {rows.latitude: rows.copies(cascade.shape[rows.latitude])}
 
 
 def variance_on_grid(
@@ -522,7 +528,7 @@ def _joint_bars(cascade: Cascade, solver: JointSolver) -> JointBars:
 
 
 @dataclass(frozen=True, eq=False)
-class _LeftOut:
+class LeftOut:
     """Some slices of a level, and the rows that predict them from all other slices.
 
     Attributes
@@ -542,7 +548,7 @@ class _LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class _LongRowsTwice:
-    """The rows of :class:`_LeftOut` for a long level: y, and y - C^-1 y / diag(C^-1)."""
+    """The rows of :class:`LeftOut` for a long level: y, and y - C^-1 y / diag(C^-1)."""
 
     factor: LongFactor
     nodes: Indices
@@ -567,7 +573,7 @@ def _level_bars(cascade: Cascade, copies: Mapping[int, Indices]) -> LevelBars:
     """Return error bars scaled by the errors on slices left out of every set of levels."""
     each = max(4, round(_CELLS ** (1 / cascade.ndim)))
     with one_blas_thread():
-        levels = [_leave_out(cascade, axis, each, copies.get(axis)) for axis in range(cascade.ndim)]
+        levels = [leave_out(cascade, axis, each, copies.get(axis)) for axis in range(cascade.ndim)]
     missed = _missed(cascade, levels)
     errors, scales = np.ones(cascade.ndim), np.ones(cascade.ndim)
     for axis, alone in enumerate(np.eye(cascade.ndim, dtype=int)):
@@ -589,7 +595,7 @@ def _level_bars(cascade: Cascade, copies: Mapping[int, Indices]) -> LevelBars:
 
 
 def _find_local_scales(
-    cascade: Cascade, levels: Sequence[_LeftOut], missed: Array, scales: Array
+    cascade: Cascade, levels: Sequence[LeftOut], missed: Array, scales: Array
 ) -> list[tuple[LocalScale, Array] | None]:
     """Return the local scale of every level, from cells that are left out along all of them."""
     variance = _outer_sum([s * v.variance for s, v in zip(scales, levels, strict=True)])
@@ -603,7 +609,7 @@ def _find_local_scales(
     return found
 
 
-def _leave_out(cascade: Cascade, axis: int, most: int, copies: Indices | None = None) -> _LeftOut:
+def leave_out(cascade: Cascade, axis: int, most: int, copies: Indices | None = None) -> LeftOut:
     """Leave out slices spread evenly over a level, but not its ends: that tests extrapolation.
 
     `copies` has the place of the slice that each slice copies, -1 where it copies none.
@@ -621,7 +627,7 @@ def _leave_out(cascade: Cascade, axis: int, most: int, copies: Indices | None = 
     if isinstance(factor, LongFactor):
         nodes = nodes if copies is None else np.setdiff1d(nodes, copies)
         diagonal = factor.inverse_diagonal()[nodes]
-        return _LeftOut(nodes, _LongRowsTwice(factor, nodes, diagonal), 1.0 / diagonal)
+        return LeftOut(nodes, _LongRowsTwice(factor, nodes, diagonal), 1.0 / diagonal)
     inverse = factor.inverse(cascade.levels[axis].ridge, nodes)  # rows of C_l^-1
     own = np.arange(nodes.size), nodes
     diagonal = inverse[own]
@@ -632,10 +638,10 @@ def _leave_out(cascade: Cascade, axis: int, most: int, copies: Indices | None = 
         others = factor.inverse(cascade.levels[axis].ridge)
         rows, variance = leave_out_pairs(inverse, others, nodes, copies)
     rows[own] = 0.0
-    return _LeftOut(nodes, np.concatenate([np.eye(len(factor.vectors))[nodes], rows]), variance)
+    return LeftOut(nodes, np.concatenate([np.eye(len(factor.vectors))[nodes], rows]), variance)
 
 
-def _leave_out_of_spline(cascade: Cascade, axis: int, nodes: Indices) -> _LeftOut:
+def _leave_out_of_spline(cascade: Cascade, axis: int, nodes: Indices) -> LeftOut:
     """Leave out slices of a spline, whose variance is that of the covariance of its errors."""
     kernel, coordinates = cascade.levels[axis].kernel, cascade.coordinates[axis]
     order = np.argsort(coordinates)
@@ -648,10 +654,10 @@ def _leave_out_of_spline(cascade: Cascade, axis: int, nodes: Indices) -> _LeftOu
     else:
         precision = factor.inverse_diagonal(other.levels[axis].ridge)
     both = np.concatenate([np.eye(coordinates.size)[nodes], rows[nodes]])
-    return _LeftOut(nodes, both, 1.0 / precision[nodes])
+    return LeftOut(nodes, both, 1.0 / precision[nodes])
 
 
-def _missed(cascade: Cascade, levels: Sequence[_LeftOut]) -> Array:
+def _missed(cascade: Cascade, levels: Sequence[LeftOut]) -> Array:
     """Return predicted less true values of every pattern, (2, ..., 2, slices of every level).
 
     Every slice is there twice, as it is and left out, so that one pass serves all patterns.

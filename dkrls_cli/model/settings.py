@@ -428,6 +428,8 @@ def plan_fit(
     poles = None
     if errors or (given and complete is False):
         _refuse_poles(settings)
+    elif settings.cell_means:
+        _refuse_poles_of_means(settings)
     else:
         poles = plan_poles(axes, [level.kernel.period for level in examples], settings.poles)
     return FitPlan(hierarchy, levels, joint, joint_ridge, group, given, sphere, poles)
@@ -612,6 +614,16 @@ def _refuse_with_gaps(settings: Settings) -> None:
         raise SettingError(
             "A ridge per level needs a complete grid, and cells are missing here: through gaps "
             "there is one joint ridge only. Leave the noise auto, or fill the gaps first."
+        )
+
+
+def _refuse_poles_of_means(settings: Settings) -> None:
+    """Raise SettingError if means over cells are to go on across the poles."""
+    if settings.poles in SIGNS:
+        raise SettingError(
+            "Data that are means over cells end at the poles: rows behind them have no cells. Take "
+            "the data as values at coordinates, or leave the way across the poles open.",
+            setting="poles",
         )
 
 

@@ -153,7 +153,7 @@ def level_of(size, period=None, most=99):
     """The slices that are left out of one level."""
     z = np.random.default_rng(size).permutation(np.arange(float(size)))
     model = fit_cascade(z, [z], [Level("z", Kernel("matern32", 2.0, period), 0.1)])
-    return z, model, module._leave_out(model, 0, most)
+    return z, model, module.leave_out(model, 0, most)
 
 
 @pytest.mark.parametrize("size", [4, 5, 12])
@@ -193,8 +193,8 @@ def test_some_sixteen_thousand_cells_are_predicted(shape, each, monkeypatch):
         asked.append(left.nodes.size)
         return left
 
-    plain = module._leave_out
-    monkeypatch.setattr(module, "_leave_out", leave_out)
+    plain = module.leave_out
+    monkeypatch.setattr(module, "leave_out", leave_out)
     levels = [Level(f"d{a}", Kernel("matern12", 2.0), 0.1) for a in range(len(shape))]
     calibrate(fit_cascade(np.ones(shape), [np.arange(float(m)) for m in shape], levels))
     assert asked == [each] * len(shape)
@@ -206,19 +206,19 @@ def test_copies_are_not_left_out_and_copied_slices_of_long_levels_neither(size, 
     copies[-2:] = [size - 3, size - 4]
     x = np.arange(float(size))
     cascade = fit_cascade(np.sin(x), [x], [Level("x", Kernel("matern12", 2.0), 0.1)])
-    left = module._leave_out(cascade, 0, 2000, copies)
+    left = module.leave_out(cascade, 0, 2000, copies)
     assert left.nodes.tolist() == list(judged)
 
 
 def test_at_least_four_slices_of_a_level_are_left_out(monkeypatch):
-    plain, asked = module._leave_out, []
+    plain, asked = module.leave_out, []
 
     def leave_out(cascade, axis, most, copies):
         asked.append(most)
         return plain(cascade, axis, most, copies)
 
     monkeypatch.setattr(module, "_CELLS", 9)
-    monkeypatch.setattr(module, "_leave_out", leave_out)
+    monkeypatch.setattr(module, "leave_out", leave_out)
     calibrate(fitted(joint=False))
     assert asked == [4, 4]
 
@@ -295,7 +295,7 @@ def test_bands_are_wider_where_slices_are_missed_by_more(period):
 def test_local_scales_and_factors_are_those_of_all_cells_left_out():
     model = rough_in_the_middle()
     known = calibrate(model)
-    levels = [module._leave_out(model, axis, 99) for axis in (0, 1)]
+    levels = [module.leave_out(model, axis, 99) for axis in (0, 1)]
     missed = module._missed(model, levels)
     raw = known.scales / [1.0, student_factor(7)]
     parts = [s * level.variance for s, level in zip(raw, levels, strict=True)]

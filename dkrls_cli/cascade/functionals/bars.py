@@ -131,6 +131,8 @@ class _Part:
         L L'k / k(q, q).
     averaged
         N: what the functional leaves of the variance of independent noise.
+    local
+        Factor of the whole variance by place, 1 where the level is passed through.
     """
 
     between: Indices
@@ -138,6 +140,7 @@ class _Part:
     white: Array
     ratio: Array
     averaged: Array
+    local: Array
 
     def __getitem__(self, part: slice) -> _Part:
         """Return what the level adds at some of its functionals."""
@@ -146,7 +149,7 @@ class _Part:
     @property
     def vectors(self) -> tuple[NDArray[Any], ...]:
         """All vectors, in the order of the attributes."""
-        return self.between, self.variance, self.white, self.ratio, self.averaged
+        return self.between, self.variance, self.white, self.ratio, self.averaged, self.local
 
 
 def _level_parts(
@@ -165,7 +168,7 @@ def _level_parts(
             axis,
             each,
             answered(cascade, axis, each, smooth, cells.get(axis)),
-            float(bars.scales[axis]),
+            bars,
             white[axis],
             own,
         )
@@ -203,11 +206,11 @@ def _level_part(
     axis: int,
     asked: Functional,
     between: Indices,
-    scale: float,
+    bars: LevelBars,
     white: float,
     shared: float,
 ) -> _Part:
-    kernel = cascade.levels[axis].kernel
+    kernel, scale = cascade.levels[axis].kernel, float(bars.scales[axis])
     here = np.flatnonzero(between)
     averaged = noise_left(cascade, axis, asked)
     variance = np.zeros(len(asked))
@@ -219,7 +222,22 @@ def _level_part(
         np.where(between, scale * white, 0.0),
         np.asarray(asked.prior(kernel) / kernel.variance),
         averaged,
+        np.where(between, _local_scale(bars, cascade, axis, asked), 1.0),
     )
+
+
+def _local_scale(bars: LevelBars, cascade: Cascade, axis: int, asked: Functional) -> Array:
+    """Return the factor of the variance by place (q,): of a mean, that over its interval."""
+    scale, kernel = bars.local[axis] if bars.local else None, cascade.levels[axis].kernel
+    if scale is None:
+        return np.ones(len(asked))
+    if isinstance(asked, Values | Derivatives):
+        return scale.at(asked.query, kernel.period)
+    assert isinstance(asked, Means)
+    rule = make_rule(
+        kernel, asked.low, asked.high, cascade.coordinates[axis], latitude=asked.latitude
+    )
+    return rule.average(scale.at(rule.points, kernel.period))
 
 
 def noise_left(cascade: Cascade, axis: int, asked: Functional) -> Array:
@@ -248,13 +266,14 @@ def _combine(bars: LevelBars, parts: Sequence[_Part], spread: Collection[int] | 
         return list(np.meshgrid(*vectors, indexing="ij", sparse=True))
 
     columns = zip(*(part.vectors for part in parts), strict=True)
-    between, variances, whites, ratios, averaged = (laid_out(list(column)) for column in columns)
+    between, variances, whites, ratios, averaged, local = (laid_out(list(c)) for c in columns)
     total: Array = np.zeros(1)
     for place, variance in enumerate(variances):
         others = [ratio for other, ratio in enumerate(ratios) if other != place]
         total = total + reduce(np.multiply, others, variance)
     noise = reduce(np.add, whites) * reduce(np.multiply, averaged)
-    return np.asarray(bars.factors[tuple(between)] * (total + noise))
+    factor = reduce(np.multiply, local, bars.factors[tuple(between)])
+    return np.asarray(factor * (total + noise))
 
 
 # A joint ridge ------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Variances of means over a region: from how well slices of just these means are predicted.
 
 Averaged over all other axes as the answer is, the data is a series along one level. How far its
-samples are off when they are left out, (C^-1 y)_j / (C^-1)_jj, is known in closed form, and gives
+samples are off when they are left out is known in closed form
+(:func:`dkrls_cli.cascade.errorbars.leave_out`), and gives
 the scale s_l^2 of that level for this region: errors that go together in the region stay in the
 series, those that do not have averaged out. With L the functional along the level the variance is
 
@@ -21,12 +22,13 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Slices
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.factors.long import LongFactor
+from dkrls_cli.cascade.errorbars import copies_of, leave_out
 from dkrls_cli.cascade.functionals.answers import NO_CELLS, all_rows
 from dkrls_cli.cascade.functionals.bars import answered, noise_left
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.functional import Functional
 from dkrls_cli.cascade.functionals.rows import left_variance
+from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.tensors import apply
 
 # Answers along the axes that are not averaged from which scales are taken: enough for a mean.
@@ -39,9 +41,13 @@ def region_blocks(
     *,
     smooth: bool = False,
     cells: Mapping[int, SourceCells] = NO_CELLS,
+    poles: Continuation | None = None,
 ) -> Callable[[Slices], Array]:
-    """Return a function that computes the variance of a block of means, with a ridge per level."""
-    parts = region_parts(cascade, asked, smooth, cells)
+    """Return a function that computes the variance of a block of means, with a ridge per level.
+
+    `poles` are rows of the cascade that go on across the poles.
+    """
+    parts = region_parts(cascade, asked, smooth, cells, poles)
 
     def variance(part: Slices) -> Array:
         return np.asarray(reduce(np.add.outer, [v[p] for v, p in zip(parts, part, strict=True)]))
@@ -54,17 +60,20 @@ def region_parts(
     asked: Sequence[Functional],
     smooth: bool,
     cells: Mapping[int, SourceCells],
+    poles: Continuation | None = None,
 ) -> list[Array]:
     """Return what every level adds to the variance, at its own questions."""
+    errors, copies = cascade.covariance, copies_of(cascade, poles)
     found = []
     for axis, each in enumerate(asked):
         between = answered(cascade, axis, each, smooth, cells.get(axis))
         here = np.flatnonzero(between)
         part = np.zeros(len(each))
         if here.size:
-            left = left_variance(cascade, axis, each.take(here))
-            left += cascade.levels[axis].ridge * noise_left(cascade, axis, each.take(here))
-            part[here] = region_scale(cascade, axis, asked, smooth, cells) * left
+            left = left_variance(errors, axis, each.take(here))
+            left += errors.levels[axis].ridge * noise_left(errors, axis, each.take(here))
+            scale = region_scale(cascade, axis, asked, smooth, cells, copies.get(axis))
+            part[here] = scale * left
         found.append(part)
     return found
 
@@ -75,24 +84,16 @@ def region_scale(
     asked: Sequence[Functional],
     smooth: bool = False,
     cells: Mapping[int, SourceCells] = NO_CELLS,
+    copies: Indices | None = None,
 ) -> float:
-    """Return s^2 of a level for means over a region, from samples left out of their series."""
+    """Return s^2 of a level for means over a region, from samples left out of their series.
+
+    `copies` has the place of the sample that each sample copies, -1 where it copies none.
+    """
     series = region_series(cascade, axis, asked, smooth, cells)
-    factor, ridge = cascade.factor(axis), cascade.levels[axis].ridge
-    if isinstance(factor, LongFactor):
-        weights, diagonal = factor.solve(series), factor.inverse_diagonal()
-    else:
-        weights = factor.vectors @ factor.solve(ridge, series)
-        diagonal = factor.inverse_diagonal(ridge)
-    inner = _inner(cascade, axis)
-    return float(np.mean(weights[inner] ** 2 / diagonal[inner, None]))
-
-
-def _inner(cascade: Cascade, axis: int) -> Indices:
-    """Return the samples of a level but for its ends: leaving these out tests extrapolation."""
-    order = np.argsort(cascade.coordinates[axis])
-    line = cascade.levels[axis].kernel.period is None
-    return order[1:-1] if line and order.size > 3 else order
+    left = leave_out(cascade, axis, cascade.shape[axis], copies)
+    known, predicted = np.split(left.twice @ series, 2)
+    return float(np.mean((predicted - known) ** 2 / left.variance[:, None]))
 
 
 def region_series(

@@ -287,6 +287,7 @@ def _linear_answers(
         spread,
         model_cells(model, rules.question.mean),
         rules.question.region,
+        model.poles,
     )
 
 

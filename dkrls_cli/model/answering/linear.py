@@ -18,6 +18,7 @@ from dkrls_cli.cascade.functionals.bars import variance_at_points, variance_bloc
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.functional import Functional
 from dkrls_cli.cascade.functionals.regions import region_blocks
+from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.tensors import blocks, lay_out
 from dkrls_cli.model.answering.bounds import Bounds
 
@@ -46,6 +47,8 @@ class LinearAnswers:
         The cells of the data, by the places of axes along which means need them.
     region
         Whether errors are those of means over a region, from data averaged over it.
+    poles
+        Rows of the cascade that go on across the poles, or None.
     """
 
     cascade: Cascade
@@ -57,6 +60,7 @@ class LinearAnswers:
     spread: tuple[int, ...] | None = None
     cells: Mapping[int, SourceCells] = field(default_factory=dict)
     region: bool = False
+    poles: Continuation | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -79,14 +83,14 @@ class LinearAnswers:
 
     def _std_on_grid(self) -> Array:
         whole = tuple(slice(0, size) for size in self.shape)
-        variance = variance_blocks(self.bars(), self.cascade, self.functionals, **self._how)
+        variance = self._variance_blocks()
         return self._bounded(np.sqrt(variance(whole)) * np.abs(self._factor(whole)))
 
     def _variance_blocks(self) -> Callable[[Slices], Array]:
         """Return a function that computes the variance of one block of a product grid."""
         bars = self.bars()
         if self.region and isinstance(bars, LevelBars):
-            return region_blocks(self.cascade, self.functionals, **self._how)
+            return region_blocks(self.cascade, self.functionals, poles=self.poles, **self._how)
         return variance_blocks(bars, self.cascade, self.functionals, **self._how)
 
     def _variance_at_points(self) -> Array:
@@ -139,6 +143,7 @@ class LinearAnswers:
                 self.spread,
                 self.cells,
                 self.region,
+                self.poles,
             )
             yield part, some.values(), some.std() if std else None
 
