@@ -253,8 +253,9 @@ class Model:
             Between coordinates the nearest cell decides.
         mean
             Answer with means over the cells of dimensions instead of values: their names, or True
-            for all that are asked for. Cells lie half-way between the coordinates asked for, and
-            are the bounds of the data at its own; along latitude means are weighted by its cosine.
+            for all that are asked for at new coordinates. Cells lie half-way between coordinates,
+            and are the bounds of the data at its own; along latitude means are weighted by its
+            cosine.
         derivative
             Answer with derivatives: a dimension, or several; one of them twice for the second
             derivative. Time counts in the units of its coordinate.
@@ -287,7 +288,7 @@ class Model:
         (('x',), True)
         """
         at = by_dimension(at, self.axes, "model")
-        question = read_question(self, mean, derivative, per_metre, list(at))
+        question = read_question(self, mean, derivative, per_metre, at)
         rules = self._rules(smooth, outside, extrapolate, mask, question)
         query = ask(self, self.axes_at(at), rules, list(at))
         answers = to_data_array(query.values(), query.axes, query.model.name, query.model.attrs)
@@ -310,7 +311,7 @@ class Model:
         A model of observations with errors answers with the quantity itself, nowhere with the data.
         """
         at = by_dimension(at, self.axes, "model")
-        question = read_question(self, mean, derivative, per_metre, list(at))
+        question = read_question(self, mean, derivative, per_metre, at)
         rules = self._rules(smooth, outside, extrapolate, mask, question)
         query = ask(self, self.axes_at(at), rules, list(at))
         name, attrs = query.model.std_variable()
@@ -469,7 +470,7 @@ class Model:
         A dimension of one coordinate need not be named. The other parameters are those of
         :meth:`predict`.
         """
-        question = read_question(self, False, derivative, per_metre, [])
+        question = read_question(self, False, derivative, per_metre, {})
         rules = self._rules(smooth, outside, extrapolate, mask, question)
         return ask_points(self, self._points(at), rules).values()
 
@@ -485,7 +486,7 @@ class Model:
         **at: Any,
     ) -> Array:
         """Return the standard errors of :meth:`predict_points`."""
-        question = read_question(self, False, derivative, per_metre, [])
+        question = read_question(self, False, derivative, per_metre, {})
         rules = self._rules(smooth, outside, extrapolate, mask, question)
         return ask_points(self, self._points(at), rules).std()
 
@@ -551,7 +552,7 @@ class Model:
         (('station', 't'), (3, 12))
         """
         at = by_dimension(at, self.axes, "model")
-        question = read_question(self, mean, derivative, per_metre, list(at))
+        question = read_question(self, mean, derivative, per_metre, at)
         rules = self._rules(smooth, outside, extrapolate, mask, question)
         axes, spread = self._stations(stations, at)
         query = ask_points(self, axes, rules, spread)
@@ -573,7 +574,7 @@ class Model:
     ) -> xr.DataArray:
         """Return the standard errors of :meth:`predict_stations`."""
         at = by_dimension(at, self.axes, "model")
-        question = read_question(self, mean, derivative, per_metre, list(at))
+        question = read_question(self, mean, derivative, per_metre, at)
         rules = self._rules(smooth, outside, extrapolate, mask, question)
         axes, spread = self._stations(stations, at)
         query = ask_points(self, axes, rules, spread)

@@ -137,7 +137,7 @@ def regrid(
     Rules(outside, mask, smooth)  # wrong ones are refused before the fit
     model = fit_grid(grid, Settings(**settings))
     asked, cells = _asked(target, model.axes)
-    question = read_question(model, mean, derivative, per_metre, list(asked), cells)
+    question = read_question(model, mean, derivative, per_metre, asked, cells)
     rules = Rules(outside, mask, smooth, question)
     query = ask(model, model.axes_at(asked), rules, list(asked))
     return _labelled(query, std)

@@ -70,7 +70,7 @@ class AnswerOptions:
         bool,
         typer.Option(
             "--mean",
-            help="Means over the cells of all dimensions that --like or --at names: their bounds, "
+            help="Means over the cells of all dimensions at new coordinates: their bounds, "
             "or half-way between coordinates.",
         ),
     ] = False
@@ -103,18 +103,20 @@ class AnswerOptions:
         self,
         model: Model,
         usual: Outside = "refuse",
-        asked: Sequence[str] = (),
+        asked: Mapping[str, Any] | None = None,
         cells: Mapping[str, Array] | None = None,
     ) -> Rules:
         """Return the rules of answering that these options give for a model.
 
-        `usual` is what happens outside if no option says it, `asked` are the dimensions at whose
-        coordinates answers are asked for, and `cells` the cells of these, where they are known.
+        `usual` is what happens outside if no option says it, `asked` are the coordinates that are
+        asked for by dimension, and `cells` the cells of these, where they are known.
         """
         from dkrls_cli.model.answering.questions import read_question
 
         mean = self.mean_dims or self.mean
-        question = read_question(model, mean, self.derivative or (), self.per_metre, asked, cells)
+        question = read_question(
+            model, mean, self.derivative or (), self.per_metre, asked or {}, cells
+        )
         return replace(self.plain_rules(model, usual), question=question)
 
     def plain_rules(self, model: Model, usual: Outside = "refuse") -> Rules:
@@ -228,7 +230,7 @@ def asked_grids(
             for model, at in zip(models, asked, strict=True)
         ]
     return [
-        ask(model, model.axes_at(at), answers.rules(model, usual, list(at), own), list(at))
+        ask(model, model.axes_at(at), answers.rules(model, usual, at, own), list(at))
         for model, at, own in zip(models, asked, cells or [{}] * len(models), strict=True)
     ]
 

@@ -59,6 +59,11 @@ class Stations:
         return [self.axes[place].name for place in self.spread]
 
     @property
+    def asked(self) -> dict[str, Any]:
+        """Coordinates of the axes that are the same for all points, as the user writes them."""
+        return {self.axes[place].name: self.axes[place].values for place in self.spread}
+
+    @property
     def cells(self) -> int:
         """Number of answers for each point."""
         return math.prod(self.axes[place].size for place in self.spread)
@@ -91,7 +96,7 @@ def answer_points(
     """
     refuse_several_grids(models)
     stations = asked_stations(models[0], points, at)
-    rules = [answers.rules(model, asked=stations.dims) for model in models]
+    rules = [answers.rules(model, asked=stations.asked) for model in models]
     named = [named_answers(model, rule) for model, rule in zip(models, rules, strict=True)]
     refuse_taken_names(named, answers.std)
     tally = {

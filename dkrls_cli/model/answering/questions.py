@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.cascade.functionals.derivatives import refuse_rough
 from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means, Values
+from dkrls_cli.circle import nearest
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import Axis, is_latitude, is_longitude
 from dkrls_cli.grid.cf import find_axis
@@ -92,7 +93,7 @@ def read_question(
     mean: MeanLike,
     derivative: str | Sequence[str],
     per_metre: bool,
-    asked: Sequence[str],
+    asked: Mapping[str, Any],
     cells: Mapping[str, Array] | None = None,
 ) -> Question | None:
     """Return the question that parameters ask, or None if they ask for values.
@@ -102,13 +103,14 @@ def read_question(
     model
         The model that is asked.
     mean
-        Over the cells of which dimensions to take means; True: of those in `asked`.
+        Over the cells of which dimensions to take means; True: of those in `asked` at other
+        coordinates than those of the data or one of them; if there are none such, of all.
     derivative
         By which dimensions to derive.
     per_metre
         Whether by metres on the sphere.
     asked
-        Dimensions whose coordinates were asked for.
+        Coordinates that were asked for, by dimension.
     cells
         Cells of these coordinates, where they are known.
 
@@ -120,7 +122,10 @@ def read_question(
     derive = [derivative] if isinstance(derivative, str) else list(derivative)
     means = [mean] if isinstance(mean, str) else [] if isinstance(mean, bool) else list(mean)
     if mean is True:
-        means = [dim for dim in asked if model.axis_of(dim).labels is None]
+        numeric = [dim for dim in asked if model.axis_of(dim).labels is None]
+        bounded = cells or {}
+        means = [d for d in numeric if not _is_data(model, d, asked[d], d in bounded)]
+        means = means or [dim for dim in numeric if np.size(asked[dim]) > 1]
         if not means:
             raise SettingError(
                 "Means over cells of which dimensions? Ask for coordinates, or name dimensions."
@@ -134,6 +139,13 @@ def read_question(
     question = Question(tuple(dict.fromkeys(names[0])), tuple(names[1]), per_metre, cells or {})
     refuse_impossible(model, question)
     return question
+
+
+def _is_data(model: Model, dim: str, values: Any, bounded: bool) -> bool:
+    """Return whether coordinates are those of the data, or a single one of them without bounds."""
+    own = model.axis_of(dim)
+    known = bool(nearest(own.at(values).numbers, own.numbers, own.turn)[1].all())
+    return known and (np.size(values) == own.size or (np.size(values) == 1 and not bounded))
 
 
 def refuse_impossible(model: Model, question: Question) -> None:

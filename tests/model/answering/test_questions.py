@@ -95,6 +95,15 @@ def test_means_over_cells(model):
     assert not np.allclose(along, found, atol=1e-3)
 
 
+def test_dimensions_at_their_own_coordinates_are_not_averaged(model):
+    lat, lon = [-40.0, 40.0], [60.0, 180.0, 300.0]
+    found = model.predict(lat=lat, lon=lon, time=DAYS, mean=True)
+    assert found.attrs["cell_methods"] == "lat: lon: mean"
+    assert model.predict(lat=lat, time=3.0, mean=True).attrs["cell_methods"] == "lat: mean"
+    own = model.predict(lat=LAT, time=3.0, mean=True)
+    assert own.attrs["cell_methods"] == "lat: mean"
+
+
 def test_the_integral_is_kept(model):
     edges = np.array([-85.0, -40.0, 0.0, 15.0, 85.0])
     target = xr.Dataset(
