@@ -343,9 +343,9 @@ def report_missing(
         why = "where the data never had a value" if answers.mask == "model" else "by the mask"
         report.note(f"Note: {land} of {of}, {why}; --mask none answers there.")
     if beyond:
+        ways = "extrapolate" if answers.asks else "nearest or extrapolate"
         report.note(
-            f"Note: {beyond} of {of}, outside the training range; --outside nearest or "
-            "extrapolate answers there."
+            f"Note: {beyond} of {of}, outside the training range; --outside {ways} answers there."
         )
 
 
