@@ -764,3 +764,5 @@ def test_samples_are_left_out_together_with_their_copies(order):
         weights.append(0.1 if x[row] == -5.0 else 1.0)  # the end behind which nothing is copied
     expected = np.sqrt(np.average(errors, weights=weights))
     assert np.isclose(choice.taken.error, expected)
+    segment = module._CopiedSegment(np.sort(x), [data], np.sort(copies), module.SpectrumCache())
+    assert segment.slices == 6

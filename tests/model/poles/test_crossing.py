@@ -20,6 +20,7 @@ from dkrls_cli.model.regrid import regrid
 from dkrls_cli.model.saving import save_models
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.stream import Plan, Stream
+from dkrls_cli.model.update import update_model
 
 LAT, LON, TIME = rows("cell", 12), ring(16), np.arange(8.0)
 LEVELS = [
@@ -244,12 +245,32 @@ def test_new_latitudes_and_longitudes_have_other_rows_across_the_poles(dim):
     assert np.allclose(found.std(**QUERY), again.std(**QUERY), rtol=1e-5)
 
 
+def test_the_surprise_of_new_slices_is_that_of_the_data():
+    new = globe(moving(LAT, LON, TIME[6:]), LAT, LON, TIME[6:])
+    model = moving_model(TIME[:6])
+    found = update_model(model, new)
+    missed = model.predict(time=TIME[6:], extrapolate=True).values - new.values
+    assert found.surprise.cells == missed.size
+    assert np.isclose(found.surprise.rmse, np.sqrt(np.mean(missed**2)))
+
+
+def test_a_joint_ridge_is_that_of_the_ring(tmp_path):
+    levels = [Level(level.name, level.kernel) for level in LEVELS]
+    model = moving_model(lon=ring(15), levels=levels, noise="joint", ridge=1e-3)
+    assert model.poles.ring.ridge == 1e-3
+    save_models([model], tmp_path / "m.npz")
+    assert load_model(tmp_path / "m.npz").poles.ring == model.poles.ring
+
+
 def test_windows_ranks_and_new_settings_keep_the_rows():
     model = moving_model(TIME[:6])
     after = model.update(globe(moving(LAT, LON, TIME[6:]), LAT, LON, TIME[6:]), window=5)
     assert (after.shape[0], after.across_poles) == (5, "scalar")
     thinned = model.update(globe(moving(LAT, LON, TIME[6:]), LAT, LON, TIME[6:]), max_rank=4)
     assert (thinned.shape[0], thinned.across_poles) == (4, "scalar")
+    gone = np.setdiff1d(TIME, thinned.axes[0].numbers)
+    missed = thinned.predict(time=gone).values - moving(LAT, LON, gone)
+    assert np.isclose(thinned.origin["thinned"]["rmse"], np.sqrt(np.mean(missed**2)))
     tuned = retune(model)
     assert tuned.levels[:2] == model.levels[:2]
     assert np.allclose(tuned.predict(), model.predict(), atol=1e-9)
@@ -358,7 +379,8 @@ def test_gaps_go_on_only_where_that_is_asked_for():
     missed = np.abs(ends.cascade.predict() - scalar(LAT, LON))[hole].max()
     across = np.abs(found.cut(found.cascade.predict()) - scalar(LAT, LON))[hole].max()
     assert across < 0.5 * missed
-    assert found.origin["missing"]["share"] == ends.origin["missing"]["share"]
+    for key in ("share", "pattern", "typical_gap"):
+        assert found.origin["missing"][key] == ends.origin["missing"][key]
     assert found.std(mask="none").values[hole].min() > 0
     filled = fill_grid(grid, Settings(**settings, poles="scalar"), mask="none")
     assert np.allclose(filled.grid.values[hole], scalar(LAT, LON)[hole], atol=1.01 * across)

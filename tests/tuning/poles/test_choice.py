@@ -54,3 +54,12 @@ def test_rows_far_from_the_pole_do_not_count(monkeypatch):
     monkeypatch.setattr(choice, "gram", lambda k, a, b: calls.append(a.size) or gram(k, a, b))
     assert choose(scalar, rows("cell", 200)) == 1
     assert set(calls) == {32, 44}
+
+
+def test_a_row_is_not_predicted_from_its_own_copy():
+    def waves(lat, lon):  # rows of noise that are the same half a turn away
+        size = np.random.default_rng(5).normal(size=(lat.size, 3))
+        return size @ np.cos(np.outer([2.0, 4.0, 6.0], np.deg2rad(lon)))
+
+    rough = Level("lat", Kernel("matern12", 20.0), 1e-6)
+    assert choose(waves, rows("cell", 19), (1,), level=rough) == 0
