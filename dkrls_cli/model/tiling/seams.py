@@ -50,8 +50,9 @@ class Seams:
 
         Examples
         --------
-        >>> Seams().add(np.array([1.0, 2.0]), np.array([1.2, np.nan]), np.array([2.0, 2.0])).worst
-        0.1
+        >>> one, other = np.array([1.0, 2.0]), np.array([1.5, np.nan])
+        >>> Seams().add(one, other, np.array([2.0, 2.0])).worst
+        0.25
         """
         known = ~np.isnan(one) & ~np.isnan(other)
         if not known.any():
