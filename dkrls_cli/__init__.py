@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dkrls_cli.model.fill import fill
     from dkrls_cli.model.fit import fit
     from dkrls_cli.model.model import Model
+    from dkrls_cli.model.quality.check import check
     from dkrls_cli.model.regrid import regrid
     from dkrls_cli.model.saving import load_model, load_models, save_models
     from dkrls_cli.model.stream import Stream
@@ -36,6 +37,7 @@ __all__ = [
     "Level",
     "Model",
     "Stream",
+    "check",
     "fill",
     "fit",
     "load_model",
@@ -54,6 +56,7 @@ _MODULES = {
     "Level": "cascade.level",
     "Model": "model.model",
     "Stream": "model.stream",
+    "check": "model.quality.check",
     "fill": "model.fill",
     "fit": "model.fit",
     "load_model": "model.saving",

@@ -237,6 +237,8 @@ def _best(values: Array, used: Mask, axis: int, about: CheckAxis, near: bool) ->
             for w, part, here in parts
         ]
         scored.append((_score(left), words, make))
+    if not scored:  # labels without an order, too many for a covariance
+        return Step(axis, [], "nothing", before, before)
     error, words, make = min(scored, key=lambda one: one[0])
     return Step(axis, [WindowModel(w, make(w)) for w in cut], words, error, before)
 
@@ -279,6 +281,10 @@ def _candidates(
     if about.is_uneven and not about.is_given:
         positions = about.as_positions()
         yield from _candidates(fibres, known, positions, near)
+    if not (about.ordered or about.is_given):
+        alike = _inverse(np.full((len(fibres), len(fibres)), _CONSTANT), 1.0)
+        if len(windows(len(fibres), False)) == 1:
+            yield "the mean of the others", partial(_same, alike)
     if not (about.is_given or (near and about.ordered)):
         yield from _measured(fibres, known)
 

@@ -13,8 +13,9 @@ from dkrls_cli.checking.scales import find_limits
 _SIDE = 8
 # Robust standard deviations beyond which the difference of these medians is a jump.
 _LIMIT = 12.0
-# The largest limit, which few series or many jumps would raise further.
-_MOST = 24.0
+# The largest limit if changes are fewer than this: their tail is not known, and a few jumps would
+# raise it further.
+_MOST, _MANY = 24.0, 5000
 # Share of the jump that must happen in one step, and that must last.
 _SHARP, _LASTING = 0.6, 0.6
 # Jumps that may be found by chance.
@@ -61,7 +62,8 @@ def find_jumps(series: Array) -> tuple[Mask, Array]:
     usual = np.maximum(own, overall / 2)
     step = np.abs(np.diff(_filled(series), axis=0))[_SIDE - 1 : len(series) - _SIDE]
     limits = find_limits((change / usual)[known], _BY_CHANCE / int(known.sum()))
-    limits = limits.at_least(_LIMIT).capped(_MOST)
+    limits = limits.at_least(_LIMIT)
+    limits = limits if known.sum() >= _MANY else limits.capped(_MOST)
     sharp = (step >= _SHARP * sizes) & (limits.excess(change / usual) > 1.0)
     for column in np.flatnonzero(sharp.any(axis=0)):
         places = _worst(np.where(sharp[:, column], sizes[:, column], 0.0))

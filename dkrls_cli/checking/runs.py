@@ -17,6 +17,8 @@ _COMMON = 0.3
 # Share of all cells that have the least or the largest value from which on this is a bound, as 0 is
 # of rain: runs at bounds are natural. Several series have it then.
 _AT_BOUND = 0.01
+# Share of a series from which on a run is all that there is, and nothing shows that it is stuck.
+_ALWAYS = 0.9
 # Share of the other series that stand still during a run, from which on that is natural.
 _TOGETHER = 0.5
 
@@ -53,7 +55,9 @@ def find_runs(series: Array) -> Mask:
     natural = max(_TOGETHER, (2.0 + float(np.median(together))) / 3)
     for column, start, length in zip(columns, starts, lengths, strict=True):
         slow = _is_slow(steps[:, column], start, length, finest)
-        if length < limit * (_SLOW_TIMES if slow else 1) or series[start, column] in bounds:
+        always = length >= _ALWAYS * np.count_nonzero(~np.isnan(steps[:, column]))
+        natural_value = always or series[start, column] in bounds
+        if length < limit * (_SLOW_TIMES if slow else 1) or natural_value:
             continue
         alone = series.shape[1] == 1
         if alone or np.median(together[start : start + length]) < natural:

@@ -13,13 +13,19 @@ from dkrls_cli.checking.scales import find_limits
 
 # Cells of a slice, and slices, from which on a slice can be told from the others.
 _FEWEST_CELLS, _FEWEST_SLICES = 8, 8
+# Cells from which on the width of a slice is known: of fewer, one bad cell may change it.
+_FEWEST_FOR_WIDTH = 30
 # Robust standard deviations over all slices beyond which the median residual, or the logarithm of
-# the width, of one is out of line: no slice of nine real grids comes to 9.
-_OUT = 12.0
-# The largest limit, which few slices or many bad ones would raise further.
-_MOST_OUT = 24.0
+# the width, of one is out of line: slices of smooth real grids come to 5, in one case to 9.
+_OUT = 8.0
+# Times the limit for slices at the ends or next to some that are out of line, which are predicted
+# from one side or from afar, and the ratio of standard errors by which they are told.
+_AT_ENDS, _APART = 3.0, 1.15
+# The largest limit if slices are fewer than this: their tail is not known, and a few bad ones would
+# raise it further.
+_MOST_OUT, _MANY = 24.0, 300
 # Median residual of such a slice, in units of that of a usual cell, at least.
-_SHIFTED = 4.0
+_SHIFTED = 5.0
 # Change of the width of a slice at least: a quarter.
 _WIDER = 0.22
 # Share of the slices that may be out of line: more than that are another kind of data.
@@ -60,10 +66,31 @@ def find_slices(values: Array, used: Mask, axes: Sequence[CheckAxis], along: int
         left, spread = predictor.residuals(values, good)
         score = _scores(values, left, spread, cells, along, enough & ~bad)
         worst = worst_of_neighbours(score, score, [0])
+        lasting = _last(values, left, worst, bad, along)
+        enough &= ~lasting
         if not worst.any() or bad.mean() > _MOST:
             break
-        bad |= worst
+        bad |= worst & ~lasting
     return bad if bad.mean() <= _MOST else np.zeros(count, bool)
+
+
+def _last(values: Array, left: Array, worst: Mask, bad: Mask, along: int) -> Mask:
+    """Return which of the worst slices begin or end a change that lasts: that is no bad slice."""
+    rows, rest = (np.moveaxis(array, along, 0).reshape(len(bad), -1) for array in (values, left))
+    found = np.zeros(len(bad), bool)
+    good = np.flatnonzero(~(bad | worst))
+    for place in np.flatnonzero(worst):
+        at = int(np.searchsorted(good, place))
+        if 0 < at < good.size:
+            ends = np.stack([rows[good[at]] - rows[good[at - 1]], rest[place]])
+            change, off = row_quantile(np.abs(ends), 0.5)
+            found[place] = change > _LASTING * off
+    return found
+
+
+# Change from the slice before to the one after, in units of what a slice seems to be off, from
+# which on the field itself has changed.
+_LASTING = 0.7
 
 
 def _broadcast(slices: Mask, along: int, ndim: int) -> Mask:
@@ -86,9 +113,12 @@ def _scores(
     shift = row_quantile(size[picked], 0.5)
     usual = float(np.nanmedian(np.abs(size[picked])))
     wide = np.log(_width(rows[picked]) / _width(expected[picked]))
-    by_shift = np.where(np.abs(shift) > _SHIFTED * usual, _outlying(shift), 0.0)
-    by_width = np.where(np.abs(wide) > _WIDER, _outlying(wide), 0.0)
-    score[picked] = np.maximum(by_shift, by_width)
+    apart = row_quantile(np.moveaxis(spread, along, 0).reshape(cells.shape)[picked], 0.5)
+    times = np.where(apart > _APART * np.nanmedian(apart), _AT_ENDS, 1.0)
+    by_shift = np.where(np.abs(shift) > times * _SHIFTED * usual, _outlying(shift), 0.0)
+    enough = cells[picked].sum(axis=1) >= _FEWEST_FOR_WIDTH
+    by_width = np.where(enough & (np.abs(wide) > _WIDER), _outlying(wide), 0.0)
+    score[picked] = np.maximum(by_shift, by_width) / times
     return score
 
 
@@ -114,9 +144,8 @@ def _outlying(numbers: Array) -> Array:
     """Return how far each number lies from all, in units of the limit."""
     centred = numbers - np.median(numbers)
     usual = max(_NORMAL * float(np.median(np.abs(centred))), 1e-300)
-    limits = (
-        find_limits(centred / usual, _BY_CHANCE / numbers.size).at_least(_OUT).capped(_MOST_OUT)
-    )
+    limits = find_limits(centred / usual, _BY_CHANCE / numbers.size).at_least(_OUT)
+    limits = limits if numbers.size >= _MANY else limits.capped(_MOST_OUT)
     return limits.excess(centred / usual)
 
 

@@ -48,6 +48,8 @@ _PASSES = 2
 # Rounds in which series with jumps are left out, and the share of the largest jump that one needs
 # in each: a series that others with a jump predict seems to jump by half as much.
 _JUMP_ROUNDS, _WORST = 12, 0.75
+# Usual sizes of residuals by which a series that jumps differs from the others at least.
+_CONFIRMED = 6.0
 
 # Rounding of stored values in units of the largest: that of float32.
 _SINGLE = 6e-8
@@ -146,7 +148,7 @@ def survey(
     return Survey(flags, expected, found.std, units, predictor, limits)
 
 
-def _rows(values: Array, along: int) -> Array:
+def _rows(values: NDArray[Any], along: int) -> NDArray[Any]:
     """Return the grid with one row for each slice along an axis (m, n), a copy."""
     return np.moveaxis(values, along, 0).reshape(values.shape[along], -1).copy()
 
@@ -209,6 +211,22 @@ def _check_series(work: Array, flags: Flags, axes: Sequence[CheckAxis], along: i
         found = _unrow(shifted, work.shape, along)
         flags[(flags == GOOD) & found] = JUMP
         used &= ~found
+    _confirm_jumps(flags, predictor.residuals(work, used)[0], along)
+
+
+def _confirm_jumps(flags: Flags, left: Array, along: int) -> None:
+    """Take back the jumps of series that the others agree with once all with jumps are left out."""
+    rows, jumps = _rows(left, along), _rows(flags == JUMP, along)
+    good = _rows(flags == GOOD, along)
+    usual = float(np.nanmedian(np.abs(rows[good]))) if good.any() else 0.0
+    for column in np.flatnonzero(jumps.any(axis=0)):
+        shifted, rest = rows[jumps[:, column], column], rows[good[:, column], column]
+        own = float(np.median(np.abs(rest - np.median(rest)))) if rest.size else usual
+        shift = abs(float(np.nanmedian(shifted)) - float(np.median(rest)) if rest.size else 0.0)
+        if shift < _CONFIRMED * max(own, usual):
+            rows[jumps[:, column], column] = np.inf
+    taken_back = _unrow(np.isinf(rows), flags.shape, along)
+    flags[taken_back & (flags == JUMP)] = GOOD
 
 
 def _rounding(values: Array) -> float:

@@ -135,11 +135,14 @@ def _width_ratio(before: Array, after: Array) -> float:
 
 def _agree(one: Conversion, ratio: float) -> bool:
     """Return whether a conversion spreads values as much as they are spread."""
-    return bool(np.isnan(ratio) or 1 / _ALIKE < ratio / abs(one.slope) < _ALIKE)
+    alike = _FAR_ALIKE if abs(np.log(abs(one.slope))) > np.log(_FAR) else _ALIKE
+    return bool(np.isnan(ratio) or 1 / alike < ratio / abs(one.slope) < alike)
 
 
 # Cells of a slice whose spread is known, and the factor by which spreads of neighbours may differ.
 _FEWEST, _ALIKE = 8, 1.5
+# The same for conversions by this factor or more, which nothing else looks like.
+_FAR_ALIKE, _FAR = 4.0, 9.0
 # Share of a step that rounding of the values may leave where slices are equal otherwise.
 _ROUNDING = 1e-3
 

@@ -128,6 +128,16 @@ def missing_words(model: Model) -> dict[str, str]:
     }
 
 
+def robust_words(model: Model) -> dict[str, str]:
+    """Return which cells a robust fit did without; empty if the fit was not robust."""
+    known = model.origin.get("robust")
+    if not known:
+        return {}
+    kinds = ", ".join(f"{count} {kind}" for kind, count in known["kinds"].items())
+    share = f"{known['cells']} cells, {100 * known['share']:.3g} %"
+    return {"left out as bad": f"{share}: {kinds}" if kinds else "no cell"}
+
+
 def error_words(model: Model) -> dict[str, str]:
     """Return how large errors of the observations are; empty if these have none."""
     known = model.origin.get("observation_errors")

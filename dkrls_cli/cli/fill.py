@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import error_words, missing_words, shape_text
+from dkrls_cli.cli.describe import error_words, missing_words, robust_words, shape_text
 from dkrls_cli.cli.fit import (
     choice_printer,
     estimates,
@@ -324,7 +324,7 @@ def open_whole(
     var: Sequence[str] | None,
     levels: list[str] | None,
     report: Report,
-    errors: Sequence[str],
+    errors: Sequence[str] | None,
 ) -> list[Source]:
     """Open variables of the one file; their values are not read yet."""
     from dkrls_cli.files.source import expand
@@ -495,7 +495,7 @@ def fill_result(done: FilledVariable, ensemble: EnsembleOptions, target: Target 
     words = {
         "variable": grid.name,
         "grid": shape_text(grid.axes),
-        **(missing_words(model) | error_words(model) if model else {}),
+        **(missing_words(model) | robust_words(model) | error_words(model) if model else {}),
         "filled": f"{facts['filled']} of {count} missing cells",
         **{reason: str(number) for reason, number in filled.left.items()},
         **({"cv error": f"{facts['cv_error']:.4g}"} if model else {}),

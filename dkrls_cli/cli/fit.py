@@ -22,6 +22,7 @@ from dkrls_cli.cli.describe import (
     model_rows,
     pole_facts,
     pole_words,
+    robust_words,
     shape_text,
     tolerance_words,
 )
@@ -166,6 +167,7 @@ def fit_settings(options: opt.LevelOptions) -> Settings:
         accept_inexact=whole.accept_inexact,
         poles=whole.poles,
         cell_means=whole.cell_means_along or whole.cell_means,
+        robust=whole.robust,
     )
 
 
@@ -479,6 +481,7 @@ def fit_result(fitted: FittedVariable, place: str | None) -> Result:
         "variable": model.name,
         "grid": shape_text(model.axes),
         **missing_words(model),
+        **robust_words(model),
         **error_words(model),
         **pole_words(model),
         **({"model": place} if place else {}),

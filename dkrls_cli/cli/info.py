@@ -17,6 +17,7 @@ from dkrls_cli.cli.describe import (
     model_rows,
     pole_facts,
     pole_words,
+    robust_words,
     shape_text,
     tolerance_words,
 )
@@ -136,7 +137,8 @@ def model_words(model: Model, facts: dict[str, Any]) -> dict[str, str]:
     }
     if model.dropped:
         words["dropped"] = f"{model.dropped:.3g} of the energy"
-    words |= tolerance_words(model) | missing_words(model) | error_words(model) | pole_words(model)
+    words |= tolerance_words(model) | missing_words(model) | robust_words(model)
+    words |= error_words(model) | pole_words(model)
     for key, value in model.origin.items():
         if key not in ("missing", "tolerance", "observation_errors") and value != []:
             words[key.replace("_", " ")] = _flat_text(value)

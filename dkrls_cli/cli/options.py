@@ -149,8 +149,8 @@ AnyFormat = Literal["csv", "jsonl", "nc"]
 
 
 @dataclass(frozen=True)
-class LevelOptions:
-    """Which variable to model, and the settings of its levels; None: to be chosen."""
+class KernelOptions:
+    """Which variable to use, and the kernels of its levels; None: to be chosen."""
 
     var: Vars = None
     levels: Levels = None
@@ -183,6 +183,12 @@ class LevelOptions:
             "found. Repeatable.",
         ),
     ] = None
+
+
+@dataclass(frozen=True)
+class LevelOptions(KernelOptions):
+    """Which variable to model, and the settings of its levels; None: to be chosen."""
+
     group: Annotated[
         str,
         typer.Option(
@@ -200,6 +206,13 @@ class LevelOptions:
             "vector (the sign changes), not at all, or, if complete, as it predicts best."
         ),
     ] = "auto"
+    robust: Annotated[
+        bool,
+        typer.Option(
+            "--robust",
+            help="Fit without the cells that the others speak against, see dkrls check.",
+        ),
+    ] = False
     obs_error: ObsError = None
     bounds: Annotated[
         str,

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import error_words, missing_words, model_rows, shape_text
+from dkrls_cli.cli.describe import (
+    error_words,
+    missing_words,
+    model_rows,
+    robust_words,
+    shape_text,
+)
 from dkrls_cli.cli.fit import fit_settings, fit_sources, open_inputs, refuse_too_large
 from dkrls_cli.cli.output.answers import (
     ROW_FORMATS,
@@ -144,6 +150,7 @@ def regrid_result(fitted: FittedVariable, query: Query, target: Target | None) -
         "from": facts["from"],
         "to": facts["to"],
         **missing_words(model),
+        **robust_words(model),
         **error_words(model),
         "cv error": ", ".join(f"{error:.4g}" for error in dict.fromkeys(model.errors)),
         "fitted in": f"{fitted.seconds:.3g} s",

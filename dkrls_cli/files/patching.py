@@ -48,7 +48,7 @@ class Patch:
     cells
         Mask of the cells to replace; as many cells as the variable has, in its order.
     values
-        New values, in the same shape; those of other cells are not used.
+        New values, in the same shape, NaN for missing cells; those of other cells are not used.
     history
         A line to put before the history of the file; empty for none.
     added
@@ -295,20 +295,27 @@ def _replace_cells(
     The type of the variable stays, so that a number it cannot hold becomes the nearest it can.
     """
     stored = np.array(raw)
-    beyond, marked = _put_cells(stored, patch.cells, patch.values, attrs)
+    beyond, marked = _put_cells(patch.name, stored, patch.cells, patch.values, attrs)
     return stored, _packing_notes(patch.name, stored.dtype, attrs, beyond, marked)
 
 
 def _put_cells(
-    stored: NDArray[Any], cells: Mask, values: Array, attrs: Mapping[str, Any]
+    name: str, stored: NDArray[Any], cells: Mask, values: Array, attrs: Mapping[str, Any]
 ) -> tuple[int, int]:
     """Replace some cells of stored numbers, in place; return how many are not as they should be.
 
-    These are cells beyond what the type holds, and cells equal to a mark of missing values.
+    NaN makes a cell missing. Not as they should be are cells beyond what the type holds, and cells
+    equal to a mark of missing values.
     """
     scale, offset = float(attrs.get("scale_factor", 1)), float(attrs.get("add_offset", 0))
-    packed = pack((values[cells] - offset) / scale, stored.dtype, attrs)
-    stored.reshape(cells.shape)[cells] = packed.stored
+    new = values[cells]
+    gone = np.isnan(new)
+    packed = pack((new[~gone] - offset) / scale, stored.dtype, attrs)
+    numbers = np.empty(new.shape, stored.dtype)
+    numbers[~gone] = packed.stored
+    if gone.any():
+        numbers[gone] = _missing_mark(name, stored.dtype, attrs)
+    stored.reshape(cells.shape)[cells] = numbers
     return packed.beyond, packed.marked
 
 
@@ -330,6 +337,20 @@ def _packing_notes(
             f"are stored {scale:g} beside it"
         )
     return notes
+
+
+def _missing_mark(name: str, dtype: np.dtype[Any], attrs: Mapping[str, Any]) -> Any:
+    """Return the number that marks a missing cell of a variable, or raise InputError."""
+    for key in ("_FillValue", "missing_value"):
+        mark = np.ravel(attrs.get(key, ()))
+        if mark.size and mark.dtype.kind in "fiu":
+            return mark[0]
+    if dtype.kind == "f":
+        return np.nan
+    raise InputError(
+        f"'{name}' is stored as {dtype} without a _FillValue: its cells cannot be missing. Write "
+        "to another format."
+    )
 
 
 def _outgrown(attrs: Mapping[str, Any], patch: Patch) -> bool:
@@ -508,7 +529,7 @@ class PartWriter:
         """
         own = part[len(part) - len(self._raw.shape) :]
         stored = np.array(self._raw[own])
-        beyond, marked = _put_cells(stored, cells, values, self._attrs)
+        beyond, marked = _put_cells(self._name, stored, cells, values, self._attrs)
         self._beyond, self._marked = self._beyond + beyond, self._marked + marked
         self._variable[own] = stored
         new = values[cells]

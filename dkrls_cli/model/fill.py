@@ -115,6 +115,7 @@ def fill(
     group: str | Sequence[str] = ...,
     accept_inexact: bool = ...,
     poles: Poles = ...,
+    robust: bool = ...,
     obs_error: ErrorLike | None = ...,
     max_std: float | None = ...,
     std: Literal[False] = ...,
@@ -141,6 +142,7 @@ def fill(
     group: str | Sequence[str] = ...,
     accept_inexact: bool = ...,
     poles: Poles = ...,
+    robust: bool = ...,
     obs_error: ErrorLike | None = ...,
     max_std: float | None = ...,
     std: Literal[True],
@@ -167,6 +169,7 @@ def fill(
     group: str | Sequence[str] = ...,
     accept_inexact: bool = ...,
     poles: Poles = ...,
+    robust: bool = ...,
     obs_error: ErrorLike | None = ...,
     max_std: float | None = ...,
     std: bool = ...,
@@ -192,6 +195,7 @@ def fill(
     group: str | Sequence[str] = DEFAULTS.group,
     accept_inexact: bool = DEFAULTS.accept_inexact,
     poles: Poles = DEFAULTS.poles,
+    robust: bool = DEFAULTS.robust,
     obs_error: ErrorLike | None = None,
     max_std: float | None = None,
     std: bool = False,
@@ -229,6 +233,9 @@ def fill(
         these half axes, at the same coordinates of all other dimensions.
     group, accept_inexact, poles
         As for :func:`dkrls_cli.fit`.
+    robust
+        The same: cells that the others speak against do not tell what is missing. They stay as they
+        are.
     obs_error
         Standard errors of the data, as for :func:`dkrls_cli.fit`. The filled cells are then those
         of the quantity itself. Observed cells stay as they are, and their standard error is the
@@ -289,6 +296,7 @@ def fill(
         group=group,
         accept_inexact=accept_inexact,
         poles=poles,
+        robust=robust,
     )
     found = fill_grid(
         grid,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dkrls_cli.arrays import Mask
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import NO_ATTRIBUTES, Attributes
@@ -26,6 +27,7 @@ from dkrls_cli.model.answering.tolerance import PROMISE, ToleranceLike, shrink
 from dkrls_cli.model.choosing import ChoiceCallback
 from dkrls_cli.model.model import OBS_ERRORS, Model
 from dkrls_cli.model.poles.planning import Poles
+from dkrls_cli.model.quality.robust import ROBUST, Cleaned, clean_grid
 from dkrls_cli.model.settings import (
     DEFAULTS,
     FitPlan,
@@ -39,6 +41,7 @@ from dkrls_cli.model.settings import (
 )
 from dkrls_cli.model.training import (
     CHOSEN_ON,
+    TrainingResult,
     drop_lost_slices,
     train,
     train_through_gaps,
@@ -68,6 +71,7 @@ def fit(
     accept_inexact: bool = DEFAULTS.accept_inexact,
     poles: Poles = DEFAULTS.poles,
     cell_means: bool | str | Sequence[str] = DEFAULTS.cell_means,
+    robust: bool = DEFAULTS.robust,
     obs_error: ErrorLike | None = None,
     origin: Attributes = NO_ATTRIBUTES,
     watch: ChoiceCallback | None = None,
@@ -131,6 +135,10 @@ def fit(
         or True for those that ``cell_methods`` tells, or else latitude and longitude, or else all.
         Means over cells of the data are then the data, and those over other cells keep their sums.
         It takes a complete grid and a ridge per level.
+    robust
+        Whether cells that the others speak against (spikes, stuck sensors, wrong units: see
+        :func:`dkrls_cli.check`) are not shown to the fit. At these cells answers are predictions.
+        How many there were is in ``origin["robust"]``.
     obs_error
         Standard error of every observation, in units of the data: a number, the name of a
         coordinate of a DataArray, or an array on some of the dimensions; 0 is exact. Errors are
@@ -181,6 +189,7 @@ def fit(
         accept_inexact,
         poles,
         cell_means,
+        robust,
     )
     grid = with_errors(data, as_grid(data, coordinates), obs_error)
     origin = {**origin, **error_origin(obs_error)}
@@ -236,8 +245,10 @@ def fit_grid(
         allowed.check_units(grid.name, grid.attrs)
         settings = replace(settings, compact=False, dtype="float64")
     whole = grid
-    bounds, told = choose_bounds(settings.bounds, grid)
     grid, repeats = drop_repeats(grid)
+    cleaned = clean_grid(grid, settings) if settings.robust else None
+    grid = grid if cleaned is None else cleaned.grid
+    bounds, told = choose_bounds(settings.bounds, grid if settings.robust else whole)
     dropped = list(repeats)
     share, with_lost = 0.0, grid
     if not grid.is_complete:
@@ -276,6 +287,7 @@ def fit_grid(
         CHOSEN_ON: chosen_on,
         PROMISE: promise,
         OBS_ERRORS: error_facts(origin, grid),
+        ROBUST: cleaned and cleaned.facts,
         "notes": [*result.facts.get("notes", ()), single] if single else None,
     }
     return Model(
@@ -287,11 +299,20 @@ def fit_grid(
         grid.attrs,
         grid.style,
         {**origin, **result.facts, **{key: found for key, found in facts.items() if found}},
+        filled=_filled(cleaned, result),
         known_coverage=coverage,
         bounds=bounds,
         poles=result.poles,
         cell_means=averaged,
     )
+
+
+def _filled(cleaned: Cleaned | None, result: TrainingResult) -> Mask | None:
+    """Return the cells of the cascade whose data was replaced by what the others say."""
+    replaced = None if cleaned is None else cleaned.replaced
+    if replaced is None or result.poles is None:
+        return replaced
+    return result.poles.extend_mask(replaced)
 
 
 def error_origin(obs_error: object) -> dict[str, Any]:

@@ -175,6 +175,9 @@ class Settings:
     cell_means
         Dimensions along which the data are means over cells: names, or a text such as ``lat,lon``.
         True: those that ``cell_methods`` tells, or else latitude and longitude, or else all.
+    robust
+        Whether cells that the others speak against are not shown to the fit, see
+        :mod:`dkrls_cli.model.quality.robust`.
 
     Raises
     ------
@@ -204,6 +207,7 @@ class Settings:
     accept_inexact: bool = False
     poles: Poles = "auto"
     cell_means: bool | str | Sequence[str] = False
+    robust: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.cell_means, bool | str):

@@ -380,7 +380,7 @@ def _across_poles(model: Model, sign: int) -> Model:
         dtype=trained.core.dtype,
     )
     if filled is not None:
-        filled = rows.extend(filled.astype(np.float64)) > 0
+        filled = rows.extend_mask(filled)
     return dataclasses.replace(
         model, cascade=cascade, known_bars=None, filled=filled, store=None, poles=rows
     )

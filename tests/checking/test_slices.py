@@ -66,3 +66,9 @@ def test_repeats_that_are_the_kind_of_data_are_not_told():
 def test_quantiles_of_rows_leave_missing_cells_out():
     rows = np.array([[3.0, np.nan, 1.0, 2.0], [5.0, 6.0, 7.0, 8.0]])
     assert row_quantile(rows, 0.5).tolist() == [2.0, 6.0]
+
+
+def test_a_change_that_lasts_is_no_bad_slice(maps):
+    values = maps.copy()
+    values[15:] += 12.0
+    assert run(values) == []

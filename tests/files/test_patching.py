@@ -357,3 +357,19 @@ def test_a_copy_in_parts_is_whole_or_not_there(tmp_path: Path, ending: str) -> N
     ):
         pass
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_cells_can_be_made_missing(tmp_path: Path) -> None:
+    fill = {"scale_factor": 0.01, "_FillValue": np.int16(-32768)}
+    source = packed(tmp_path / "a.nc", RAW, fill)
+    write_patched_copy(str(source), str(tmp_path / "b.nc"), [patch(np.nan)], overwrite=False)
+    after = stored(tmp_path / "b.nc")
+    assert (after[CELLS] == -32768).all()
+    np.testing.assert_array_equal(after[~CELLS], stored(source)[~CELLS])
+
+
+def test_integers_without_a_mark_cannot_be_missing(tmp_path: Path) -> None:
+    source = packed(tmp_path / "a.nc", RAW, {"scale_factor": 0.01})
+    with pytest.raises(InputError, match="without a _FillValue"):
+        write_patched_copy(str(source), str(tmp_path / "b.nc"), [patch(np.nan)], overwrite=False)
+    assert not (tmp_path / "b.nc").exists()

@@ -23,7 +23,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Array, Indices, Tensor
+from dkrls_cli.arrays import Array, Indices, Mask, Tensor
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.tensors import Operator, apply
@@ -124,6 +124,10 @@ class Continuation:
         before, after = (self._copy(values, rows) for rows in (self.before, self.after))
         together = np.concatenate([before, values, after], axis=self.latitude)
         return cast(Tensor, together)
+
+    def extend_mask(self, mask: Mask) -> Mask:
+        """Return which cells are marked, with the rows that are added."""
+        return np.isnan(self.extend(np.where(mask, np.nan, 0.0)))
 
     def _copy(self, values: Tensor, rows: Sequence[int]) -> Tensor:
         """Return some rows as they are seen from the other side of a pole."""

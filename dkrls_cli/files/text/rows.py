@@ -165,6 +165,29 @@ class RowWriter:
         pieces = [self._pieces(dim, coordinates) for dim, coordinates in columns]
         self._write(dims, map("".join, product(*pieces)), answers)
 
+    def write_records(self, names: Sequence[str], records: Iterable[Mapping[str, Any]]) -> None:
+        """Write rows of texts and numbers, each with a value for every name.
+
+        Texts are written as they are, also in JSON where they look like numbers of a label.
+        """
+        form = _FORMS[self.form]
+        if not self._begun:
+            if form.has_header:
+                self.stream.write(form.between.join(form.texts(self._shown(names))) + form.end)
+            self._begun = True
+        keys = [form.key(name) for name in self._shown(names)]
+        for record in records:
+            cells = [self._cell(form, record[name]) for name in names]
+            pairs = [key + cell for key, cell in zip(keys, cells, strict=True)]
+            self.stream.write(form.start + form.between.join(pairs) + form.end)
+
+    def _cell(self, form: _Form, value: Any) -> str:
+        """Return one value as it is written."""
+        if isinstance(value, str):
+            (shown,) = self._shown([value])
+            return form.texts([shown])[0] if shown or form.has_header else '""'
+        return repr(float(value)) if np.isfinite(value) else form.missing
+
     def _write(
         self, names: Sequence[str], starts: Iterable[str], answers: Mapping[str, NDArray[Any]]
     ) -> None:

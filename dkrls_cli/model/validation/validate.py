@@ -29,6 +29,7 @@ from dkrls_cli.grid.observations import with_errors
 from dkrls_cli.model.answering.bounds import choose_bounds
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
+from dkrls_cli.model.quality.robust import ROBUST, clean_grid
 from dkrls_cli.model.settings import DEFAULTS, PerLevel, Settings
 from dkrls_cli.model.validation.metrics import coverage90, scores
 from dkrls_cli.model.validation.splits import Split, random_split
@@ -267,6 +268,12 @@ def validate_holdout(
         raise SettingError(f"Invalid seed {seed}. It must be 0 or above.")
     grid, _ = drop_repeats(grid)
     fractions = read_fractions(holdout, grid.axes)
+    truth, facts = grid, {}
+    if settings.robust:  # once for all: bad cells are neither trained on nor asked for
+        cleaned = clean_grid(grid, settings)
+        grid, facts = cleaned.grid, {ROBUST: cleaned.facts}
+        truth = replace(grid, values=np.where(cleaned.bad, np.nan, grid.values))
+        settings = replace(settings, robust=False)
     bounds, told = choose_bounds(settings.bounds, grid)
     if bounds is None:  # what speaks against bounds may be held out
         settings = replace(settings, bounds=None)
@@ -275,15 +282,16 @@ def validate_holdout(
     for number in range(repeats):
         rng = np.random.default_rng(seed + number)
         splits = _hold_out(grid.axes, fractions, rng, keep_edges)
-        model, metrics = _run(grid, settings, splits, smooth)
+        model, metrics = _run(grid, truth, settings, splits, smooth)
         runs.append(metrics)
         if on_run is not None:
             on_run(number, metrics)
     medians = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
     medians["n"] = runs[0]["n"]
     seconds = perf_counter() - start
-    if told:
-        model = replace(model, origin={**model.origin, "bounds": told})
+    if told or facts:
+        bounds_told = {"bounds": told} if told else {}
+        model = replace(model, origin={**model.origin, **bounds_told, **facts})
     return Validation(medians, tuple(runs), fractions, model, grid.axes, seconds)
 
 
@@ -355,13 +363,16 @@ def _hold_out(
 
 
 def _run(
-    grid: Grid, settings: Settings, splits: Sequence[Split], smooth: bool
+    grid: Grid, known: Grid, settings: Settings, splits: Sequence[Split], smooth: bool
 ) -> tuple[Model, dict[str, float]]:
-    """Fit a model to what trains, and return it with its metrics on what was held out."""
+    """Fit a model to what trains, and return it with its metrics on what was held out.
+
+    `known` is the truth: the grid, NaN where it is not known.
+    """
     start = perf_counter()
     model = fit_grid(grid.take([split.train for split in splits]), settings)
     fitted = perf_counter()
-    truth = grid.take([split.held for split in splits])
+    truth = known.take([split.held for split in splits])
     answers = model.values_on(truth.axes, smooth=smooth)
     seconds = {"fit_seconds": fitted - start, "predict_seconds": perf_counter() - fitted}
     metrics = _metrics(model, truth.axes, truth.values, answers, smooth, truth.errors)

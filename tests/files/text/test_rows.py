@@ -192,3 +192,24 @@ def test_a_cell_is_quoted_where_it_must_be():
         reader = csv.reader(io.StringIO(quote_cell(text), newline=""), strict=True)
         assert next(reader) == [text]
         assert quote_cell(text).startswith('"')
+
+
+def test_records_have_texts_and_numbers():
+    import io
+
+    from dkrls_cli.files.text.rows import RowWriter
+
+    records = [{"a": "x,y", "b": 1.5, "c": ""}, {"a": "007", "b": float("nan"), "c": "q"}]
+    for form, expected in [
+        ("csv", 'a,b,c\n"x,y",1.5,\n007,,q\n'),
+        (
+            "jsonl",
+            '{"a": "x,y", "b": 1.5, "c": ""}\n{"a": "007", "b": null, "c": "q"}\n',
+        ),
+    ]:
+        stream = io.StringIO()
+        RowWriter(stream, form).write_records(["a", "b", "c"], records)
+        assert stream.getvalue() == expected
+    stream = io.StringIO()
+    RowWriter(stream).write_records(["a", "b"], [])
+    assert stream.getvalue() == "a,b\n"
