@@ -285,8 +285,8 @@ class RunOptions:
         str | None,
         typer.Option(
             metavar="SIZE|none",
-            help="Refuse what is estimated to need more, like 4GB; fill works in tiles then.  [80 "
-            "% of what the machine or the job has free]",
+            help="Refuse what is estimated to need more, like 4GB; fill works in tiles then.  "
+            "[80 % of what the machine or the job has free]",
         ),
     ] = None
     threads: Threads = None

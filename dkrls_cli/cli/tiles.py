@@ -59,7 +59,7 @@ def plan_all(sources: Sequence[Source], how: FillSettings, limit: float) -> list
     request, plans = request_of(how), []
     for source in sources:
         try:
-            plans.append(plan_tiles(source, request, limit))
+            plans.append(plan_tiles(source, how.settings, request, limit))
         except TilesTooLargeError as error:
             least = bytes_text(error.least + process_bytes())
             raise InputError(

@@ -1,6 +1,8 @@
 """Files that are filled in tiles, beside the same files filled whole."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import netCDF4
@@ -20,8 +22,9 @@ LIMIT = f"{50 * 42}B"
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch):
-    shrink(monkeypatch)
+def small(monkeypatch, request):
+    if "slow" not in request.keywords:
+        shrink(monkeypatch)
 
 
 def write(path: Path, form="f4") -> Path:
@@ -171,3 +174,31 @@ def test_tables_are_refused_as_ever(tmp_path, monkeypatch):
     (table := tmp_path / "t.csv").write_text("x,y,v\n1,1,2\n1,2,NA\n2,1,3\n2,2,4\n")
     line = refusal("fill", table, "-o", tmp_path / "o.csv", "--max-memory", "1kB")
     assert "Fitting x 2 x y 2 needs about" in line
+
+
+# Runs the command line, and prints the most bytes that its process has held.
+PEAK = (
+    "import sys; from dkrls_cli.cli import app; from dkrls_cli.memory import peak_bytes\n"
+    "app(sys.argv[1:], standalone_mode=False); print('peak', int(peak_bytes()), file=sys.stderr)"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("std", [(), ("--std",)])
+def test_memory_stays_within_one_and_a_half_times_the_limit(std, tmp_path):
+    """The grid whole takes more than that by itself."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("the peak of a process is not known here")
+    rng = np.random.default_rng(0)
+    shape = (1000, 60, 60)
+    values = 0.1 * rng.standard_normal(shape, dtype="f4")
+    values += np.sin(np.arange(1000) / 9)[:, None, None].astype("f4")
+    values[495:510][rng.random((15, 60, 60)) < 0.3] = np.nan
+    axes = {"time": np.arange(1000.0), "y": np.arange(60.0), "x": np.arange(60.0)}
+    xr.DataArray(values, axes, list(axes), "v").to_netcdf(source := tmp_path / "v.nc")
+    words = ["fill", source, "-o", tmp_path / "o.nc", "--max-memory", "260MB", "--ridge", "0.1"]
+    words += ["--sigma", "4", "--kernel", "matern52", "--mask", "none", *std]
+    run = [sys.executable, "-c", PEAK, *map(str, words)]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert "tiles" in done.stderr
+    assert int(done.stderr.split("peak ")[-1]) < 1.5 * 260e6

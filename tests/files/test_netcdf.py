@@ -462,3 +462,42 @@ def test_a_file_that_declares_what_it_does_not_hold_is_refused(
     assert "declares 72000000 bytes of 'v': hardly any of it was written" in line
     monkeypatch.setattr("dkrls_cli.files.netcdf._ALWAYS_HELD", 72_000_000)
     assert "hardly" not in refusal("fit", path, "-o", tmp_path / "m.npz", "--missing", "error")
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+def test_parts_are_read_as_the_whole_is(tmp_path: Path, ending: str) -> None:
+    """Packed numbers, marks of missing cells, a scalar time, and any ascending indices."""
+    values = np.arange(40.0).reshape(5, 8)
+    values[1, 2] = np.nan
+    array = xr.Dataset(
+        {"t": (("lat", "lon"), values)},
+        {"lat": LAT, "lon": LON, "time": 3.0},
+    )
+    array.time.attrs["units"] = "days since 2000-01-01"
+    packing = {"dtype": "i2", "scale_factor": 0.5, "_FillValue": np.int16(-1)}
+    path = tmp_path / f"a.{ending}"
+    if ending == "zarr":
+        array.to_zarr(path, encoding={"t": packing}, zarr_format=2)
+    else:
+        array.to_netcdf(path, encoding={"t": packing})
+    source = open_source([str(path)])
+    assert source.read is not None
+    rows = [[np.arange(5), np.arange(8)], [np.array([0, 1, 4]), np.array([2, 4, 6])]]
+    rows += [[np.array([3]), np.array([1, 2, 5, 7])]]
+    for own in rows:
+        indices = [np.arange(1)] * (len(source.shape) - 2) + own
+        part = source.read(indices)
+        np.testing.assert_array_equal(part.squeeze(), values[np.ix_(*own)].squeeze())
+        assert part.shape == tuple(each.size for each in indices)
+    np.testing.assert_array_equal(source.grid().values.squeeze(), values)
+
+
+def test_files_that_are_joined_are_read_whole(tmp_path: Path) -> None:
+    for day in (0, 1):
+        xr.DataArray(
+            np.ones((2, 3)),
+            {"time": ("time", [2.0 * day, 2.0 * day + 1], {"units": "days since 2000-01-01"})},
+            ["time", "x"],
+            "v",
+        ).to_netcdf(tmp_path / f"{day}.nc")
+    assert open_source([str(tmp_path / "*.nc")]).read is None

@@ -20,6 +20,7 @@ from dkrls_cli.tuning.footprint import (
     holdout_memory,
     kept_memory,
     level_memory,
+    solve_memory,
 )
 
 LARGE = (10, 1000, 1000, 100)
@@ -217,3 +218,14 @@ def test_rows_across_the_poles_take_a_copy_of_the_data():
     assert more.memory == plain.memory + 4 * 4000
     gaps = footprint((40, 80), "float32", gaps=True, added=800)
     assert gaps.parts["across the poles"] == 4 * 4000 + 72 * 800
+
+
+def test_a_solve_with_known_settings_takes_less_than_a_choice():
+    shape = (300, 40, 50)
+    cells = math.prod(shape)
+    found = solve_memory(shape)
+    assert found == module._levels(shape) + module._coarse_space(shape) + 10 * 8 * cells
+    assert solve_memory(shape, std=True) - found == 5 * 8 * cells
+    assert found < footprint(shape, gaps=True).memory
+    long = solve_memory((2000, 50))  # no coarse space, but neighbours that are missing as well
+    assert long == module._levels((2000, 50)) + (80 + module._SWEPT) * 100_000

@@ -31,10 +31,10 @@ from dkrls_cli.model.tiling.layout import CONTEXTS, USUAL, WORTH, Layout, TilesT
 from dkrls_cli.model.tiling.panel import Ground, Panel
 from dkrls_cli.model.tiling.planning import (
     FillRequest,
+    besides,
     find_spans,
     lay_along,
     plan_tiles,
-    process_bytes,
     relative_work,
 )
 from dkrls_cli.model.tiling.rules import is_first, land_axes, make_rules
@@ -146,7 +146,7 @@ def fill_in_tiles(
             "more memory.",
             setting="max_memory",
         )
-    planned = plan_tiles(source, request, limit)
+    planned = plan_tiles(source, settings, request, limit)
     return _Filler(source, settings, request, writer, limit, tell, planned.layout).run()
 
 
@@ -165,7 +165,7 @@ class _Filler:
     ) -> None:
         self.source, self.settings, self.request = source, settings, request
         self.writer, self.limit, self.tell = writer, limit, tell
-        self.room = limit - process_bytes()
+        self.room = limit - besides(source, settings)
         self.outer, self.cut = layout.outer.axis, layout.axes
         self.axes, self.shape = source.axes, source.shape
         self.reader = PartReader(source, self.outer)

@@ -15,6 +15,7 @@ from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import natural_period
 from dkrls_cli.memory import held_bytes, peak_bytes
 from dkrls_cli.model.fill import Distance, GapLimits, MaskLike
+from dkrls_cli.model.settings import Settings, group_memory
 from dkrls_cli.model.tiling.layout import (
     CONTEXTS,
     USUAL,
@@ -66,13 +67,15 @@ class TilePlan:
     passes: float
 
 
-def plan_tiles(source: Source, request: FillRequest, limit: float) -> TilePlan:
+def plan_tiles(source: Source, settings: Settings, request: FillRequest, limit: float) -> TilePlan:
     """Plan the tiles of a grid before it is read.
 
     Parameters
     ----------
     source
         The grid.
+    settings
+        Settings of the model that fills the gaps.
     request
         What is asked for.
     limit
@@ -83,7 +86,7 @@ def plan_tiles(source: Source, request: FillRequest, limit: float) -> TilePlan:
     InputError
         If it cannot be read part by part, or no tiles are small enough.
     """
-    process = process_bytes()
+    process = besides(source, settings)
     spans = find_spans(source.axes, [np.arange(axis.size) for axis in source.axes])
     layout = _choose_layout(source, request, spans, limit - process)
     outer = spans[layout.outer.axis]
@@ -96,6 +99,11 @@ def plan_tiles(source: Source, request: FillRequest, limit: float) -> TilePlan:
     read = 2 * cells * item + rows * a_row  # the scan, the masks of cores, and tiles
     written = cells * item * (2 if request.std else 1)
     return TilePlan(layout, layout.memory + process, read, written, read / (cells * item))
+
+
+def besides(source: Source, settings: Settings) -> int:
+    """Return the bytes that are held beside tiles: the program, and matrices of the sphere."""
+    return process_bytes() + group_memory(source.axes, settings)
 
 
 def process_bytes() -> int:

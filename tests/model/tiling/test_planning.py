@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import xarray as xr
-from tiled_grids import EAST, daily, source_of
+from tiled_grids import EAST, NORTH, daily, source_of
 
 from dkrls_cli.errors import InputError
 from dkrls_cli.grid.grid import as_grid
+from dkrls_cli.model.settings import DEFAULTS, Settings, group_memory
 from dkrls_cli.model.tiling import planning
 from dkrls_cli.model.tiling.layout import TilesTooLargeError
 from dkrls_cli.model.tiling.planning import (
@@ -32,26 +33,26 @@ def broad(shape, dims=("time", "lat", "lon")) -> planning.Source:
 def test_a_plan_tells_tiles_memory_and_bytes():
     source = broad((3000, 40, 50))
     limit = process_bytes() + 430e6
-    plan = plan_tiles(source, FillRequest(), limit)
+    plan = plan_tiles(source, DEFAULTS, FillRequest(), limit)
     assert plan.layout.count > 1
     assert plan.layout.memory < plan.memory <= limit + 20e6
     assert plan.bytes_written == 4 * 3000 * 2000
     assert plan.passes == plan.bytes_read / plan.bytes_written > 3
-    more = plan_tiles(source, FillRequest(std=True), limit)
+    more = plan_tiles(source, DEFAULTS, FillRequest(std=True), limit)
     assert more.layout.memory > plan.layout.memory
     assert more.bytes_written == 2 * plan.bytes_written
-    tight = plan_tiles(source, FillRequest(), process_bytes() + 250e6)
+    tight = plan_tiles(source, DEFAULTS, FillRequest(), process_bytes() + 250e6)
     assert tight.layout.count > plan.layout.count
     assert 1 < relative_work(plan.layout, source.shape) < relative_work(tight.layout, source.shape)
 
 
 def test_less_context_is_planned_where_memory_is_short():
     source, process = broad((3000, 40, 50)), process_bytes()
-    wide = plan_tiles(source, FillRequest(), process + 700e6)
-    tight = plan_tiles(source, FillRequest(), process + 130e6)
+    wide = plan_tiles(source, DEFAULTS, FillRequest(), process + 700e6)
+    tight = plan_tiles(source, DEFAULTS, FillRequest(), process + 130e6)
     assert tight.layout.context.near < wide.layout.context.near
     with pytest.raises(TilesTooLargeError, match="Even the smallest tiles"):
-        plan_tiles(source, FillRequest(), process + 10e6)
+        plan_tiles(source, DEFAULTS, FillRequest(), process + 10e6)
 
 
 def test_only_axes_with_numbers_in_order_are_cut():
@@ -75,8 +76,20 @@ def test_only_axes_with_numbers_in_order_are_cut():
     assert ring[2].ring
     assert (ring[2].low, ring[2].high) == (0, 4)  # nothing is outside a circle
     with pytest.raises(InputError, match="No dimension of the grid can be cut"):
-        plan_tiles(source_of(as_grid(mixed.isel(z=0, drop=True))), FillRequest(), 1e9)
+        plan_tiles(source_of(as_grid(mixed.isel(z=0, drop=True))), DEFAULTS, FillRequest(), 1e9)
+
+
+def test_matrices_of_the_sphere_are_held_beside_tiles():
+    lat, lon = np.linspace(-89, 89, 90), np.arange(180) * 2.0
+    coords = {"lat": ("lat", lat, NORTH), "lon": ("lon", lon, EAST)}
+    globe = source_of(as_grid(xr.DataArray(np.zeros((90, 180)), coords, ["lat", "lon"])))
+    more = group_memory(globe.axes, DEFAULTS)
+    assert more > 1e6
+    plane = plan_tiles(globe, Settings(group="none"), FillRequest(), 4e9)
+    assert plan_tiles(globe, DEFAULTS, FillRequest(), 4e9).memory == pytest.approx(
+        plane.memory + more, abs=5e6
+    )
 
 
 def test_a_grid_that_fits_is_one_tile():
-    assert plan_tiles(source_of(as_grid(daily())), FillRequest(), 4e9).layout.count == 1
+    assert plan_tiles(source_of(as_grid(daily())), DEFAULTS, FillRequest(), 4e9).layout.count == 1
