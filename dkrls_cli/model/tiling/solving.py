@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
@@ -34,6 +33,9 @@ from dkrls_cli.tuning.gaps import GapChoice
 
 Cells = TypeVar("Cells", bound=NDArray[Any])
 """Values of cells, or a mask of them."""
+
+_ROUNDING = 1e-9
+"""Differences of answers beside their mean that are rounding, in solves that stop at 1e-9."""
 
 _RUNS = 3
 """Ranges of coordinates of a long axis in the part that settings are chosen on: both ends and the
@@ -260,5 +262,7 @@ def choose_model(
 
 
 def least_bar(model: TileModel) -> float:
-    """Return the standard error below which differences are those of solves that end."""
-    return 10.0 * model.choice.tolerance * max(model.choice.spread, math.ulp(0.0))
+    """Return the standard error below which differences are those of solves, or of rounding."""
+    choice = model.choice
+    solves, rounding = 10.0 * choice.tolerance * choice.spread, _ROUNDING * abs(choice.mean)
+    return max(solves, rounding, float(np.finfo(np.float64).tiny))

@@ -312,6 +312,13 @@ def test_a_tile_that_sees_no_data_at_all_is_refused(monkeypatch):
         fill_in(data, settings({"y": 2.0, "x": 2.0}), 14 * 14, mask="none")
 
 
+@pytest.mark.parametrize("level", [0.0, 300.0])
+def test_a_constant_grid_is_filled_with_its_constant(level):
+    _, tiled, told = fill_both(daily() * 0.0 + level, settings(SIGMAS), 50 * MAP)
+    assert told.seams.fit
+    assert tiled.values[tiled.cells] == pytest.approx(level, rel=1e-9)
+
+
 def test_a_complete_grid_stays_as_it_is():
     data = daily().fillna(1.0)
     grid = as_grid(data)
