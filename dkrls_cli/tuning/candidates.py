@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -31,11 +32,28 @@ REAL_RIDGE = 1e-4
 
 @dataclass(frozen=True)
 class Candidate:
-    """A setting of one level, and the root of its mean square error on left-out slices."""
+    """A setting of one level, and how well it predicts left-out slices.
+
+    Attributes
+    ----------
+    kernel, ridge
+        The setting.
+    error
+        Root of its mean square error on left-out slices.
+    typical
+        The same with the geometric mean over the slices, in which no slice counts more than
+        another; None if it is not known.
+    """
 
     kernel: Kernel
     ridge: float
     error: float
+    typical: float | None = None
+
+    @property
+    def score(self) -> float:
+        """The error by which candidates are weighed: between that of all slices and the typical."""
+        return self.error if self.typical is None else math.sqrt(self.error * self.typical)
 
 
 @dataclass(frozen=True)

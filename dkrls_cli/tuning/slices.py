@@ -14,6 +14,18 @@ that it stands for. The predictions of all candidates half-way between the slice
 these weights, and the candidate that predicts most like the average is taken. The outermost slices
 count a tenth, because leaving them out tests extrapolation.
 
+A few slices that are missed by much would decide alone. So, from twelve slices on, half of the
+logarithm of the mean square error is that of the arithmetic mean over the slices, and half that of
+the geometric mean.
+
+That was made on 49 grids and kept as 54 others agreed, of other kinds of public and generated
+fields; a fifth of every dimension held out, eight times, or every second coordinate. Cases within
+2 % of the best of linear, cubic and quintic splines, picked in hindsight: 73.0 -> 75.9 % of 423,
+and 79.5 -> 79.9 % of 468 on the others; errors beside that best, in the geometric mean: 0.950 ->
+0.944, and 0.775 -> 0.758. With all other ways to score that were tried one half got worse, or none
+better: data thinned by two with settings in steps as half of the score, more weight of slices
+beside wide gaps, marginal likelihood, levels chosen twice, a prior of smoothness for short levels.
+
 Order of the levels
 -------------------
 Users ask for answers between the coordinates of several levels at once, and noise that one level
@@ -98,6 +110,13 @@ _COARSE_SEGMENTS = 7
 
 _HALVINGS = (5, 2)
 """How often the step of sigma is halved around the best, for the best family and the second."""
+
+_MANY_SLICES = 12
+"""Slices from which half of the score is their geometric mean: of fewer, one is met by chance."""
+
+_FAR_BEHIND = 4.0
+"""Least error of the second family, beside that of the best, from which it is not refined: at five
+slices it has a thousandth of the weight."""
 
 _COLUMNS = 32
 """Directions of the data, by energy, in which predictions of candidates are compared."""
@@ -467,16 +486,15 @@ class _Segment:
             self.weights[ends] = END_WEIGHT
         self.weights /= self.weights.sum()
 
-    def errors(self, kernel: Kernel, ridges: Array) -> Array:
-        """Return the mean square error of left-out slices or blocks, one number per ridge."""
+    def squares(self, kernel: Kernel, ridges: Array) -> Array:
+        """Return the mean square error of every slice that is left out, (ridges, m)."""
         spectrum = self._spectra.of(kernel, self.coordinates)
         v, w = spectrum.vectors, spectrum.values
         lifted = w + ridges[:, None]  # (ridges, m)
         inverse = np.where(lifted > ROUND_OFF * w[0], 1.0 / np.maximum(lifted, _TINY), 0.0)
         missed = np.matmul(v, inverse[:, :, None] * (v.T @ self.data))  # C^-1 Y of every ridge
         self.leave_out(missed, v, inverse)
-        squares = np.einsum("rij,rij,i->r", missed, missed, self.weights)
-        return np.asarray(squares / self.data.shape[1])
+        return np.asarray(np.einsum("rij,rij->ri", missed, missed) / self.data.shape[1])
 
     def leave_out(self, missed: Array, vectors: Array, inverse: Array) -> None:
         """Replace C^-1 Y of every ridge (ridges, m, n) by the residuals of what is left out."""
@@ -574,10 +592,23 @@ class _Search:
     def _assess(self, kernel: Kernel) -> list[Candidate]:
         """Return the candidates of one kernel, one for each ridge."""
         ridges = self._ridges(kernel)
-        squares = [segment.errors(kernel, ridges) for segment in self.segments]
         seen = [segment.slices for segment in self.segments]
-        errors = np.sqrt(np.average(squares, axis=0, weights=seen)).tolist()
-        return [Candidate(kernel, r, e) for r, e in zip(ridges.tolist(), errors, strict=True)]
+        squares = [segment.squares(kernel, ridges) for segment in self.segments]
+        means = [s @ own.weights for s, own in zip(squares, self.segments, strict=True)]
+        errors = np.sqrt(np.average(means, axis=0, weights=seen)).tolist()
+        many = sum(seen) >= _MANY_SLICES
+        typical = self._typical_errors(squares).tolist() if many else [None] * len(errors)
+        found = zip(ridges.tolist(), errors, typical, strict=True)
+        return [Candidate(kernel, ridge, error, usual) for ridge, error, usual in found]
+
+    def _typical_errors(self, squares: Sequence[Array]) -> Array:
+        """Return the root of the geometric mean over all slices, one number per ridge."""
+        logarithms = [
+            np.log(np.maximum(s, _TINY)) @ own.weights
+            for s, own in zip(squares, self.segments, strict=True)
+        ]
+        seen = [segment.slices for segment in self.segments]
+        return np.asarray(np.exp(np.average(logarithms, axis=0, weights=seen) / 2))
 
     def _ridges(self, kernel: Kernel) -> Array:
         """Return the ridges to try: large enough that no direction drops out of the solve.
@@ -592,7 +623,10 @@ class _Search:
     def _refine(self, coarse: Sequence[Candidate], step: float) -> list[Candidate]:
         """Halve the step of sigma again and again around the best of the two best families."""
         found: list[Candidate] = []
+        least = min(candidate.error for candidate in coarse)
         for family, halvings in zip(_best_families(coarse), _HALVINGS, strict=False):
+            if _best(coarse, family).error > _FAR_BEHIND * least:
+                break
             for halving in range(halvings):
                 best = _best([*coarse, *found], family).kernel
                 factor = step**0.5 ** (halving + 1)
@@ -655,8 +689,8 @@ def _best(candidates: Sequence[Candidate], family: str) -> Candidate:
 
 def _nearest_to_average(segments: Sequence[_Segment], candidates: Sequence[Candidate]) -> Candidate:
     """Return the candidate that predicts most like the weighted average of all."""
-    errors = np.array([candidate.error for candidate in candidates])
-    ratios = np.maximum(errors, _TINY) / max(float(errors.min()), _TINY)
+    scores = np.array([candidate.score for candidate in candidates])
+    ratios = np.maximum(scores, _TINY) / max(float(scores.min()), _TINY)
     share = _shares({candidate.kernel for candidate in candidates})
     weights = ratios ** -float(sum(segment.slices for segment in segments))
     weights *= [share[candidate.kernel] for candidate in candidates]

@@ -16,6 +16,11 @@ def test_a_level_under_a_joint_ridge_takes_the_least_error_with_a_real_ridge():
     assert choice_of((1.0, 1e-9, 0.3), (2.0, 1e-8, 0.2)).under_joint_ridge.kernel.sigma == 2.0
 
 
+def test_the_score_is_between_the_error_of_all_slices_and_the_typical_one():
+    assert Candidate(Kernel(), 0.1, 9.0, 4.0).score == 6.0
+    assert Candidate(Kernel(), 0.1, 9.0).score == 9.0
+
+
 def test_warnings_name_what_is_at_the_end_of_its_range():
     shortest = choice_of((1.0, 1e-3, 0.1), (2.0, 1e-3, 0.2)).warnings
     assert shortest == ["sigma 1 is the shortest tried"]
