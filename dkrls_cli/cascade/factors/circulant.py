@@ -86,11 +86,12 @@ class Circulant:
         waves *= self.inverse[:, None]
         return np.fft.irfft(waves, len(right), axis=0)
 
-    def answer(self, query: Array, weights: Array, order: int = 0) -> Array:
-        """Return k(query, coordinates) @ weights, (q,), (m, n) -> (q, n).
+    def answer(self, query: Array, weights: Array) -> Array:
+        """Return k(query, coordinates) @ weights, (q,), (m, n) -> (q, n)."""
+        return self._answer(query, weights, 0)
 
-        With an `order` it is the derivative of the kernel by the query.
-        """
+    def _answer(self, query: Array, weights: Array, order: int) -> Array:
+        """Return a derivative of k(query, coordinates) by the query, times weights (q, n)."""
         if min(2 * self._far, self._size) < _FEW_NODES:
             return product(self.kernel, query, self.coordinates, weights, order)
         cells, offsets, shares = self._places(query)
@@ -108,7 +109,7 @@ class Circulant:
 
         The answers are values, or derivatives of an `order`.
         """
-        return partial(self.answer, weights=weights, order=order)
+        return partial(self._answer, weights=weights, order=order)
 
     def unexplained(self, query: Array, order: int = 0) -> Array:
         """Return k(0) - k' C^-1 k at any coordinates, (q,) -> (q,), never negative.

@@ -129,11 +129,12 @@ class LowRank:
             solution += rest
         return np.asarray(solution)
 
-    def answer(self, query: Array, weights: Array, order: int = 0) -> Array:
-        """Return k(query, coordinates) @ weights, (q,), (m, n) -> (q, n).
+    def answer(self, query: Array, weights: Array) -> Array:
+        """Return k(query, coordinates) @ weights, (q,), (m, n) -> (q, n)."""
+        return self._answer(query, weights, 0)
 
-        With an `order` it is the derivative of the kernel by the query.
-        """
+    def _answer(self, query: Array, weights: Array, order: int) -> Array:
+        """Return a derivative of k(query, coordinates) by the query, times weights (q, n)."""
         terms = self.turned @ (self.roots[:, None] * (self.vectors.T @ weights))
         answers = np.empty((query.size, weights.shape[1]))
         place, inside = self._on_circle(query)
@@ -147,7 +148,7 @@ class LowRank:
 
         The answers are values, or derivatives of an `order`.
         """
-        return partial(self.answer, weights=weights, order=order)
+        return partial(self._answer, weights=weights, order=order)
 
     def unexplained(self, query: Array, order: int = 0) -> Array:
         """Return k(0) - k' C^-1 k at any coordinates, (q,) -> (q,), never negative.

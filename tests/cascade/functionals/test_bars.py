@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from long_models import long_model
 
+from dkrls_cli.cascade.calibration.local import LocalScale
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import FilledBars, JointBars, LevelBars, calibrate
 from dkrls_cli.cascade.fit import fit_cascade
@@ -187,3 +190,17 @@ def test_errors_of_a_spline_are_those_of_its_covariance():
         variance_blocks(calibrate(rough), rough, asked)
     means = [Means(np.array([0.5]), np.array([1.5])), asked[1]]
     assert variance_blocks(calibrate(rough), rough, means)((slice(0, 1), slice(0, 1))).item() > 0
+
+
+def test_values_have_the_error_bars_that_answers_have_local_scales_included():
+    cascade = model(joint=False)
+    local = LocalScale(X[[1, 5, 8]], np.array([0.5, 2.0, 3.0])), None
+    bars = replace(calibrate(cascade), local=local)
+    queries = np.array([0.3, 2.0, 4.4, 7.9]), np.array([15.0, 30.0, 200.0])
+    asked, whole = [Values(query) for query in queries], (slice(0, 4), slice(0, 3))
+    found = variance_blocks(bars, cascade, asked)(whole)
+    assert np.allclose(found, bars.variance_blocks(cascade, queries)(whole), rtol=1e-9)
+    narrow = [Means(queries[0] - 1e-7, queries[0] + 1e-7), asked[1]]
+    plain = replace(bars, local=())
+    with_scale, without = (variance_blocks(b, cascade, narrow)(whole) for b in (bars, plain))
+    assert np.allclose(with_scale / without, local[0].at(queries[0])[:, None], rtol=1e-6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from long_models import long_model
+from scipy.interpolate import make_interp_spline
 
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals.cells import SourceCells
@@ -76,3 +77,39 @@ def test_long_levels_have_the_errors_of_dense_ones():
     asked = [Means(np.array([3.0]), np.array([500.0])), Values(np.array([0.5]))]
     found = [region_parts(long_model(False, dense=d), asked, False, {}) for d in (False, True)]
     assert np.allclose(found[0][0], found[1][0], rtol=1e-6)
+
+
+def test_a_spline_is_left_out_as_a_spline():
+    t = np.geomspace(1.0, 40.0, 40)
+    levels = [LEVELS[0], Level("t", Kernel("cubic", 2.0, warp="log", errors="matern52"))]
+    cascade = fit_cascade(np.outer(1 + X, np.log(t) ** 2), [X, t], levels)
+    asked = [REGION, Values(np.array([3.5]))]
+    series = region_series(cascade, 1, asked, False, {})[:, 0]
+    covariance = cascade.covariance.levels[1]
+    system = gram(covariance.kernel, t, t) + covariance.ridge * np.eye(40)
+    precision = np.diag(np.linalg.inv(system))
+    scores = []
+    for place in range(1, 39):
+        others = np.delete(np.arange(40), place)
+        told = make_interp_spline(np.log(t[others]), series[others])(np.log(t[place]))
+        scores.append((told - series[place]) ** 2 * precision[place])
+    assert region_scale(cascade, 1, asked) == pytest.approx(np.mean(scores), rel=1e-4)
+
+
+def test_rows_are_left_out_with_their_copies():
+    copies = np.full(8, -1)
+    copies[0], copies[1] = 3, 2
+    data = DATA.copy()
+    data[0], data[1] = data[3], data[2]
+    cascade = fit_cascade(data, [X, T], LEVELS)
+    asked = [Values(np.array([3.3])), REGION]
+    series = region_series(cascade, 0, asked, False, {})
+    system = gram(LEVELS[0].kernel, X, X) + 0.01 * np.eye(8)
+    scores = []
+    for place, gone in ((2, [2, 1]), (3, [3, 0]), (4, [4]), (5, [5]), (6, [6])):
+        others = np.delete(np.arange(8), gone)
+        row = np.linalg.solve(system[np.ix_(others, others)], system[others, place])
+        variance = system[place, place] - row @ system[others, place]
+        scores.append((series[place] - row @ series[others]) ** 2 / variance)
+    found = region_scale(cascade, 0, asked, copies=copies)
+    assert found == pytest.approx(np.mean(scores), rel=1e-8)
