@@ -76,7 +76,7 @@ def _joint_shares(
     found = []
     for axis, each in enumerate(asked):
         if isinstance(each, Means) and axis in cells:
-            found.append(cells[axis].cut(each).shares())
+            found.append(cells[axis].cut(each).shares(cascade.shape[axis]))
         elif isinstance(each, Values):
             nodes = cascade.find_nodes(axis, each.query)
             found.append(np.asarray(nodes[:, None] == np.arange(cascade.shape[axis]), np.float64))

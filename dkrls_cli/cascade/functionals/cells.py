@@ -53,6 +53,9 @@ class SourceCells:
         Length of the circle, or None for a line.
     are_means
         Whether the samples are means over the cells, and not values at their coordinates.
+    places
+        Places of the samples that have the cells among all samples of the level, where values have
+        others beside them; None: every sample has a cell.
 
     Raises
     ------
@@ -65,6 +68,7 @@ class SourceCells:
     latitude: bool = False
     period: float | None = None
     are_means: bool = True
+    places: Indices | None = None
 
     def __post_init__(self) -> None:
         low, high = self._rising
@@ -207,11 +211,13 @@ class Pieces:
         """Which intervals are unions of whole cells (q,)."""
         return np.asarray(np.bincount(self.which, ~self.whole, len(self.asked)) == 0)
 
-    def shares(self) -> Array:
-        """Return the shares of all cells in the intervals (q, m)."""
-        found = np.zeros((len(self.asked), self.source.low.size))
+    def shares(self, size: int) -> Array:
+        """Return the shares of all samples of the level in the intervals (q, size)."""
+        found = np.zeros((len(self.asked), size))
         own = self.cell >= 0
-        np.add.at(found, (self.which[own], self.cell[own]), self.share[own])
+        cells = self.cell[own]
+        places = cells if self.source.places is None else self.source.places[cells]
+        np.add.at(found, (self.which[own], places), self.share[own])
         return found
 
     def average(self, values: Array) -> Array:
@@ -263,6 +269,8 @@ class CellRows:
         means = self._answer(self.source.means, weights)
         seen = means if self.source.are_means else self._answer(nodes, weights)
         residual = np.zeros_like(fibres) if self.smooth else fibres - seen
+        if self.source.places is not None:
+            residual = residual[self.source.places]
         if isinstance(self.asked, Means):
             return self._over(self.source.cut(self.asked), weights, means, residual)
         found = self._answer(self.asked, weights)

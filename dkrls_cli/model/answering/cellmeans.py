@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dkrls_cli.cascade.functionals.cells import SourceCells
+from dkrls_cli.circle import nearest
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import Attributes, Axis, is_latitude
 from dkrls_cli.grid.cf import find_axis, is_called
@@ -87,14 +89,21 @@ def model_cells(model: Model, mean: Sequence[str]) -> dict[int, SourceCells]:
     found = {}
     for place, axis in enumerate(model.axes):
         period = model.cascade.levels[place].kernel.period
+        nodes = model.cascade.coordinates[place]
         if axis.name in model.cell_means:
+            if nodes.size != axis.size:
+                raise SettingError(
+                    f"The model has rows beside those of '{axis.name}', and the data are means "
+                    "over cells along it. Fit without rows across the poles."
+                )
             found[place] = source_cells(axis, model.style, period)
         elif axis.name in mean and axis.size > 1:
             try:
                 cells = source_cells(axis, model.style, period)
             except InputError:
                 continue
-            found[place] = SourceCells.around(
-                axis.numbers, cells.low, cells.high, cells.latitude, period
-            )
+            known = SourceCells.around(axis.numbers, cells.low, cells.high, cells.latitude, period)
+            beside = nodes.size != axis.size
+            where = nearest(axis.numbers, nodes, period)[0] if beside else None
+            found[place] = replace(known, places=where)
     return found

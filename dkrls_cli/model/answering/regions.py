@@ -180,11 +180,14 @@ class Cut:
         Areas of the pieces; 1 for single questions.
     nodes
         The cell of the data of every piece, or -1; None along an axis that is not averaged.
+    coordinates
+        Coordinates of the data along the axis.
     """
 
     asked: Functional
     areas: Array
     nodes: Indices | None
+    coordinates: Array
 
     @property
     def middles(self) -> Array:
@@ -199,14 +202,14 @@ def _cut(model: Model, asked: Sequence[Functional], question: Question) -> list[
     for place, each in enumerate(asked):
         axis = model.axes[place]
         if axis.name not in question.mean:
-            found.append(Cut(each, np.ones(len(each)), None))
+            found.append(Cut(each, np.ones(len(each)), None, axis.numbers))
             continue
         assert isinstance(each, Means)
         source = source_cells(axis, model.style, model.cascade.levels[place].kernel.period)
         pieces = source.cut(each)
         areas = source.area(pieces.low, pieces.high)
         means = Means(pieces.low, pieces.high, each.latitude)
-        found.append(Cut(means, areas, pieces.cell))
+        found.append(Cut(means, areas, pieces.cell, axis.numbers))
     return found
 
 
@@ -299,7 +302,7 @@ class RegionAnswers(LinearAnswers):
     def _spread_of_members(self) -> Array:
         """Return the spread of the means of members, drawn at the cells of the data."""
         queries, weights, places = list[Array](), list[Array | None](), list[Indices | None]()
-        for axis, cut in enumerate(self.cuts):
+        for cut in self.cuts:
             if cut.nodes is None:
                 assert isinstance(cut.asked, Values)
                 queries.append(cut.asked.query)
@@ -308,7 +311,7 @@ class RegionAnswers(LinearAnswers):
                 continue
             own = cut.nodes >= 0
             cells, inverse = np.unique(cut.nodes[own], return_inverse=True)
-            queries.append(self.cascade.coordinates[axis][cells])
+            queries.append(cut.coordinates[cells])
             counted = np.bincount(inverse, cut.areas[own], cells.size)
             weights.append(np.asarray(counted, np.float64))
             places.append(np.flatnonzero(own)[np.unique(inverse, return_index=True)[1]])

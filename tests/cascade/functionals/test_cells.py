@@ -189,3 +189,19 @@ def test_cells_of_values_end_in_gaps():
     )
     assert cells.high[2] == 2.5
     assert not cells.are_means
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_samples_beside_those_with_cells_are_no_part_of_them(joint):
+    rng = np.random.default_rng(0)
+    nodes = np.arange(-2.0, 8.0)
+    data = rng.standard_normal(10)
+    level = Level("x", Kernel("matern32", 2.0), 0.0 if joint else 0.4)
+    cascade = fit_cascade(data, [nodes], [level], joint_ridge=0.4 if joint else None)
+    own, places = nodes[2:9], np.arange(2, 9)
+    half = SourceCells.around(own, own - 0.5, own + 0.5, False, None)
+    some = SourceCells(half.low, half.high, are_means=False, places=places)
+    every = SourceCells.around(nodes, nodes - 0.5, nodes + 0.5, False, None)
+    asked = [over(np.array([-0.5, 0.7, 3.0, 6.5]))]
+    found = [answer_grid(cascade, asked, cells={0: cells}) for cells in (some, every)]
+    assert np.allclose(*found, rtol=0, atol=1e-13)
