@@ -193,7 +193,7 @@ def test_nothing_finite_makes_a_choice_fail(x, level, noise):
     taken = choose_level(x, data).taken
     assert math.isfinite(taken.kernel.sigma)
     assert taken.kernel.sigma > 0
-    assert taken.ridge in RIDGES
+    assert taken.ridge in RIDGES or taken.kernel.is_spline
 
 
 def test_settings_at_the_end_of_their_range_are_warned_of():

@@ -24,9 +24,14 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices
+from dkrls_cli.errors import InputError
 
 DEGREES = {"linear": 1, "cubic": 3, "quintic": 5}
 """Degree of the polynomials between two coordinates, by the name of the spline."""
+
+# Extent of the coordinates in shortest steps up to which a spline is made: beyond, numbers of a
+# quintic spline grow by more than its power of five, 1e60, and mean nothing.
+_MOST_UNEVEN = 1e12
 
 # Splines that are kept: one for every level of a model, and some that are tried.
 _KEPT = 8
@@ -131,6 +136,15 @@ def fitting_degree(name: str, count: int) -> int:
     return min(DEGREES[name], least - (least + 1) % 2 if least else 0)
 
 
+def is_solvable(nodes: Array) -> bool:
+    """Return whether rising nodes are even enough for a spline."""
+    if nodes.size == 1:
+        return True
+    with np.errstate(over="ignore"):
+        extent, shortest = nodes[-1] - nodes[0], np.diff(nodes).min()
+        return bool(extent <= _MOST_UNEVEN * shortest and np.isfinite(extent))
+
+
 def spline_rows(name: str, nodes: Array, query: Array, derivative: int = 0) -> Array:
     """Return the rows that answer at queries from samples at nodes in any order (q, m).
 
@@ -181,8 +195,21 @@ def left_out_rows(
 
 @lru_cache(maxsize=_KEPT)
 def _cardinal(name: str, nodes: bytes) -> Cardinal:
-    """Return the splines through rising nodes; those of the last ones are kept."""
+    """Return the splines through rising nodes; those of the last ones are kept.
+
+    Raises
+    ------
+    InputError
+        If the steps between nodes are too uneven.
+    """
     rising = np.frombuffer(nodes)
+    if not is_solvable(rising):
+        raise InputError(
+            f"The {rising.size} coordinates from {rising[0]:g} to {rising[-1]:g} are too uneven "
+            f"for a {name} spline: their extent is more than {_MOST_UNEVEN:g} times the shortest step. "
+            "Choose another kernel, or leave out coordinates that are nearly the same.",
+            setting="kernel",
+        )
     return Cardinal.build(fitting_degree(name, rising.size), rising)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.kernels import SPLINE_RIDGE, SPLINES, Kernel, gram
-from dkrls_cli.cascade.splines.cardinal import DEGREES
+from dkrls_cli.cascade.splines.cardinal import DEGREES, is_solvable
 from dkrls_cli.circle import spacing
 from dkrls_cli.tuning.candidates import Candidate
 from dkrls_cli.tuning.tables.leftout import Slices
@@ -47,6 +47,8 @@ def spline_candidates(slices: Slices, family: str | None = None) -> list[Candida
     """Return the spline that is named, or all that a level is long enough for."""
     if family is not None:
         return [_candidate(slices, family)]
+    if not is_solvable(slices.coordinates):
+        return []
     left_out = max(len(block) for block in slices.blocks) if slices.blocks else 1
     most = slices.coordinates.size - left_out - 1
     return [_candidate(slices, name) for name in SPLINES if DEGREES[name] <= most]

@@ -36,4 +36,5 @@ def warps_worth_trying(coordinates: Array) -> list[str]:
 def _unevenness(coordinates: Array) -> float:
     """Return the standard deviation of the steps as a share of their mean."""
     steps = np.diff(np.sort(coordinates))
-    return float(steps.std() / steps.mean())
+    with np.errstate(over="ignore", invalid="ignore"):  # then no warp is found to be more even
+        return float((steps / steps.max()).std() / (steps / steps.max()).mean())

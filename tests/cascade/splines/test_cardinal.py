@@ -8,9 +8,11 @@ from dkrls_cli.cascade.splines.cardinal import (
     DEGREES,
     Cardinal,
     fitting_degree,
+    is_solvable,
     left_out_rows,
     spline_rows,
 )
+from dkrls_cli.errors import InputError
 
 AXES = {
     "even": np.linspace(-2.0, 3.0, 14),
@@ -116,6 +118,17 @@ def test_rows_without_ends_are_the_same_inside():
     whole, inner = left_out_rows("cubic", nodes), left_out_rows("cubic", nodes, ends=False)
     assert np.array_equal(whole[1:-1], inner[1:-1])
     assert not np.allclose(whole[0], inner[0])
+
+
+@pytest.mark.parametrize("step", [1e-13, 1e-300, 5e-324])
+def test_steps_that_are_too_uneven_are_refused(step):
+    nodes = np.array([0.0, step, 1.0, 2.0, 3.0, 4.0, 5.0])
+    assert not is_solvable(nodes)
+    with pytest.raises(InputError, match="7 coordinates from 0 to 5 are too uneven for a cubic"):
+        spline_rows("cubic", nodes, np.array([0.5]))
+    assert is_solvable(np.array([0.0, 1e-11, 5.0]))
+    assert is_solvable(np.array([3.0]))
+    assert not is_solvable(np.array([-1e308, 0.0, 1e308]))
 
 
 def test_the_splines_of_the_last_nodes_are_kept():

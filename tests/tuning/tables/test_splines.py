@@ -29,6 +29,12 @@ def test_splines_are_tried_where_enough_samples_are_left(count, folds, names):
     assert [candidate.kernel.family for candidate in spline_candidates(slices)] == names
 
 
+def test_splines_are_not_tried_where_steps_are_too_uneven():
+    x = np.array([0.0, 1e-300, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert spline_candidates(Slices.of(x, smooth(x), None, 100)) == []
+    assert not choose_level(x, smooth(x)).taken.kernel.is_spline
+
+
 def test_a_candidate_has_the_error_of_left_out_slices():
     slices = Slices.of(X, smooth(X), None, 100)
     (cubic,) = spline_candidates(slices, "cubic")
