@@ -453,7 +453,7 @@ _calendar("far", "days since 2000-01-01", "standard", np.arange(4) * 1e9, "used 
 _calendar("no_reference", "days since beginning", "standard", note="used as they are")
 
 
-@whole()
+@whole("cell_methods tells of means over time")
 def unlimited_time_with_bounds(folder: Path) -> Path:
     times = np.arange(5.0) * 30 + 15
     return timed(
