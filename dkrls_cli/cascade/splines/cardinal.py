@@ -206,8 +206,8 @@ def _cardinal(name: str, nodes: bytes) -> Cardinal:
     if not is_solvable(rising):
         raise InputError(
             f"The {rising.size} coordinates from {rising[0]:g} to {rising[-1]:g} are too uneven "
-            f"for a {name} spline: their extent is more than {_MOST_UNEVEN:g} times the shortest step. "
-            "Choose another kernel, or leave out coordinates that are nearly the same.",
+            f"for a {name} spline: their extent is more than {_MOST_UNEVEN:g} times the shortest "
+            "step. Choose another kernel, or leave out coordinates that are nearly the same.",
             setting="kernel",
         )
     return Cardinal.build(fitting_degree(name, rising.size), rising)
