@@ -23,6 +23,11 @@ WORSE, FAR_BETTER = 8.0, 0.1
 multiple of the least, and typical ratio of its squares: a few slices beside an end or an edge
 make the mean, and where a slice is left out there the gap is twice as wide as where one asks."""
 
+EQUAL, BETTER_ELSEWHERE = 1.02, 0.7
+"""Mean square error of linear interpolation, as a multiple of the kernel's, that is no loss, and
+the typical ratio from which on it is then taken. Across a phase boundary or an edge a kernel needs
+a ridge, which costs exactness everywhere; linear interpolation knows its two neighbours only."""
+
 
 @dataclass(frozen=True)
 class Rival:
@@ -56,7 +61,10 @@ def pick(errors: Mapping[Rival, Array]) -> Rival:
 
 def _is_clearly_better(rival: Rival, ratio: Ratio) -> bool:
     """Return whether a rival is better in the mean, or far better in most places."""
-    enough = BETTER if rival.candidate.kernel.is_spline else BETTER_WARPED
+    kernel = rival.candidate.kernel
+    if kernel.family == "linear" and ratio.mean < EQUAL and ratio.typical < BETTER_ELSEWHERE:
+        return True
+    enough = BETTER if kernel.is_spline else BETTER_WARPED
     return ratio.mean < enough or ratio.typical < FAR_BETTER
 
 

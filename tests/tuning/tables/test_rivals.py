@@ -34,6 +34,10 @@ def squares(mean, typical, count=100):
         (CUBIC, 7.9, 0.05, True),
         (CUBIC, 8.1, 0.05, False),
         (CUBIC, 0.9, 0.2, False),
+        (LINEAR, 1.01, 0.66, True),
+        (LINEAR, 1.03, 0.66, False),
+        (LINEAR, 1.01, 0.71, False),
+        (CUBIC, 1.01, 0.66, False),
     ],
 )
 def test_a_rival_is_taken_if_it_is_clearly_better(rival, mean, typical, taken):
