@@ -15,7 +15,7 @@ _SIDE = 8
 _LIMIT = 12.0
 # The largest limit if changes are fewer than this: their tail is not known, and a few jumps would
 # raise it further.
-_MOST, _MANY = 24.0, 5000
+_MOST, _MANY = 24.0, 50_000
 # Share of the jump that must happen in one step, and that must last.
 _SHARP, _LASTING = 0.6, 0.6
 # Jumps that may be found by chance.

@@ -72,7 +72,8 @@ def clean_grid(grid: Grid, settings: Settings) -> Cleaned:
     >>> clean_grid(as_grid(values), Settings()).facts["kinds"]
     {'spike': 1}
     """
-    checked = check_grid(grid, replace(settings, ridge="auto"))
+    own = Settings(settings.level_names, period=settings.period)  # kernels of a fit are no matter
+    checked = check_grid(grid, own)
     _refuse_many(checked)
     bad = checked.bad
     facts = {"cells": int(bad.sum()), "share": checked.share, "kinds": checked.counts}
