@@ -99,6 +99,7 @@ def shrink(monkeypatch, contexts=CONTEXTS, usual=1) -> None:
         monkeypatch.setattr(module, "process_bytes", lambda: 0, raising=False)
     monkeypatch.setattr(planning, "solve_memory", lambda shape, std=False: math.prod(shape))
     monkeypatch.setattr(planning, "_panel_bytes", lambda *given: 0)
+    monkeypatch.setattr(planning, "group_memory", lambda *given: 0)
     monkeypatch.setattr(fill, "footprint", lambda *given, **others: SimpleNamespace(memory=0))
 
 

@@ -302,6 +302,9 @@ class _Filler:
         solved, answered, beyond = [], [], []
         for place, axis in enumerate(self.fresh):
             far = self._far(place, nodes[place])
+            if place in spans and spans[place].ring and self._period(place) is None:
+                ends = int(nodes[place][0]), int(nodes[place][-1]) + 1  # no ring without them
+                spans[place] = replace(spans[place], ring=False, low=ends[0], high=ends[1])
             if self.request.extrapolate and place in spans:
                 spans[place] = replace(spans[place], low=0, high=axis.size)
             solved.append(np.union1d(nodes[place], np.flatnonzero(~far)))
@@ -326,11 +329,15 @@ class _Filler:
 
     def _far(self, place: int, nodes: Indices) -> Mask:
         """Return which coordinates of an axis lie outside the data and have no answer."""
-        axis, level = self.fresh[place], self.plan.levels[place]
+        axis = self.fresh[place]
         if self.request.extrapolate:
             return np.zeros(axis.size, bool)
-        period = level.period if isinstance(level, LevelRequest) else level.kernel.period
-        return outside(axis.numbers, axis.numbers[nodes], period)
+        return outside(axis.numbers, axis.numbers[nodes], self._period(place))
+
+    def _period(self, place: int) -> float | None:
+        """Return the length of the circle that an axis is modelled on; None for a line."""
+        level = self.plan.levels[place]
+        return level.period if isinstance(level, LevelRequest) else level.kernel.period
 
     # --- settings ------------------------------------------------------------------------------
 

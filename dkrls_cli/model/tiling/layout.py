@@ -40,6 +40,14 @@ class Context:
     near: int
     least: int
 
+    @property
+    def compared(self) -> int:
+        """Coordinates of the next tile at which two tiles are compared.
+
+        Farther away a tile has less data around than in its core.
+        """
+        return max(1, self.near // 2)
+
 
 CONTEXTS = (Context(4, 32), Context(8, 64), Context(16, 128), Context(32, 256))
 """Contexts from the least to the most that is seen.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -52,6 +52,21 @@ class Ground:
     seen: Mask | None
 
 
+Edge: TypeAlias = tuple[Indices, Array]
+"""Coordinates behind the core of a tile, and its answers there."""
+
+
+def _behind(seen: Indices, last: int, most: int) -> Indices:
+    """Return the places of the coordinates that follow the last one of a core without a gap.
+
+    >>> _behind(np.array([0, 1, 2, 3, 4, 6]), 2, 5).tolist()
+    [3, 4]
+    """
+    start = int(np.searchsorted(seen, last, side="right"))
+    ahead = seen[start : start + most]
+    return start + np.flatnonzero(ahead == last + 1 + np.arange(ahead.size))
+
+
 class Panel:
     """The tiles of one core along the outer axis, and what they share.
 
@@ -94,14 +109,13 @@ class Panel:
         self.answers = np.full(self.cells.shape, np.nan)
         self.bars = np.full(self.cells.shape, np.nan)
         self.seams: list[tuple[Array, Array, Array]] = []
-        self.ahead: tuple[int, Array] | None = None
-        self.edge: tuple[int, Array] | None = None
-        behind = int(np.searchsorted(self.rows, self.core[-1], side="right"))
-        if layout.count > 1 and behind < self.rows.size:
+        self.ahead: Edge | None = None
+        self.edge: Edge | None = None
+        self.behind = _behind(self.rows, int(self.core[-1]), layout.context.compared)
+        if layout.count > 1 and self.behind.size:
             shape = list(self.cells.shape)
-            shape[self.outer] = 1
-            self.edge = int(self.rows[behind]), np.full(shape, np.nan)
-        self.behind = behind
+            shape[self.outer] = self.behind.size
+            self.edge = self.rows[self.behind], np.full(shape, np.nan)
 
     def _land(self, columns: list[Indices]) -> Mask | None:
         """Return the cells without data all along the last level; None if that is not known."""
@@ -176,7 +190,7 @@ class Panel:
             self.bars[where] = solved.near_bars()[part]
         if self.edge is not None:
             beyond = [*own]
-            beyond[self.outer] = np.array([self.behind])
+            beyond[self.outer] = self.behind
             self.edge[1][where] = answers[np.ix_(*beyond)]
         if inner is not None and core is not None and seen is not None:
             self._compare_inner(answers, own, seen, core)
@@ -187,39 +201,37 @@ class Panel:
         """Compare a tile with the one before it along the inner axis, and keep its edge."""
         assert self.layout.inner is not None
         axis = self.layout.inner.axis
-        if self.ahead is not None and self.ahead[0] in core:
-            self._add_seam(axis)
-        self.ahead = None
+        if self.ahead is not None:
+            self._add_seam(axis, core)
         beyond = [*own]
-        behind = int(np.searchsorted(seen, core[-1], side="right"))
-        if behind < seen.size:
-            beyond[axis] = np.array([behind])
-            self.ahead = int(seen[behind]), answers[np.ix_(*beyond)]
-        elif self.ground.spans[axis].ring and seen[0] == 0 < core[0]:  # the first tile is next
-            beyond[axis] = np.array([0])
-            self.ahead = 0, answers[np.ix_(*beyond)]
-            self._add_seam(axis)
+        beyond[axis] = _behind(seen, int(core[-1]), self.layout.context.compared)
+        self.ahead = seen[beyond[axis]], answers[np.ix_(*beyond)]
+        if self.ground.spans[axis].ring and core[-1] == self.cells.shape[axis] - 1 and core[0] > 0:
+            beyond[axis] = _behind(seen, -1, self.layout.context.compared)  # the first tile is next
+            self.ahead = seen[beyond[axis]], answers[np.ix_(*beyond)]
+            self._add_seam(axis, np.arange(core[0]))
 
-    def _add_seam(self, axis: int) -> None:
-        """Compare the tile before with the present answers at the coordinate behind it."""
+    def _add_seam(self, axis: int, core: Indices) -> None:
+        """Compare the tile before with the present answers at coordinates behind it."""
         assert self.ahead is not None
-        place = [self.ahead[0]]
-        mine, cells, bars = (
-            np.take(array, place, axis) for array in (self.answers, self.cells, self.bars)
-        )
-        other = np.where(cells, self.ahead[1], np.nan)
-        self.seams.append((mine.ravel(), other.ravel(), bars.ravel()))
+        self.seams += self._seam(self.ahead, axis, core)
 
-    def compare(self, seams: Seams, before: tuple[int, Array] | None) -> Seams:
+    def _seam(self, edge: Edge, axis: int, core: Indices) -> list[tuple[Array, Array, Array]]:
+        """Return answers of two tiles at the cells to fill that both have, and error bars."""
+        places, theirs = edge
+        both = np.isin(places, core)
+        own = places[both] if axis != self.outer else np.searchsorted(core, places[both])
+        mine, cells, bars = (
+            np.take(array, own, axis) for array in (self.answers, self.cells, self.bars)
+        )
+        other = np.where(cells, np.compress(both, theirs, axis), np.nan)
+        return [(mine.ravel(), other.ravel(), bars.ravel())]
+
+    def compare(self, seams: Seams, before: Edge | None) -> Seams:
         """Return the seams with those of these tiles, and those towards the tiles before."""
         found = list(self.seams)
-        if before is not None and before[0] in self.core:
-            place = [before[0] - int(self.core[0])]
-            mine, cells, bars = (
-                np.take(array, place, self.outer) for array in (self.answers, self.cells, self.bars)
-            )
-            other = np.where(cells, before[1], np.nan)
-            found.append((mine.ravel(), other.ravel(), bars.ravel()))
+        if before is not None:
+            found += self._seam(before, self.outer, self.core)
         for one, other, bars in found:
             seams = seams.add(one, other, np.maximum(bars, least_bar(self.model)))
         return seams
