@@ -4,8 +4,8 @@ A spline is linear in the data, so it is a level like any other: its answer at q
 row r(q) for which r(c_j) is the unit vector of sample j. As a kernel it is *cardinal*: the matrix
 between its own coordinates is the identity, the weights of (20), (21) are the data, and there is no
 ridge. Between the coordinates it is what ``scipy.interpolate.make_interp_spline`` computes. Beyond
-them it goes on with the slope at its end: a polynomial of degree five would leave the data by
-orders of magnitude within a few steps.
+them its last polynomial goes on for four of the outermost steps, and then its slope: farther away a
+polynomial of degree five would leave the data by orders of magnitude.
 
 Leaving samples out
 -------------------
@@ -32,6 +32,10 @@ DEGREES = {"linear": 1, "cubic": 3, "quintic": 5}
 # Extent of the coordinates in shortest steps up to which a spline is made: beyond, numbers of a
 # quintic spline grow by more than its power of five, 1e60, and mean nothing.
 _MOST_UNEVEN = 1e12
+
+# Outermost steps beyond an end for which the last polynomial goes on. On the paper's grids, where
+# the ends may be held out, the outermost samples are up to four steps away.
+_BEYOND = 4.0
 
 # Splines that are kept: one for every level of a model, and some that are tried.
 _KEPT = 8
@@ -71,9 +75,9 @@ class Cardinal:
     def rows(self, query: Array, derivative: int = 0) -> Array:
         """Return the rows that answer at queries (q, m), or their derivatives.
 
-        Beyond the ends the value goes on with the slope there.
+        From four steps beyond the ends on, the value goes on with the slope there.
         """
-        low, high = self.nodes[0], self.nodes[-1]
+        low, high = self._range
         inside = np.clip(query, low, high)
         rows = self._inner_rows(inside, derivative)
         beyond = np.flatnonzero(query != inside)
@@ -83,6 +87,15 @@ class Cardinal:
             on = {0: rows[beyond] + away * slope, 1: slope}
             rows[beyond] = on.get(derivative, np.zeros_like(slope))
         return rows
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        """The coordinates at which polynomials are asked: four steps beyond each end at most."""
+        first, last = self.nodes[[0, -1]].tolist()
+        if self.nodes.size == 1:
+            return first, last
+        before, behind = self.nodes[1] - self.nodes[0], self.nodes[-1] - self.nodes[-2]
+        return first - _BEYOND * float(before), last + _BEYOND * float(behind)
 
     def _inner_rows(self, query: Array, derivative: int) -> Array:
         """Return rows of queries between the ends."""
