@@ -13,12 +13,12 @@ import typer
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import shape_text
 from dkrls_cli.cli.fill import open_whole, write_filled
-from dkrls_cli.cli.fit import read_values
+from dkrls_cli.cli.fit import read_values, refuse_large_check
 from dkrls_cli.cli.output.answers import rows_output, write_fields
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge
-from dkrls_cli.cli.terminal.tables import bytes_text, pairs
-from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.cli.terminal.tables import pairs
+from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.files.source import Source
@@ -157,7 +157,7 @@ def check_file(
     settings = kernel_settings(options)
     sources = open_whole(inputs[0], options.var, settings.level_names, report, None)
     for source in sources:
-        refuse_large(source, limit)
+        refuse_large_check(source, limit)
     return [check_source(source, settings, rate, report) for source in sources]
 
 
@@ -225,21 +225,6 @@ def refuse_kernel_options(options: opt.KernelOptions) -> None:
     for name in ("levels", "kernel", "sigma", "ridge", "period"):
         if getattr(options, name) is not None:
             raise SettingError(f"--{name} is for a grid. With a model, leave it out.")
-
-
-def refuse_large(source: Source, limit: float) -> None:
-    """Raise InputError if checking a variable needs more memory than allowed."""
-    import math
-
-    from dkrls_cli.model.quality.check import check_memory
-
-    needs = check_memory(math.prod(source.shape))
-    if needs > limit:
-        raise InputError(
-            f"Checking {shape_text(source.axes)} needs about {bytes_text(needs)} of memory, more "
-            f"than the {bytes_text(limit)} of --max-memory. Try a part of the grid, or a larger "
-            "--max-memory."
-        )
 
 
 def refuse_taken_flags(found: Sequence[CheckedVariable], target: Target | None) -> None:

@@ -362,6 +362,24 @@ def refuse_too_large(
     """
     for source, needs in zip(sources, estimates(sources, settings, **held), strict=True):
         _refuse_above(limit, needs, f"Fitting {shape_text(source.axes)}", settings)
+        if settings.robust:
+            refuse_large_check(source, limit)
+
+
+def refuse_large_check(source: Source, limit: float) -> None:
+    """Raise InputError if checking a variable needs more memory than allowed."""
+    from math import prod
+
+    from dkrls_cli.errors import InputError
+    from dkrls_cli.model.quality.check import check_memory
+
+    needs = check_memory(prod(source.shape))
+    if needs > limit:
+        raise InputError(
+            f"Checking {shape_text(source.axes)} needs about {bytes_text(needs)} of memory, more "
+            f"than the {bytes_text(limit)} of --max-memory. Try a part of the grid, or a larger "
+            "--max-memory."
+        )
 
 
 def refuse_large_gaps(

@@ -1,6 +1,7 @@
 """``dkrls check``: flags of cells, rows, and the grid without them."""
 
 import json
+from unittest import mock
 
 import netCDF4
 import numpy as np
@@ -183,3 +184,11 @@ def test_a_robust_fit_tells_what_it_did_without(grid, tmp_path):
     assert "2 spike" in dkrls("fill", grid, *given, "--robust", "-o", tmp_path / "f.nc").stdout
     new = ["update", tmp_path / "m.npz", grid, "--robust"]
     assert "--robust" in dkrls(*new, code=2).stderr
+
+
+def test_a_robust_fit_counts_the_memory_of_its_check(grid, tmp_path):
+    small = ["-o", tmp_path / "m.npz", "--kernel", "matern32", "--sigma", "3", "--ridge", "0.1"]
+    with mock.patch("dkrls_cli.model.quality.check.check_memory", lambda cells: 10**18 + cells):
+        dkrls("fit", grid, *small, "-q")
+        done = dkrls("fit", grid, *small, "--robust", "--overwrite", code=1)
+    assert "Checking time 30 x lat 10 needs about" in done.stderr
