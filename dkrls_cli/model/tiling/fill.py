@@ -50,6 +50,9 @@ _SAMPLE = 400_000
 _FEWEST_ROWS = 24
 """Coordinates of a cut axis in that part at least: fewer show no gaps."""
 
+_FEW = 20
+"""Cells at seams below which these tell little: tiles then get as much context as memory allows."""
+
 Tell = Callable[[str, float], None]
 """Called with what is being done, and the share of it that is."""
 
@@ -214,12 +217,23 @@ class _Filler:
         while True:
             layout = self._lay(attempt)
             done = self._fill(model, layout, note)
-            if done.seams is None or done.seams.fit or layout.count == 1:
+            if done.seams is None or layout.count == 1:
                 return done
+            most = math.inf
+            if done.seams.fit:
+                if done.seams.count >= _FEW:
+                    return done
+                most = WORTH
             attempt += 1
-            if attempt == len(CONTEXTS) or not self._fits(attempt):
-                return self._accept(done)
+            if attempt == len(CONTEXTS) or not self._fits(attempt, most):
+                return self._few(done) if done.seams.fit else self._accept(done)
             self.tell("filling again", 0.0)
+
+    def _few(self, done: TiledFill) -> TiledFill:
+        """Return a grid of whose tiles little is known, with a note on that."""
+        assert done.seams is not None
+        note = f"tiles could be compared in {done.seams.count} cells only, where they meet"
+        return replace(done, notes=[*done.notes, note])
 
     def _accept(self, done: TiledFill) -> TiledFill:
         """Return a grid whose tiles do not fit together, if that is accepted."""

@@ -213,6 +213,16 @@ def test_a_map_is_cut_along_both_axes_and_round_the_ring():
     assert told.seams.count > 100
 
 
+def test_a_ring_that_lost_longitudes_is_cut_as_a_line():
+    ring = world()
+    ring[:, :3] = np.nan
+    given = settings({"lat": 8.0, "lon": 22.0})
+    whole, tiled, told = fill_both(ring, given, 30 * 33, mask="none")
+    assert told.layout.inner is not None
+    assert np.array_equal(whole.cells, tiled.cells)
+    assert told.left == whole.left == {"left beyond the data along lon": 120}
+
+
 def test_a_column_that_repeats_a_longitude_is_filled_like_its_twin():
     ring = world()
     again = xr.concat([ring, ring.isel(lon=[0]).assign_coords(lon=[360.0])], "lon")
@@ -317,6 +327,16 @@ def test_a_constant_grid_is_filled_with_its_constant(level):
     _, tiled, told = fill_both(daily() * 0.0 + level, settings(SIGMAS), 50 * MAP)
     assert told.seams.fit
     assert tiled.values[tiled.cells] == pytest.approx(level, rel=1e-9)
+
+
+def test_tiles_that_cannot_be_compared_are_told():
+    data = daily().fillna(5.0)
+    data[5, 2, 2] = np.nan
+    told = fill_in(data, settings(SIGMAS), 50 * MAP)
+    assert told.layout.count > 1
+    assert told.layout.context.near > 4  # more than the usual
+    assert told.seams.count == 0
+    assert told.notes[-1] == "tiles could be compared in 0 cells only, where they meet"
 
 
 def test_a_complete_grid_stays_as_it_is():
