@@ -247,11 +247,11 @@ def choose_model(
         for i, (place, kernel) in enumerate(zip(places, setting.kernels, strict=True))
         if place not in cut and i not in grouped and not is_long(kernel, whole[place].numbers)
     }
-    factors = bars.holes if std else None
+    factors = bars.hole_factors if std else None
     none = np.zeros((1,) * len(places), bool)
     return TileModel(
         replace(chosen, windows=(), spectra=(), targets=None),
-        GapBars(none, bars.scale, bars.power, bars.error, bars.grouping, factors),
+        GapBars(none, bars.scale, bars.power, bars.error, bars.grouping, factors or None),
         places,
         tuple(whole[place].name for place in places),
         bounds,
