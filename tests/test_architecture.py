@@ -38,7 +38,6 @@ DOORS = {  # library: folders or modules that may import it
         "gaps/holes",
         "gaps/pattern",
         "tuning/forecasts",
-        "tuning/holes/factors",
         "tuning/trials/neighbours",
         "tuning/weights",
         "model/answering/bounds",

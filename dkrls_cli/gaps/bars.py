@@ -13,9 +13,8 @@ variance of an answer is s^2 (v + lambda)^gamma, with gamma such that it grows w
 errors do, and s such that the 90 % band holds 90 % of the cells held out.
 
 In holes, where the nearest cells are far and others count as much, the variance comes from random
-fields (:mod:`dkrls_cli.gaps.samples`), to a power, times a factor for every power of two of the
-distance to data, such that the bands hold what they promise next to data and in the middle of a
-hole alike (:mod:`dkrls_cli.tuning.holes`).
+fields (:mod:`dkrls_cli.gaps.samples`), times a factor for every power of two of the distance to
+data, such that the bands hold what they promise next to data and in the middle of a hole alike.
 """
 
 from __future__ import annotations
@@ -71,22 +70,6 @@ UNSCALED = JointBars(error=1.0, scale=1.0)
 """Error bars of a complete grid in units of the kernels."""
 
 
-@dataclass(frozen=True)
-class HoleFactors:
-    """What the variance from draws is multiplied with in holes, and raised to.
-
-    Attributes
-    ----------
-    factors
-        A factor for every power of two of the distance to data in cells; none: there are no holes.
-    power
-        The power of the variance: above 1 where errors grow faster than the model says.
-    """
-
-    factors: tuple[float, ...] = ()
-    power: float = 1.0
-
-
 @dataclass(frozen=True, eq=False)
 class GapBars:
     """Error bars of a model of a grid with missing cells.
@@ -102,8 +85,8 @@ class GapBars:
     grouping
         Axes that share one distance.
     factors
-        What the variance from draws is scaled by in holes, or a function that returns it when it is
-        first needed; None: there are no holes.
+        Factor of the variance in holes, for every power of two of the distance to data in cells, or
+        a function that returns them when they are first needed; None: there are no holes.
     """
 
     unobserved: Mask
@@ -111,20 +94,15 @@ class GapBars:
     power: float
     error: float
     grouping: Grouping = NO_GROUPS
-    factors: HoleFactors | Callable[[], HoleFactors] | None = None
+    factors: tuple[float, ...] | Callable[[], tuple[float, ...]] | None = None
     _known: WeakKeyDictionary[Cascade, Array] = field(
         init=False, repr=False, default_factory=WeakKeyDictionary
     )
 
     @cached_property
-    def holes(self) -> HoleFactors:
-        """The factors in holes; none if there are no holes."""
-        return self.factors() if callable(self.factors) else self.factors or HoleFactors()
-
-    @property
     def hole_factors(self) -> tuple[float, ...]:
-        """The factor of every power of two of the distance to data; none without holes."""
-        return self.holes.factors
+        """The factors in holes; none if there are no holes."""
+        return self.factors() if callable(self.factors) else self.factors or ()
 
     @property
     def errors(self) -> Array:
@@ -155,9 +133,7 @@ class GapBars:
                 whole = field_variance(
                     cascade.coordinates, kernels, self.grouping, observed, ridge, near
                 )
-                near = scale_by_distance(
-                    (whole + ridge) ** self.holes.power, observed, self.hole_factors
-                )
+                near = scale_by_distance(whole + ridge, observed, self.hole_factors)
             self._known[cascade] = near
         return self._known[cascade]
 
@@ -292,19 +268,20 @@ class GapBars:
         """Return the factor from draws in units of the kernels to errors; 0 where observed."""
         observed = ~self.unobserved
         result = np.zeros(observed.shape)
+        if self.hole_factors:
+            result = scale_by_distance(result + 1.0, observed, self.hole_factors)
+            if max(thinning(observed.shape)) == 1:  # the bars are from such draws themselves
+                return np.sqrt(result)
         if observed.all():
             return result
         away = self.distance_in(cascade)[self.unobserved]
         if self.hole_factors:
-            factors = scale_by_distance(result + 1.0, observed, self.hole_factors)[self.unobserved]
-            away = np.maximum((away / factors) ** (1.0 / self.holes.power), _LEAST)
-            scale = factors * away ** (self.holes.power - 1.0)
+            scale = result[self.unobserved]
+            away = np.maximum(away / scale, _LEAST)
         else:
             away = np.maximum(away + ridge, _LEAST)
             scale = self.scale * away ** (self.power - 1.0)
-        own = bool(self.hole_factors) and max(thinning(observed.shape)) == 1  # bars from such draws
-        shares = 1.0 if own else _drawn_shares(field, observed, ridge, away)
-        result[self.unobserved] = np.sqrt(scale / shares)
+        result[self.unobserved] = np.sqrt(scale / _drawn_shares(field, observed, ridge, away))
         return result
 
     def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
@@ -318,7 +295,7 @@ class GapBars:
         `away` the distance to the observed cells.
         """
         if self.hole_factors:
-            return np.maximum(self.hole_factors[0] * between**self.holes.power, away)
+            return np.maximum(self.hole_factors[0] * between, away)
         ridge = cascade.joint_ridge or 0.0
         return np.asarray(self.scale * np.maximum(between, away + ridge) ** self.power)
 
@@ -364,9 +341,8 @@ def field_variance(
     observed: Mask,
     ridge: float,
     near: Array,
-    draws: Collection[int] = range(DRAWS),
 ) -> Array:
-    """Return the variance of every cell given all observed ones, from some draws.
+    """Return the variance of every cell given all observed ones, from draws.
 
     On a large grid the draws have fewer cells, and the variance is at most `near`, that given the
     nearest cells along each axis, which is taken as it is beside data: between two observed cells
@@ -375,8 +351,7 @@ def field_variance(
     strides = thinning(observed.shape)
     thin = tuple(slice(None, None, stride) for stride in strides)
     axes = [c[part] for c, part in zip(coordinates, thin, strict=True)]
-    prior = make_field(axes, kernels, grouping)
-    drawn = posterior_variance(prior, observed[thin], ridge, _SEED, draws=draws)
+    drawn = posterior_variance(make_field(axes, kernels, grouping), observed[thin], ridge, _SEED)
     if max(strides) == 1:
         return drawn
     filled = np.where(observed[thin], near.min(initial=0.0), drawn)
@@ -395,7 +370,7 @@ def _drawn_shares(field: Field, observed: Mask, ridge: float, away: Array) -> Ar
     more than these. Some draws are compared with it, in groups of cells equally far from data.
     """
     count = min(DRAWS, max(_FEWEST_DRAWS, -(-_MEASURED // away.size)))
-    drawn = posterior_variance(field, observed, ridge, _SEED, draws=range(count))[~observed]
+    drawn = posterior_variance(field, observed, ridge, _SEED, draws=count)[~observed]
     order = np.argsort(away, kind="stable")
     groups = np.array_split(order, min(_GROUPS, -(-away.size // _IN_A_GROUP)))
     far = np.array([np.log(away[group]).mean() for group in groups])

@@ -11,9 +11,7 @@ from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.circle import wrap
 
 
-def label_holes(
-    missing: Mask, ring: int | None = None, *, corners: bool = False
-) -> tuple[Indices, int]:
+def label_holes(missing: Mask, ring: int | None = None) -> tuple[Indices, int]:
     """Give every hole of a grid a number: missing cells that are connected along the axes.
 
     Parameters
@@ -22,8 +20,6 @@ def label_holes(
         True where a cell has no value.
     ring
         An axis whose last coordinate is next to its first, if there is one.
-    corners
-        Whether cells that touch at an edge or a corner are connected as well. A ring has none.
 
     Returns
     -------
@@ -39,12 +35,10 @@ def label_holes(
     [[1, 0, 2, 2], [0, 0, 0, 2]]
     >>> label_holes(missing, ring=1)[1]
     1
-    >>> label_holes(np.eye(3, dtype=bool), corners=True)[1]
-    1
     """
     from scipy.ndimage import label
 
-    labels, count = label(missing, np.ones((3,) * missing.ndim) if corners else None)
+    labels, count = label(missing)
     if ring is not None and count > 1:
         labels, count = _join_seam(labels, count, ring)
     return labels.astype(np.intp, copy=False), int(count)

@@ -13,7 +13,7 @@ interpolated. Fewer data leave more variance, and so does knowing the nearest ce
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -87,16 +87,16 @@ def posterior_variance(
     ridge: float,
     seed: Sequence[int],
     noise: Array | None = None,
-    draws: Collection[int] = range(DRAWS),
+    draws: int = DRAWS,
 ) -> Array:
-    """Return the variance of every cell given the observed ones, from the draws of some numbers."""
+    """Return the variance of every cell given the observed ones, from some draws."""
     draw = posterior_draws(field, observed, ridge, seed, noise)
     total = np.zeros(observed.shape)
-    for number in draws:
+    for number in range(draws):
         deviation = draw(number)
         deviation *= deviation
         total += deviation
-    total /= len(draws)
+    total /= draws
     return total
 
 

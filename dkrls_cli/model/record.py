@@ -19,7 +19,7 @@ from dkrls_cli.cascade.kernels import kernel_named
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.spectrum import ROUND_OFF
-from dkrls_cli.gaps.bars import GapBars, HoleFactors
+from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.field import Grouping
 from dkrls_cli.gaps.noisy.analysis import Observations
 from dkrls_cli.gaps.noisy.bars import NoisyBars
@@ -193,7 +193,6 @@ def bars_record(bars: Bars) -> Record:
                 "scale": bars.scale,
                 "power": bars.power,
                 "hole_factors": list(bars.hole_factors),
-                "hole_power": bars.holes.power,
                 "grouping": asdict(bars.grouping),
             }
             return known, {"unobserved": pack_mask(bars.unobserved)}
@@ -220,7 +219,7 @@ def bars_from(
             header["power"],
             header["error"],
             _grouping_from(header.get("grouping", {}), len(shape)),
-            HoleFactors(tuple(header.get("hole_factors", ())), header.get("hole_power", 1.0)),
+            tuple(header.get("hole_factors", ())),
         )
     if joint:
         return JointBars(float(header["errors"][0]), float(header["scales"][0]))

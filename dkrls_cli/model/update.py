@@ -768,7 +768,7 @@ def _keep_group(before: GapBars, bars: GapBars) -> GapBars:
     """
     if not before.grouping.axes:
         return bars
-    factors = before.holes if before.hole_factors else bars.factors
+    factors = before.hole_factors or bars.factors
     return dataclasses.replace(bars, grouping=before.grouping, factors=factors)
 
 

@@ -23,7 +23,6 @@ import numpy as np
 from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.cascade.factors import choice
 from dkrls_cli.gaps.pattern import SCATTERED, distance_to_data, pattern
-from dkrls_cli.tuning.holes.placements import place_holes
 
 WHOLE, WINDOW, WINDOWS = 20_000, 6_667, 3
 """Cells up to which a grid is seen whole; beyond, cells of a window and number of windows."""
@@ -199,7 +198,8 @@ def hide_cells(
     parts = [_whole(observed.shape)]
     if not whole:
         parts = _views(observed, float(far.max(initial=0.0)), room)
-    for part in parts * again:
+        parts *= again
+    for part in parts:
         piece = np.array(values[part], np.float64)
         hide = _hide if errors is None else _hide_besides
         hidden = hide(np.isfinite(piece), targets[part], shape, rng)
@@ -333,15 +333,11 @@ def window_sides(shape: Sequence[int], cells: int) -> list[int]:
 def _hide(observed: Mask, gaps: Mask, shape: Sequence[int], rng: np.random.Generator) -> Mask:
     """Return observed cells to hide: those under shifted gaps.
 
-    Wide holes are placed several times where there is room (:mod:`dkrls_cli.tuning.holes`). With
-    too few gaps to shift, hide boxes of the shape of a gap. If neither hides a cell, or all are
-    hidden, hide single cells.
+    With too few gaps to shift, hide boxes of the shape of a gap. If neither hides a cell, or all
+    are hidden, hide single cells.
     """
-    placed = place_holes(observed, gaps, rng)
-    free, gaps = observed & ~placed.hidden, gaps & ~placed.holes
     enough = np.count_nonzero(gaps) > SCATTERED * np.count_nonzero(observed)
-    hidden = _shift_gaps(free, gaps, rng) if enough else _place_boxes(free, shape, rng)
-    hidden |= placed.hidden
+    hidden = _shift_gaps(observed, gaps, rng) if enough else _place_boxes(observed, shape, rng)
     some = hidden.any() and np.count_nonzero(hidden) < np.count_nonzero(observed)
     return hidden if some else _place_boxes(observed, [1] * observed.ndim, rng)
 

@@ -19,7 +19,6 @@ from dkrls_cli.gaps import bars as module
 from dkrls_cli.gaps import samples
 from dkrls_cli.gaps.bars import (
     GapBars,
-    HoleFactors,
     calibrated,
     distance,
     field_variance,
@@ -433,25 +432,24 @@ def test_a_large_grid_has_draws_with_fewer_cells(monkeypatch: pytest.MonkeyPatch
         assert 0.7 < thin[here].mean() / whole[here].mean() < 1.4
 
 
-@pytest.mark.parametrize("power", [1.0, 1.6])
-def test_bars_in_holes_are_those_of_draws_and_factors(power: float) -> None:
+def test_bars_in_holes_are_those_of_draws_and_factors() -> None:
     model, bars = barred()
     near = distance(AXES, KERNELS, OBSERVED, 0.05)
     drawn = field_variance(AXES, KERNELS, Grouping(), OBSERVED, 0.05, near)
     calls = []
 
-    def factors() -> HoleFactors:
+    def factors() -> tuple[float, ...]:
         calls.append(1)
-        return HoleFactors((1.5, 0.7), power)
+        return 1.5, 0.7
 
     held = replace(bars, factors=factors)
     assert calls == []  # nothing is drawn before it is asked for
-    expected = scale_by_distance((drawn + 0.05) ** power, OBSERVED, (1.5, 0.7))
+    expected = scale_by_distance(drawn + 0.05, OBSERVED, (1.5, 0.7))
     np.testing.assert_allclose(held.distance_in(model), expected)
     queries = [np.append(new, nodes) for new, nodes in zip(NEW, AXES, strict=True)]
     smooth = variance_on_grid(held, model, queries, smooth=True)
     between = left_by_a_complete_grid(queries)
-    limit = np.maximum(1.5 * between**power, interpolated(expected, queries))
+    limit = np.maximum(1.5 * between, interpolated(expected, queries))
     np.testing.assert_allclose(smooth, limit, rtol=1e-8)
     at_nodes = variance_on_grid(held, model, model.coordinates)
     assert ((at_nodes == 0) == OBSERVED).all()
@@ -460,16 +458,16 @@ def test_bars_in_holes_are_those_of_draws_and_factors(power: float) -> None:
     np.testing.assert_allclose(at_points, smooth.ravel(), rtol=1e-9)
     assert calls == [1]
     assert bars.hole_factors == ()
-    assert replace(bars, factors=HoleFactors((2.0,))).hole_factors == (2.0,)
+    assert replace(bars, factors=(2.0,)).hole_factors == (2.0,)
 
 
 def test_bars_expand_to_axes_of_one_coordinate() -> None:
     grouping = Grouping(((0, 1),), 0.4, 0.2)
-    bars = GapBars(np.eye(3, 4, dtype=bool), 1.0, 1.0, 0.1, grouping, HoleFactors((1.2, 1.1), 1.3))
+    bars = GapBars(np.eye(3, 4, dtype=bool), 1.0, 1.0, 0.1, grouping, (1.2, 1.1))
     wide = bars.expand((1, 3, 1, 4), [1, 3])
     assert wide.unobserved.shape == (1, 3, 1, 4)
     assert wide.grouping == Grouping(((1, 3),), 0.4, 0.2)
-    assert wide.holes == HoleFactors((1.2, 1.1), 1.3)
+    assert wide.hole_factors == (1.2, 1.1)
     np.testing.assert_array_equal(wide.unobserved[0, :, 0], bars.unobserved)
 
 
@@ -479,12 +477,7 @@ PLACES = [np.arange(10.0), np.arange(9.0), np.arange(6.0)]
 SETTINGS = [Kernel("matern32", 3.0), Kernel("matern32", 3.0), Kernel("matern12", 2.0, constant=0.5)]
 GROUP = Grouping(((0, 1),), 0.2, 0.4)
 PRODUCT = {"scale": 2.0, "power": 0.7}
-HOLES = {
-    "scale": 2.0,
-    "power": 0.7,
-    "grouping": GROUP,
-    "factors": HoleFactors((1.2, 1.5, 2.0), 1.4),
-}
+HOLES = {"scale": 2.0, "power": 0.7, "grouping": GROUP, "factors": (1.2, 1.5, 2.0)}
 
 
 def holed(**how) -> tuple:

@@ -8,8 +8,7 @@ from dkrls_cli.cascade.errorbars import variance_on_grid
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.gaps.bars import distance
 from dkrls_cli.gaps.solve import complete
-from dkrls_cli.tuning.gaps import choose_with_gaps
-from dkrls_cli.tuning.holes.calibration import gap_bars
+from dkrls_cli.tuning.gaps import choose_with_gaps, gap_bars
 from dkrls_cli.tuning.moves import LevelConstraint
 
 RIDGE = 1e-3

@@ -102,7 +102,7 @@ def test_without_data_nearby_a_draw_is_one_of_the_prior():
 @GROUPINGS
 def test_the_variance_is_the_mean_square_of_the_draws(grouping):
     field, observed = small(grouping)
-    found = posterior_variance(field, observed, 0.05, (1,), draws=range(7))
+    found = posterior_variance(field, observed, 0.05, (1,), draws=7)
     draw = posterior_draws(field, observed, 0.05, (1,))
     np.testing.assert_allclose(found, np.mean([draw(i) ** 2 for i in range(7)], axis=0))
     usual = posterior_variance(field, observed, 0.05, (1,))

@@ -14,7 +14,7 @@ from dkrls_cli.cascade.errorbars import Bars, FilledBars, JointBars, LevelBars, 
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.gaps.bars import GapBars, HoleFactors
+from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.field import NO_GROUPS, Grouping
 from dkrls_cli.grid.axes import Axis, axis_of, index_axis, text_axis
 from dkrls_cli.grid.style import Companion, Packing, Style
@@ -226,10 +226,7 @@ def test_bars_of_gaps_come_back() -> None:
         assert np.array_equal(again.unobserved, missing)
 
 
-FACTORS = HoleFactors((1.5, 2.0, 0.25), 1.3)
-
-
-@pytest.mark.parametrize("factors", [FACTORS, lambda: FACTORS])
+@pytest.mark.parametrize("factors", [(1.5, 2.0, 0.25), lambda: (1.5, 2.0, 0.25)])
 @pytest.mark.parametrize("sphere", [False, True])
 def test_groups_and_factors_in_holes_come_back(factors: Any, sphere: bool) -> None:
     grouping = Grouping(((0, 1),), 0.15, 0.2, sphere)
@@ -237,7 +234,7 @@ def test_groups_and_factors_in_holes_come_back(factors: Any, sphere: bool) -> No
     again = returned(bars, joint=True)
     assert isinstance(again, GapBars)
     assert again.grouping == grouping
-    assert again.holes == FACTORS
+    assert again.hole_factors == (1.5, 2.0, 0.25)
 
 
 def test_a_group_has_axes_of_the_grid() -> None:
@@ -267,11 +264,11 @@ def test_groups_of_older_versions_are_planes() -> None:
 def test_files_of_older_versions_have_no_groups_and_no_factors() -> None:
     header, arrays = bars_record(GapBars(RNG.random((30, 20)) < 0.5, 2.0, 0.7, 0.3))
     assert header["hole_factors"] == []
-    del header["grouping"], header["hole_factors"], header["hole_power"]
+    del header["grouping"], header["hole_factors"]
     again = bars_from(through_a_file(header), arrays, (30, 20), True)
     assert isinstance(again, GapBars)
     assert again.grouping == NO_GROUPS
-    assert again.holes == HoleFactors((), 1.0)
+    assert again.hole_factors == ()
 
 
 def test_bars_of_filled_cells_have_no_record_of_their_own() -> None:

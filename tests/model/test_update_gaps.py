@@ -21,7 +21,7 @@ from growing_grids import (
 
 from dkrls_cli import fit, load_model
 from dkrls_cli.errors import ConvergenceError, InputError
-from dkrls_cli.gaps.bars import GapBars, HoleFactors
+from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.field import Grouping
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.model import update
@@ -254,11 +254,10 @@ def test_retuning_keeps_the_group_of_a_model():
 def test_new_error_bars_keep_a_group_and_its_factors():
     lost = np.eye(3, dtype=bool)
     group = Grouping(((0, 1),), 0.4, 0.2)
-    new = GapBars(lost, 2.0, 1.1, 0.3, factors=HoleFactors((5.0,)))
-    known = HoleFactors((1.5, 1.2), 1.7)
-    for factors, kept in ((known, known), (None, HoleFactors((5.0,)))):
+    new = GapBars(lost, 2.0, 1.1, 0.3, factors=(5.0,))
+    for factors, kept in (((1.5, 1.2), (1.5, 1.2)), (None, (5.0,))):
         bars = update._keep_group(GapBars(lost, 1.0, 1.0, 0.1, group, factors), new)
-        assert (bars.grouping, bars.holes, bars.scale) == (group, kept, 2.0)
+        assert (bars.grouping, bars.hole_factors, bars.scale) == (group, kept, 2.0)
     assert update._keep_group(GapBars(lost, 1.0, 1.0, 0.1), new) is new
 
 

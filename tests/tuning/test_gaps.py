@@ -19,8 +19,7 @@ from dkrls_cli.gaps.field import Grouping, make_field
 from dkrls_cli.gaps.pattern import distance_to_data
 from dkrls_cli.gaps.solve import Completed, complete, complete_field
 from dkrls_cli.tuning import gaps
-from dkrls_cli.tuning.gaps import GapChoice, choose_with_gaps
-from dkrls_cli.tuning.holes.calibration import gap_bars
+from dkrls_cli.tuning.gaps import GapChoice, choose_with_gaps, factors_by_power, gap_bars
 from dkrls_cli.tuning.joint import JointSetting
 from dkrls_cli.tuning.masks import HiddenWindow, distance_powers, weigh_windows
 from dkrls_cli.tuning.moves import LevelConstraint, Move
@@ -306,7 +305,7 @@ def test_solves_are_as_exact_as_the_best_error_asks_for(error, spread, tolerance
 
 def test_a_setting_that_takes_too_long_or_is_given_up_has_no_finite_error(monkeypatch):
     search = search_of(window(), window(1))
-    monkeypatch.setattr(gaps, "ITERATIONS", 2)
+    monkeypatch.setattr(gaps, "_ITERATIONS", 2)
     slow = search.solve(setting_of(), None, 1.0)
     assert slow.error == math.inf
     assert slow.iterations == 2
@@ -599,7 +598,7 @@ def test_a_group_is_not_chosen_for_a_separable_field_with_a_hole():
     values, axes = smooth()
     values[10:16, 10:16] = np.nan
     found = choose(values, axes)
-    assert gaps.has_holes(found.windows, 2.0)
+    assert gaps._has_holes(found.windows, 2.0)
     assert found.setting.grouping.axes == ()
 
 
@@ -617,8 +616,8 @@ def test_a_group_is_taken_if_it_is_clearly_better(error, group):
 @pytest.mark.parametrize(("share", "holes"), [(0.04, False), (0.06, True)])
 def test_holes_are_cells_that_are_not_next_to_data(share, holes):
     assert part_with(share).distances.tolist() == [1, 2, 1, 1]
-    assert gaps.has_holes([part_with(share)], 2.0) == holes
-    assert not gaps.has_holes([part_with(share)], 2.1)
+    assert gaps._has_holes([part_with(share)], 2.0) == holes
+    assert not gaps._has_holes([part_with(share)], 2.1)
 
 
 def part_with(share):
@@ -777,6 +776,46 @@ def test_one_observed_cell_is_not_hidden():
 # --- error bars in holes ------------------------------------------------------------------------
 
 
+def test_exact_bands_have_factors_of_one():
+    rng = np.random.default_rng(0)
+    powers = np.repeat([0, 1, 2], [4000, 8000, 16000])
+    factors = factors_by_power(np.abs(rng.standard_normal(28_000)), powers)
+    assert len(factors) == 3
+    np.testing.assert_allclose(factors, 1.0, atol=0.05)
+
+
+@pytest.mark.parametrize("size", [0.5, 3.0])
+def test_factors_follow_the_errors_at_each_distance(size):
+    rng = np.random.default_rng(1)
+    powers = np.repeat([0, 1], [20_000, 80_000])
+    sizes = np.where(powers == 0, 1.0, size)
+    factors = factors_by_power(np.abs(sizes * rng.standard_normal(100_000)), powers)
+    np.testing.assert_allclose(factors, [1.0, size**2], rtol=0.05)
+
+
+def test_few_cells_shrink_to_the_factor_of_all():
+    rng = np.random.default_rng(2)
+    ratios = np.abs(rng.standard_normal(40_010))
+    powers = np.zeros(ratios.size, int)
+    powers[-10:] = 1
+    ratios[-10:] *= 100.0
+    whole = gaps._factor(ratios)
+    own = gaps._factor(ratios[-10:])
+    expected = math.exp((10 / 4 * math.log(own) + 30 * math.log(whole)) / (10 / 4 + 30))
+    factors = factors_by_power(ratios, powers)
+    assert factors[1] == pytest.approx(expected)
+    assert factors[1] < 3.0 < own
+    powers[-10:] = 3  # 64 cells at that distance are as good as one
+    few = factors_by_power(ratios, powers)
+    assert len(few) == 4
+    assert few[3] < 1.1
+    assert few[1:3] == pytest.approx((whole, whole))  # no cell of their own
+
+
+def test_errors_of_nothing_have_tiny_factors():
+    assert 0 < factors_by_power(np.zeros(20), np.zeros(20, int))[0] < 1e-20
+
+
 @pytest.mark.parametrize("hole", [False, True])
 def test_error_bars_take_draws_where_there_are_holes(hole):
     values, axes = smooth()
@@ -795,7 +834,7 @@ def test_a_long_level_has_no_draws():
     values[300:360] = values[800:870] = np.nan
     given = [LevelConstraint("matern32", 20.0)]
     found = choose_with_gaps(values, [t], given, ridge=0.01)
-    assert gaps.has_holes(found.windows, 4.0)
+    assert gaps._has_holes(found.windows, 4.0)
     assert found.spectra == (None,)
     assert gap_bars(values, [t], found).hole_factors == ()
 

@@ -365,7 +365,7 @@ def noisy_field_variance(
     together = np.zeros(seen.shape)
     np.divide(1.0, precision, out=together, where=seen)
     least, rest = split_noise(field, seen, 0.0, together)
-    found = posterior_variance(field, seen, least, _SEED, rest, range(draws))
+    found = posterior_variance(field, seen, least, _SEED, rest, draws)
     if max(strides) > 1:
         rows = [
             None if stride == 1 else Hats.between(axis, c, kernel.period)

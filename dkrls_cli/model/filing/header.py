@@ -121,7 +121,7 @@ GROUPING = record(
 
 GAP_BARS = record(
     {"error": ERROR, "scale": NOT_NEGATIVE, "power": NOT_NEGATIVE},
-    {"hole_factors": list_of(NOT_NEGATIVE), "hole_power": POSITIVE, "grouping": GROUPING},
+    {"hole_factors": list_of(NOT_NEGATIVE), "grouping": GROUPING},
 )
 
 NOISY_BARS = record(

@@ -64,7 +64,7 @@ def _compare(window: HiddenWindow, field: Field, ridge: float, scale: float) -> 
     assert window.noise is not None
     seen = np.isfinite(window.seen)
     least, rest = split_noise(field, seen, ridge, window.seen_noise / scale)
-    drawn = posterior_variance(field, seen, least, _SEED, rest, range(_DRAWS))[window.hidden]
+    drawn = posterior_variance(field, seen, least, _SEED, rest, _DRAWS)[window.hidden]
     promised = scale * (drawn + ridge)
     return np.array([window.residuals**2, promised, window.noise, window.shares])
 
