@@ -36,9 +36,15 @@ from dkrls_cli.cli.output.ensembles import (
     write_member_cells,
 )
 from dkrls_cli.cli.output.target import Target, chosen_target
+from dkrls_cli.cli.output.tiles import (
+    can_be_tiled,
+    fill_tiled,
+    plan_all,
+    plan_result,
+    refuse_untiled,
+)
 from dkrls_cli.cli.report import Report, Result, command_line, edge
 from dkrls_cli.cli.terminal.tables import pairs
-from dkrls_cli.cli.tiles import can_be_tiled, fill_tiled, plan_all, plan_result, refuse_untiled
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
