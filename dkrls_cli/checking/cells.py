@@ -14,7 +14,14 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.checking.choice import Predictor, middle
-from dkrls_cli.checking.scales import Limits, find_limits, growth, local_scale, nearby_scale
+from dkrls_cli.checking.scales import (
+    Limits,
+    find_limits,
+    growth,
+    local_scale,
+    nearby_scale,
+    robust_spread,
+)
 
 # Rounds in which cells are taken out: a run of bad neighbours loses two cells in each.
 _ROUNDS = 40
@@ -25,6 +32,10 @@ _GENEROUS = 5.5
 _NEAR = 2
 # Size in units of the limit beyond which a cell says nothing of how large residuals are by chance.
 _SURELY = 3.0
+# Standard deviations of its residual, and share of the spread of the data, beyond which a cell is
+# bad whatever the tail of the others looks like. That of real grids reaches 5 to 50; that of smooth
+# data without noise, in which residuals differ by orders of magnitude, reaches thousands.
+_FAR, _CLEARLY = 20.0, 1.0
 # Rounds after the first in which the scale is determined again; later it hardly changes.
 _RESCALED = 4
 
@@ -87,12 +98,15 @@ def check_cells(
     search = _Search(values, used, predictor, rate, floor)
     bad = search.put_back(search.take_out(suspects))
     left, std = search.measure(bad)
-    std = np.maximum(std * nearby_scale(np.abs(left) / std, used & ~bad, _NEAR), floor)
+    std = std * nearby_scale(np.abs(left) / std, used & ~bad, _NEAR)
+    std = np.clip(std, floor, search.most)
     known = used & ~np.isnan(left)
     limits = find_limits((left / std)[known & ~bad], rate)
     beyond = bad & (limits.excess(left / std) > _SURELY)  # the others may be the tail of good ones
     limits = find_limits((left / std)[known & ~beyond], rate)
     score = limits.excess(left / std)
+    clearly = np.abs(left) > _CLEARLY * search.most
+    score = np.where(clearly, np.maximum(score, np.abs(left / std) / _FAR), score)
     return CellCheck(used & (score > 1.0), left, std, score, limits)
 
 
@@ -110,6 +124,8 @@ class _Search:
         self.axes = [step.axis for step in predictor.steps]
         self.power = growth(*self.base, used, self.axes)
         self.scale = np.ones(values.shape)
+        # the others know more of a cell than nothing: how much the data varies
+        self.most = max(robust_spread(self.centred[used]), floor)
 
     def measure(self, bad: Mask, *, scale: bool = True) -> tuple[Array, Array]:
         """Return residuals with some cells left out, and their usual sizes."""
@@ -117,10 +133,10 @@ class _Search:
         self.trace = self.predictor.trace(self.centred, good, self.trace)
         left, spread = self.trace.residuals
         self.spread, known = spread, self.base[1]
-        spread = known * (spread / known) ** self.power
+        spread = np.minimum(known * (spread / known) ** self.power, self.most)
         if scale:
             self.scale = local_scale(np.abs(left) / spread, good)
-        return left, np.maximum(spread * self.scale, self.floor)
+        return left, np.clip(spread * self.scale, self.floor, self.most)
 
     def score(self, left: Array, std: Array) -> Array:
         """Return the size of residuals in units of a limit that the tail does not raise."""

@@ -67,6 +67,25 @@ class Limits:
         return np.where(scaled < 0, -scaled / self.low, scaled / self.high)
 
 
+def robust_spread(numbers: Array) -> float:
+    """Return the standard deviation of normal numbers with these quartiles; 0 without numbers.
+
+    If half of the numbers are equal, it is the plain standard deviation.
+
+    >>> round(robust_spread(np.array([-1.0, 0.0, 1.0, 1e9])), 2)
+    1.48
+    """
+    known = numbers[~np.isnan(numbers)]
+    if not known.size:
+        return 0.0
+    middle = float(np.median(np.abs(known - np.median(known)))) / _MEDIAN_OF_NORMAL
+    return middle or float(np.std(known))
+
+
+# Median of the size of normal numbers of standard deviation 1.
+_MEDIAN_OF_NORMAL = 0.6745
+
+
 def local_scale(sizes: Array, used: Mask) -> Array:
     """Return the usual size of residuals at every cell, as that of normal numbers.
 

@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
+from dkrls_cli.checking import cells
 from dkrls_cli.checking.cells import check_cells, worst_of_neighbours
 from dkrls_cli.checking.choice import CheckAxis, choose_predictor
+from dkrls_cli.checking.scales import Limits
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +62,31 @@ def test_the_worst_of_neighbours_is_told_by_size():
     both = np.stack([apart, 2 * apart])
     assert worst_of_neighbours(both, both, [0]).sum() == 2
     assert worst_of_neighbours(both, both, [1]).sum() == 4
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_cell_far_from_smooth_data_is_bad_whatever_the_tail_of_tiny_residuals(seed):
+    """Residuals of data without noise differ by orders of magnitude, and tell no limit."""
+    rng = np.random.default_rng(seed)
+    lat, lon, t = np.meshgrid(
+        np.arange(18) / 3, np.arange(18) / 3, np.arange(12) / 5, indexing="ij"
+    )
+    values = np.cos(lat) * np.cos(lon + t) + np.cos(lat) ** 2 * np.sin(2 * lon) * np.cos(t)
+    bad = rng.random(values.shape) < 0.004
+    values[bad] += rng.choice([-3, 3], bad.sum())
+    found = run(values)
+    assert found.bad[bad].all()
+    assert found.std.max() <= 1.0  # never above the spread of the data
+    assert found.bad[~bad].mean() < 0.05
+
+
+def test_far_is_twenty_residuals_and_the_spread_of_the_data(field, monkeypatch):
+    values = field.copy()
+    values[12, 20] += 3.0
+    monkeypatch.setattr(cells, "find_limits", lambda *_: Limits(1e4, 1e4))
+    monkeypatch.setattr(cells._Search, "put_back", lambda *_: np.zeros(field.shape, bool))
+    assert run(values).bad[12, 20]
+    for name in ("_FAR", "_CLEARLY"):
+        with monkeypatch.context() as patch:
+            patch.setattr(cells, name, 1e6)
+            assert not run(values).bad.any()

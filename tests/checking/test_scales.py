@@ -7,6 +7,7 @@ from dkrls_cli.checking.scales import (
     growth,
     local_scale,
     nearby_scale,
+    robust_spread,
 )
 
 
@@ -82,3 +83,11 @@ def test_errors_grow_as_the_ends_show():
     left[[0, -1]] *= 1000.0
     assert growth(left, spread, used, [0]) == 3.0
     assert growth(left, spread, used, [1]) == 1.5
+
+
+def test_a_robust_spread_does_not_mind_a_few_wild_numbers():
+    numbers = np.random.default_rng(0).normal(scale=2.0, size=4000)
+    numbers[:40] = 1e6
+    assert robust_spread(numbers) == pytest.approx(2.0, rel=0.1)
+    assert robust_spread(np.array([0.0, 0.0, 0.0, 4.0])) == pytest.approx(np.sqrt(3))
+    assert robust_spread(np.array([np.nan])) == 0.0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Array, Mask
+from dkrls_cli.arrays import Array, Mask, fits_single
 from dkrls_cli.checking.survey import GOOD, KINDS, MISSING
 from dkrls_cli.checking.units import CONVERSIONS
 from dkrls_cli.grid.axes import Attributes
@@ -88,8 +88,11 @@ class Checked:
         return replace(self.grid, values=values, errors=errors)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the flagged cells: coordinates, value, expected, std, z, kind and hint."""
-        texts = [axis.texts for axis in self.grid.axes]
+        """Yield the flagged cells: coordinates, value, expected, std, z, kind and hint.
+
+        Values are as the data has them, the other numbers have six digits.
+        """
+        texts, single = [axis.texts for axis in self.grid.axes], fits_single(self.grid.values)
         for place in np.argwhere(self.bad):
             cell = tuple(place.tolist())
             value, expected, std = (
@@ -98,13 +101,18 @@ class Checked:
             unit = int(self.units[cell])
             yield {
                 **{dim: t[at] for dim, t, at in zip(self.grid.dims, texts, cell, strict=True)},
-                "value": value,
-                "expected": expected,
-                "std": std,
-                "z": (value - expected) / std if std > 0 else np.nan,
+                "value": float(str(np.float32(value))) if single else value,
+                "expected": _shorten(expected),
+                "std": _shorten(std),
+                "z": _shorten((value - expected) / std if std > 0 else np.nan),
                 "kind": KINDS[int(self.flags[cell])],
                 "hint": CONVERSIONS[unit].words if unit >= 0 else "",
             }
+
+
+def _shorten(number: float) -> float:
+    """Return a number with six digits."""
+    return float(f"{number:.6g}")
 
 
 def flag_variable(name: str, attrs: Attributes) -> tuple[str, dict[str, Any]]:

@@ -114,6 +114,7 @@ LONG = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", LONG, ids=str)
 def test_long_levels_answer_derivatives_as_dense_ones(kernel):
     rng = np.random.default_rng(0)

@@ -120,6 +120,7 @@ WARPED = np.geomspace(0.3, 90.0, 14)
 CELLS = np.array([0.31, 2.0, 5.0]), np.array([80.0, 2.2, 11.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("warp", ["log", "sqrt"])
 @pytest.mark.parametrize("family", ["gaussian", "matern32", "matern12"])
 @pytest.mark.parametrize("sigma", [0.1, 1.0, 30.0])

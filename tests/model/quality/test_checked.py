@@ -47,6 +47,14 @@ def test_rows_have_the_flagged_cells_in_words(checked):
     }
 
 
+def test_rows_have_values_as_the_data_has_them_and_other_numbers_with_six_digits(checked):
+    values = np.where(checked.grid.values == 9.0, np.float32(9.1), checked.grid.values)
+    single = replace(checked.grid, values=values)
+    row = list(replace(checked, grid=single, expected=checked.expected / 3).rows())[1]
+    assert (row["value"], row["expected"]) == (9.1, 1.33333)
+    assert row["z"] == pytest.approx((np.float32(9.1) - 4 / 3) / 0.5, rel=1e-5)
+
+
 def test_flags_have_the_attributes_of_cf():
     name, attrs = flag_variable("t", {})
     assert name == "t_flag"
