@@ -28,6 +28,8 @@ _ROUNDS = 40
 # Standard deviations beyond which a cell is taken out for the time being: neighbours of bad cells
 # make the tail look heavy at first. Whether it is bad is decided when all such cells are out.
 _GENEROUS = 5.5
+# Rounds in which clearly bad cells that took part in predicting others are left out in the end.
+_AGAIN = 6
 # Neighbours on each side that show how large residuals are nearby, in the end.
 _NEAR = 2
 # Size in units of the limit beyond which a cell says nothing of how large residuals are by chance.
@@ -97,17 +99,14 @@ def check_cells(
     """
     search = _Search(values, used, predictor, rate, floor)
     bad = search.put_back(search.take_out(suspects))
-    left, std = search.measure(bad)
-    std = std * nearby_scale(np.abs(left) / std, used & ~bad, _NEAR)
-    std = np.clip(std, floor, search.most)
-    known = used & ~np.isnan(left)
-    limits = find_limits((left / std)[known & ~bad], rate)
-    beyond = bad & (limits.excess(left / std) > _SURELY)  # the others may be the tail of good ones
-    limits = find_limits((left / std)[known & ~beyond], rate)
-    score = limits.excess(left / std)
-    clearly = np.abs(left) > _CLEARLY * search.most
-    score = np.where(clearly, np.maximum(score, np.abs(left / std) / _FAR), score)
-    return CellCheck(used & (score > 1.0), left, std, score, limits)
+    found = search.judge(bad)
+    for _ in range(_AGAIN):
+        used_still = found.bad & ~bad & search.clearly(found.residual)
+        if not used_still.any():
+            break
+        bad = search.put_back(bad | found.bad)  # a bad cell speaks against good ones beside it
+        found = search.judge(bad)
+    return found
 
 
 class _Search:
@@ -142,6 +141,24 @@ class _Search:
         """Return the size of residuals in units of a limit that the tail does not raise."""
         limits = find_limits((left / std)[self.used & ~np.isnan(left)], self.rate)
         return limits.capped(_GENEROUS).excess(left / std)
+
+    def judge(self, bad: Mask) -> CellCheck:
+        """Return what the others, without some bad cells, say of every cell."""
+        left, std = self.measure(bad)
+        std = std * nearby_scale(np.abs(left) / std, self.used & ~bad, _NEAR)
+        std = np.clip(std, self.floor, self.most)
+        known = self.used & ~np.isnan(left)
+        limits = find_limits((left / std)[known & ~bad], self.rate)
+        beyond = bad & (limits.excess(left / std) > _SURELY)  # others may be the tail of good ones
+        limits = find_limits((left / std)[known & ~beyond], self.rate)
+        score = limits.excess(left / std)
+        beyond = self.clearly(left)
+        score = np.where(beyond, np.maximum(score, np.abs(left / std) / _FAR), score)
+        return CellCheck(self.used & (score > 1.0), left, std, score, limits)
+
+    def clearly(self, left: Array) -> Mask:
+        """Return which residuals are as large as the spread of the data."""
+        return np.asarray(np.abs(left) > _CLEARLY * self.most)
 
     def take_out(self, suspects: Mask | None) -> Mask:
         """Return the cells that look bad, the worst of neighbours first."""

@@ -1,16 +1,14 @@
 """Grids for a fit that bad cells do not pull.
 
-Cells that the others speak against are not shown to the fit. In a complete grid they get the value
-that the others say, so that the grid stays complete and settings are chosen as without them; the
+Cells that the others speak against are not shown to the fit. In a complete grid they are filled as
+missing cells are, so that the grid stays complete and settings are chosen as without them; the
 model remembers that these cells were not observed. In other cases they are missing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from dkrls_cli.arrays import Mask
 from dkrls_cli.errors import InputError
@@ -33,7 +31,7 @@ class Cleaned:
     Attributes
     ----------
     grid
-        The grid to fit: bad cells have the value that the others say, or are missing.
+        The grid to fit: bad cells are filled from the others, or are missing.
     replaced
         Cells that have another value now, if the grid is complete; else None.
     bad
@@ -80,10 +78,22 @@ def clean_grid(grid: Grid, settings: Settings) -> Cleaned:
     stays = grid.is_complete and settings.noise != "joint" and grid.errors is None
     if not bad.any():
         return Cleaned(grid, None, bad, facts)
-    if stays and np.isfinite(checked.expected[bad]).all():
-        values = np.where(bad, checked.expected, grid.values)
-        return Cleaned(replace(grid, values=values), bad, bad, facts)
+    if stays:
+        filled = _fill_without(checked.masked, settings)
+        if filled.is_complete:
+            return Cleaned(filled, bad, bad, facts)
     return Cleaned(checked.masked, None, bad, facts)
+
+
+def _fill_without(masked: Grid, settings: Settings) -> Grid:
+    """Return the grid with its bad cells filled; slices in which all cells are bad stay missing.
+
+    What a check expects of a cell is told by its fibres, which is too little where many neighbours
+    are bad as well.
+    """
+    from dkrls_cli.model.fill import fill_grid
+
+    return fill_grid(masked, Settings(settings.levels, period=settings.period), mask="none").grid
 
 
 def _refuse_many(checked: Checked) -> None:

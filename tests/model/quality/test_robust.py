@@ -118,3 +118,16 @@ def test_too_many_bad_cells_are_refused():
     values[:, 20:] += 273.15
     with pytest.raises(DkrlsError, match=r"do not fit the others .* K instead of degC"):
         fit(values, AXES, robust=True)
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_bad_cells_of_smooth_data_are_filled_from_the_others(seed):
+    """What fibres say of a cell is no better than the worst of its neighbours."""
+    rng = np.random.default_rng(seed)
+    x, y, t = np.meshgrid(np.arange(14) / 3, np.arange(14) / 3, np.arange(10) / 5, indexing="ij")
+    values = np.cos(x) * np.cos(y + t) + np.cos(x) ** 2 * np.sin(2 * y) * np.cos(t)
+    bad = rng.random(values.shape) < 0.004
+    bad[4, 4:6, 3] = bad[5, 4, 3] = True
+    model = fit(np.where(bad, values + 3.0, values), robust=True)
+    assert model.origin[ROBUST]["cells"] >= bad.sum()
+    assert np.abs(model.predict().values - values).max() < 0.05
