@@ -44,7 +44,7 @@ _RESCALED = 4
 
 @dataclass(frozen=True, eq=False)
 class CellCheck:
-    """What the others say of every cell.
+    """Comparison of every cell with the others.
 
     Attributes
     ----------

@@ -140,7 +140,7 @@ class Trace:
 
     @property
     def residuals(self) -> tuple[Array, Array]:
-        """What is left of every cell, and its standard error but for a common factor."""
+        """Residual of every cell, and its standard error but for a common factor."""
         left = self.results[-1].left if self.results else self.values
         spread = np.where(np.isnan(left), np.nan, 1.0)
         for result in self.results:

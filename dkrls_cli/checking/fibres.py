@@ -1,4 +1,4 @@
-"""What the other cells of a fibre say of each cell: leave-one-out in closed form.
+"""Prediction of each cell from the others of its fibre: leave-one-out in closed form.
 
 Along one axis the cells of a fibre have the covariance C, and A is its inverse. The residual of
 cell i, predicted from all others, is (A y)_i / A_ii, and its variance is 1 / A_ii. Cells that are

@@ -63,7 +63,7 @@ _FEWEST_STEPS = 10
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What was found in a grid.
+    """Findings in a grid.
 
     Attributes
     ----------

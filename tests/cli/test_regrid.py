@@ -195,6 +195,16 @@ def test_means_over_cells_have_bounds_and_methods_and_keep_the_integral(tmp_path
         assert "lat_bnds" not in along
 
 
+def test_means_over_cells_that_are_partly_land_are_told(tmp_path: Path) -> None:
+    for land in (False, True):
+        source = write(tmp_path / f"{land}.nc", land=land)
+        words = ("--like", "r12x6", "--group", "none", *GIVEN[:4], "--ridge", "1e-3")
+        for mean in ((), ("--mean",)):
+            out = tmp_path / f"{land}{len(mean)}.nc"
+            told = dkrls("regrid", source, "-o", out, *words, *mean).stderr
+            assert ("the field continued there" in told) == (land and bool(mean))
+
+
 def test_means_take_the_bounds_of_the_target(tmp_path: Path) -> None:
     source = write(tmp_path / "a.nc")
     text = "gridtype = lonlat\nxsize = 2\nysize = 2\nxvals = 90 270\nyvals = -45 45\n"

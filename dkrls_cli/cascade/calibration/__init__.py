@@ -1,1 +1,1 @@
-"""What slices that are left out tell of error bars: how wide, and where wider than elsewhere."""
+"""Calibration of error bars by slices left out: how wide they are, and where wider."""

@@ -117,7 +117,7 @@ def _level_bars(bars: Bars) -> LevelBars:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """What one level adds at its own functionals (q,).
+    """Parts of the variance that one level adds at its own functionals (q,).
 
     Attributes
     ----------

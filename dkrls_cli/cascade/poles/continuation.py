@@ -83,7 +83,7 @@ class Continuation:
 
     @cached_property
     def turn(self) -> Operator:
-        """What takes the ring to the places half a turn away: see :func:`half_turn`."""
+        """Operator that takes the ring to the places half a turn away: see :func:`half_turn`."""
         return half_turn(self.longitudes, self.ring)
 
     @property

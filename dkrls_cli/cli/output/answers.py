@@ -284,6 +284,12 @@ def report_cells(queries: Sequence[Query], answers: AnswerOptions, report: Repor
         if "comment" in query.model.attrs and answers.mean_over:
             report.note(f"Note: {query.model.name} is the {query.model.attrs['comment']}.")
         report_missing(query.model, cells, query.outside_count, query.land_count, answers, report)
+        asked = query.rules.question
+        if asked is not None and asked.mean and not asked.region and query.model.coverage.has_land:
+            report.note(
+                f"Note: {query.model.name} has cells that never had a value. Means over cells that "
+                "cover some of them are of the field continued there; --mean-over leaves them out."
+            )
         far = query.extrapolated_count if query.rules.outside == "refuse" else 0
         if far:
             report.note(

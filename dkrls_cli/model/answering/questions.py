@@ -45,7 +45,7 @@ _SLACK = 1e-6
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked for other than values.
+    """A question other than one for values.
 
     Attributes
     ----------

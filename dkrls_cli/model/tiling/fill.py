@@ -69,7 +69,7 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TiledFill:
-    """What was done to a grid that was filled in tiles.
+    """Result of filling a grid in tiles.
 
     Attributes
     ----------

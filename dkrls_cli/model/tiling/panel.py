@@ -19,7 +19,7 @@ from dkrls_cli.model.tiling.solving import SolvedTile, TileModel, least_bar
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What all tiles of a grid have in common: its axes, and where they are solved and answered.
+    """Layout common to all tiles of a grid: its axes, and where they are solved and answered.
 
     Attributes
     ----------
