@@ -63,6 +63,7 @@ def clean_grid(grid: Grid, settings: Settings) -> Cleaned:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dkrls_cli.grid.grid import as_grid
     >>> values = np.outer(np.sin(np.arange(20) / 4), np.cos(np.arange(30) / 4))
     >>> values += 0.01 * np.random.default_rng(0).normal(size=values.shape)
