@@ -58,7 +58,7 @@ def test_means_of_a_gaussian_are_error_functions():
     kernel = Kernel(sigma=0.8)
     ends = [erf((end[:, None] - NODES) / (0.8 * math.sqrt(2))) for end in (HIGH, LOW)]
     exact = 0.8 * math.sqrt(math.pi / 2) * (ends[0] - ends[1]) / (HIGH - LOW)[:, None]
-    assert np.allclose(Means(LOW, HIGH).rows(kernel, NODES), exact, rtol=0, atol=1e-15)
+    assert np.allclose(Means(LOW, HIGH).rows(kernel, NODES), exact, rtol=0, atol=5e-15)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
