@@ -156,6 +156,11 @@ def refuse_impossible(model: Model, question: Question) -> None:
                 f"'{dim}' has text labels: there is no mean over cells and no derivative along it."
             )
     for dim, order in question.orders().items():
+        if model.axis_of(dim).size == 1:
+            raise SettingError(
+                f"'{dim}' has one coordinate, which says nothing of a derivative along it. Fit "
+                "data with two or more."
+            )
         refuse_rough(model.level_of(dim).kernel, order, dim)
     derived = [model.axis_of(dim) for dim in question.derivative]
     if question.per_metre and not any(is_on_sphere(axis) for axis in derived):

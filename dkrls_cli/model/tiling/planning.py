@@ -46,7 +46,7 @@ class FillRequest:
 
 @dataclass(frozen=True)
 class TilePlan:
-    """What filling a grid in tiles takes, as far as that is known before it is read.
+    """Plan of filling a grid in tiles, as far as that is known before it is read.
 
     Attributes
     ----------

@@ -122,7 +122,7 @@ class Tally:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What one pass over a grid finds.
+    """Findings of one pass over a grid.
 
     Attributes
     ----------

@@ -91,3 +91,13 @@ def test_what_does_not_go_with_means_over_cells():
     model = fit(array(), cell_means=True, **GIVEN)
     with pytest.raises(SettingError, match="An ensemble is one of values"):
         model.ensemble(2)
+
+
+def test_means_over_cells_end_at_the_poles():
+    lat, lon = np.arange(-75.0, 76, 30), np.arange(0.0, 360, 45)
+    values = np.cos(np.radians(lat))[:, None] * np.cos(np.radians(lon))
+    axes, how = {"lat": lat, "lon": lon}, {"kernel": "matern52", "sigma": 40.0, "ridge": 1e-6}
+    assert fit(values, axes, **how, poles="scalar").poles is not None
+    assert fit(values, axes, **how, cell_means=True).poles is None
+    with pytest.raises(SettingError, match="means over cells end at the poles"):
+        fit(values, axes, **how, cell_means=True, poles="scalar")

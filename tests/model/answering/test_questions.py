@@ -216,3 +216,12 @@ def test_what_labels_and_points_do_not_have():
     assert sites.predict(site=["b"], x=[0.5, 1.5], mean=True).attrs["cell_methods"] == "x: mean"
     with pytest.raises(SettingError, match="Points have no cells along 'x'"):
         sites.predict_stations({"x": [1.0, 2.0]}, mean="x")
+
+
+def test_one_coordinate_has_no_derivative():
+    x = np.arange(12.0)
+    how = {"kernel": "matern52", "sigma": 3.0, "ridge": 1e-6}
+    model = fit(np.sin(x)[None], {"time": [0.0], "x": x}, **how)
+    assert model.predict(x=[2.5], derivative="x").shape == (1, 1)
+    with pytest.raises(SettingError, match="'time' has one coordinate, which says nothing of a"):
+        model.predict(derivative="time")

@@ -131,3 +131,18 @@ def test_bad_cells_of_smooth_data_are_filled_from_the_others(seed):
     model = fit(np.where(bad, values + 3.0, values), robust=True)
     assert model.origin[ROBUST]["cells"] >= bad.sum()
     assert np.abs(model.predict().values - values).max() < 0.05
+
+
+@pytest.mark.parametrize("kind", ["scalar", "vector"])
+def test_bad_cells_are_marked_behind_a_pole_too(kind):
+    lat, lon = np.arange(-75.0, 76, 10), np.arange(0.0, 360, 20)
+    noise = 0.01 * np.random.default_rng(0).normal(size=(16, 18))
+    values = np.cos(np.radians(lat))[:, None] * np.cos(np.radians(lon)) + noise
+    values[0, 4] += 3.0
+    how = {"kernel": "matern52", "sigma": 40.0, "ridge": 1e-3}
+    model = fit(values, {"lat": lat, "lon": lon}, **how, robust=True, poles=kind)
+    rows, copied = model.poles.copies(model.cascade.shape[0]), model.filled
+    own = np.flatnonzero(rows < 0)[0]
+    assert copied[own, 4]
+    assert copied[np.flatnonzero(rows == own)[0], 13]  # half a turn away
+    assert float(model.std().values[0, 4]) > 0
