@@ -77,7 +77,7 @@ def test_a_cell_far_from_smooth_data_is_bad_whatever_the_tail_of_tiny_residuals(
     found = run(values)
     assert found.bad[bad].all()
     assert found.std.max() <= 1.0  # never above the spread of the data
-    assert found.bad[~bad].mean() < 0.05
+    assert found.bad[~bad].mean() < 0.006  # those beside a bad cell that took part are 0.015
 
 
 def test_far_is_twenty_residuals_and_the_spread_of_the_data(field, monkeypatch):

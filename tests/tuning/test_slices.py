@@ -812,3 +812,14 @@ def test_samples_are_left_out_together_with_their_copies(order):
     assert np.isclose(choice.taken.error, expected)
     segment = module._CopiedSegment(np.sort(x), [data], np.sort(copies), module.SpectrumCache())
     assert segment.slices == 6
+
+
+def test_splines_and_warps_are_not_tried_beside_copies():
+    x = np.concatenate([[0.5], np.geomspace(1.0, 100.0, 14)])
+    data = np.log(x)[:, None] ** 3 * np.ones(3)
+    data[0] = data[1]
+    copies = np.full(15, -1)
+    copies[0] = 1
+    tried = choose_level(x, data, copies=copies).tried
+    assert not any(c.kernel.is_spline or c.kernel.warp for c in tried)
+    assert any(c.kernel.is_spline for c in choose_level(x, data).tried)

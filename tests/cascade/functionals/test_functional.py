@@ -171,3 +171,18 @@ def test_means_of_splines_are_those_of_scipy(degree):
 
 def test_what_functionals_make_of_a_constant():
     assert (Values(LOW).of_one, Means(LOW, HIGH).of_one, Derivatives(LOW, 2).of_one) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(("warp", "function"), [("log", math.log), ("sqrt", math.sqrt)])
+def test_a_wide_cell_between_nodes_is_cut_where_a_warped_coordinate_doubles(warp, function):
+    kernel, nodes = Kernel("gaussian", 30.0, warp=warp), np.array([0.5, 3000.0])
+    found = Means(np.array([1.0]), np.array([2000.0])).rows(kernel, nodes)[0]
+    for node, mean in zip(nodes.tolist(), found.tolist(), strict=True):
+        there = function(node)
+        total = integrate(
+            lambda z, there=there: math.exp(-0.5 * ((function(z) - there) / 30) ** 2),
+            1.0,
+            2000.0,
+            [2.0**n for n in range(1, 11)],
+        )
+        assert mean == pytest.approx(total / 1999.0, abs=1e-14)

@@ -56,3 +56,18 @@ def test_points_that_share_an_axis():
         spread=(1,),
     )
     assert [values.shape for _, values, _ in nothing.blocks(9, std=False)] == [(0, 5)]
+
+
+def test_errors_of_a_region_are_the_same_whole_and_in_blocks():
+    x, t = np.arange(8.0), np.arange(30.0)
+    levels = [Level("x", Kernel("gaussian", 2.0), 0.01), Level("t", Kernel("matern32", 5.0), 0.1)]
+    cascade = fit_cascade(np.random.default_rng(0).standard_normal((8, 30)), [x, t], levels)
+    asked = Means(np.array([1.0]), np.array([6.0])), Values(np.array([2.5, 7.5]))
+    ones, bars = [np.ones(1), np.ones(2)], calibrate(cascade)
+    region, plain = (
+        LinearAnswers(cascade, asked, ones, False, None, lambda: bars, region=region)
+        for region in (True, False)
+    )
+    ((_, _, errors),) = region.blocks(100, std=True)
+    assert np.array_equal(region.std(), errors)
+    assert not np.allclose(region.std(), plain.std())
