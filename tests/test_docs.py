@@ -76,7 +76,7 @@ def test_readme_and_help_name_every_command():
 
 @pytest.mark.parametrize(("name", "line"), list(COMMAND_LINES.items()))
 def test_the_list_of_commands_repeats_their_docstrings(name, line):
-    command = getattr(importlib.import_module(f"dkrls_cli.cli.{name}"), name)
+    command = getattr(importlib.import_module(f"dkrls_cli.cli.commands.{name}"), name)
     about = getattr(command, "registered_callback", None)
     assert (about.callback if about else command).__doc__.splitlines()[0] == line
 

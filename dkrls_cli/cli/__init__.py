@@ -88,7 +88,7 @@ def _exit_code(error: Any) -> int:
 
 def _import_command(name: str) -> Any:
     """Return the command with this name, ready to run."""
-    command = getattr(import_module(f"dkrls_cli.cli.{name}"), name)
+    command = getattr(import_module(f"dkrls_cli.cli.commands.{name}"), name)
     if not isinstance(command, typer.Typer):
         alone = typer.Typer(add_completion=False)
         alone.command(name)(command)

@@ -18,7 +18,7 @@ import typer
 from sample_files import LAT, LON
 from shell import HERE, POINTS, ROOT, dkrls, refusal, spawn
 
-from dkrls_cli.cli.predict import predict
+from dkrls_cli.cli.commands.predict import predict
 from dkrls_cli.cli.report import (
     HINTS,
     Report,

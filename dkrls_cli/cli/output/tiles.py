@@ -12,7 +12,7 @@ from dkrls_cli.cli.terminal.tables import bytes_text, pairs
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
-    from dkrls_cli.cli.fill import FillSettings
+    from dkrls_cli.cli.commands.fill import FillSettings
     from dkrls_cli.cli.output.target import Target
     from dkrls_cli.files.patching import AddedVariable, PatchedCopy
     from dkrls_cli.files.source import Source
@@ -118,7 +118,7 @@ def fill_variable(
     report: Report,
 ) -> Result:
     """Fill one variable in a copy of its file, and return what was done."""
-    from dkrls_cli.cli.fit import report_notes
+    from dkrls_cli.cli.commands.fit import report_notes
     from dkrls_cli.model.tiling.fill import fill_in_tiles
 
     start = perf_counter()
@@ -151,7 +151,7 @@ def added_errors(source: Source, how: FillSettings) -> AddedVariable | None:
 
 def report_tiled(found: TiledFill, written: Sequence[str], report: Report) -> None:
     """Report what was decided about land, bounds and tiles."""
-    from dkrls_cli.cli.fill import OTHER_MASKS
+    from dkrls_cli.cli.commands.fill import OTHER_MASKS
 
     if found.note:
         report.note(f"Note: {found.note}. {OTHER_MASKS}")

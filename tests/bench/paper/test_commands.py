@@ -14,7 +14,7 @@ from shell import assert_same_rows, dkrls, refusal
 from dkrls_cli.bench.paper.entries import PAPER, SEARCHED, RaceEntry
 from dkrls_cli.bench.paper.experiment import RaceOptions, make_race_row
 from dkrls_cli.bench.paper.run import SplitResult
-from dkrls_cli.cli.bench import experiments
+from dkrls_cli.cli.commands.bench import experiments
 
 INTEL_LAB = Path(__file__).parents[4] / "shared/data/intel_lab_subsfin_14400x52.txt"
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from shell import csv_rows, dkrls, refusal
 
-from dkrls_cli.cli.bench import streamrace
+from dkrls_cli.cli.commands.bench import streamrace
 from dkrls_cli.cli.report import Report
 
 MATRIX = "\n".join(" ".join(f"{np.sin(t / 5 + s):.4f}" for s in range(3)) for t in range(30))

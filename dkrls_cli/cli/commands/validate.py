@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import level_table, model_rows, shape_text
-from dkrls_cli.cli.fit import (
+from dkrls_cli.cli.commands.fit import (
     fit_settings,
     open_inputs,
     read_values,
@@ -19,6 +18,7 @@ from dkrls_cli.cli.fit import (
     refuse_too_large,
     report_bounds,
 )
+from dkrls_cli.cli.describe import level_table, model_rows, shape_text
 from dkrls_cli.cli.report import Report, edge
 from dkrls_cli.cli.terminal.tables import pairs, table
 from dkrls_cli.errors import SettingError
@@ -157,7 +157,7 @@ def measured_models(
 
     The model of one variable may be measured on a variable of another name.
     """
-    from dkrls_cli.cli.predict import chosen_models
+    from dkrls_cli.cli.commands.predict import chosen_models
     from dkrls_cli.model.saving import load_models
 
     if var and len(var) == 1 and var[0] != "all":

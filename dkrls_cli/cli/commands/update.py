@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.commands.fit import read_values
 from dkrls_cli.cli.describe import error_words, level_table, missing_words, model_rows, shape_text
-from dkrls_cli.cli.fit import read_values
 from dkrls_cli.cli.output.target import check_file, refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.commands.fit import fit_settings, fit_sources, open_inputs, refuse_too_large
 from dkrls_cli.cli.describe import (
     error_words,
     missing_words,
@@ -17,7 +18,6 @@ from dkrls_cli.cli.describe import (
     robust_words,
     shape_text,
 )
-from dkrls_cli.cli.fit import fit_settings, fit_sources, open_inputs, refuse_too_large
 from dkrls_cli.cli.output.answers import (
     ROW_FORMATS,
     AnswerOptions,
@@ -31,7 +31,7 @@ from dkrls_cli.cli.terminal.tables import pairs
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
-    from dkrls_cli.cli.fit import FittedVariable
+    from dkrls_cli.cli.commands.fit import FittedVariable
     from dkrls_cli.files.source import Source
     from dkrls_cli.model.answering.answers import Query
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.bench.options import (
+from dkrls_cli.cli.commands.bench.options import (
     CompetitionOptions,
     ExperimentOptions,
     GapOptions,
@@ -24,7 +24,7 @@ from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.bench.speed import Measure
-    from dkrls_cli.cli.bench.racing import Rows
+    from dkrls_cli.cli.commands.bench.racing import Rows
 
 _QUICK_SECONDS = 4.0  # per method where `dkrls bench` runs alone: two minutes in all
 _EXPERIMENT_SECONDS = 60.0  # per method in one of the paper's experiments
@@ -68,7 +68,7 @@ def races(context: typer.Context, *, options: QuickOptions, report: Report) -> N
             refuse_misplaced(context)
             return
         from dkrls_cli.bench.paper.published import synthetic_dataset
-        from dkrls_cli.cli.bench.experiments import ALONE, run_experiments
+        from dkrls_cli.cli.commands.bench.experiments import ALONE, run_experiments
 
         seconds = options.seconds(_QUICK_SECONDS)
         run_experiments([synthetic_dataset(name) for name in ALONE], options, seconds, report)
@@ -111,7 +111,7 @@ def add_experiment(name: str, about: str) -> None:
     def command(*, options: ExperimentOptions, report: Report) -> None:
         with edge(report.debug):
             from dkrls_cli.bench.paper.published import synthetic_dataset
-            from dkrls_cli.cli.bench.experiments import run_experiments
+            from dkrls_cli.cli.commands.bench.experiments import run_experiments
 
             seconds = options.seconds(_EXPERIMENT_SECONDS)
             run_experiments([synthetic_dataset(name)], options, seconds, report)
@@ -145,7 +145,7 @@ def temperatures(
     with edge(report.debug):
         from dkrls_cli.bench.paper.intel_lab import read_intel_lab
         from dkrls_cli.bench.paper.published import intel_lab_dataset
-        from dkrls_cli.cli.bench.experiments import run_experiments
+        from dkrls_cli.cli.commands.bench.experiments import run_experiments
 
         seconds = options.seconds(_EXPERIMENT_SECONDS)
         with report.working(f"reading {data}"):
@@ -173,7 +173,7 @@ def real(inputs: Files, *, options: RealOptions, report: Report) -> None:
     """
     with edge(report.debug):
         from dkrls_cli.bench.real.interpolation import INTERPOLATION_RACE
-        from dkrls_cli.cli.bench.racing import run_race
+        from dkrls_cli.cli.commands.bench.racing import run_race
 
         run_race(INTERPOLATION_RACE, inputs, options, report)
 
@@ -198,7 +198,7 @@ def gaps(inputs: Files, *, options: GapOptions, report: Report) -> None:
     """
     with edge(report.debug):
         from dkrls_cli.bench.real.gaps import GAP_RACE
-        from dkrls_cli.cli.bench.racing import run_race
+        from dkrls_cli.cli.commands.bench.racing import run_race
 
         run_race(GAP_RACE, inputs, options, report)
 
@@ -230,7 +230,7 @@ def heaton(
       dkrls bench heaton --data field.nc --dataset simulated --json
     """
     with edge(report.debug):
-        from dkrls_cli.cli.bench.competition import run_heaton
+        from dkrls_cli.cli.commands.bench.competition import run_heaton
 
         run_heaton(data, options, report)
 
@@ -261,7 +261,7 @@ def stream(
       dkrls bench stream matrix.txt --time-limit 60 --csv race.csv
     """
     with edge(report.debug):
-        from dkrls_cli.cli.bench.streamrace import run_stream_race
+        from dkrls_cli.cli.commands.bench.streamrace import run_stream_race
 
         run_stream_race(given, options, report)
 
@@ -293,7 +293,7 @@ for _race, _about in CLOCKS.items():
 def run_clock(race: str, report: Report) -> None:
     """Run a race against the clock and print its measurements."""
     from dkrls_cli.bench import long, speed
-    from dkrls_cli.cli.bench.racing import print_machine
+    from dkrls_cli.cli.commands.bench.racing import print_machine
 
     runs: dict[str, Callable[[], Iterable[Measure]]] = {
         "speed": lambda: chain(speed.measure_speed(), long.measure_long()),

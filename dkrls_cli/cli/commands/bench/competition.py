@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dkrls_cli.cli.bench.racing import Rows, print_machine, refuse_unwritable, write_rows
+from dkrls_cli.cli.commands.bench.racing import Rows, print_machine, refuse_unwritable, write_rows
+from dkrls_cli.cli.commands.fit import open_inputs, read_values
 from dkrls_cli.cli.describe import shape_text
-from dkrls_cli.cli.fit import open_inputs, read_values
 from dkrls_cli.cli.report import Report
 from dkrls_cli.cli.terminal.tables import pairs, table
 
 if TYPE_CHECKING:
     from dkrls_cli.bench.real.heaton import CompetitionCase
-    from dkrls_cli.cli.bench.options import CompetitionOptions
+    from dkrls_cli.cli.commands.bench.options import CompetitionOptions
 
 _COLUMNS = {
     "method": "method",

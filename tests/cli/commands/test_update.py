@@ -17,8 +17,8 @@ import xarray as xr
 from shell import PATIENCE, ROOT, dkrls, refusal
 
 from dkrls_cli import fit, load_model
+from dkrls_cli.cli.commands.update import print_notes
 from dkrls_cli.cli.report import Report
-from dkrls_cli.cli.update import print_notes
 from dkrls_cli.errors import OutputError
 from dkrls_cli.files.output import lock_file
 from dkrls_cli.files.reading import open_source

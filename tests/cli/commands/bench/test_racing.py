@@ -11,7 +11,7 @@ import pytest
 from sample_files import grid
 from shell import csv_rows
 
-from dkrls_cli.cli.bench import racing
+from dkrls_cli.cli.commands.bench import racing
 from dkrls_cli.cli.report import Report
 from dkrls_cli.errors import InputError, OutputError, SettingError
 

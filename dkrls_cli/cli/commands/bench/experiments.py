@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dkrls_cli.cli.bench.racing import (
+from dkrls_cli.cli.commands.bench.racing import (
     chosen_methods,
     refuse_no_time,
     refuse_unwritable,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dkrls_cli.bench.paper.entries import RaceEntry
     from dkrls_cli.bench.paper.experiment import RaceOptions, RaceRow
     from dkrls_cli.bench.paper.search_results import SearchResult
-    from dkrls_cli.cli.bench.options import ExperimentOptions
+    from dkrls_cli.cli.commands.bench.options import ExperimentOptions
 
 ALONE = ("paper-2d", "cross")
 """Experiments that ``dkrls bench`` runs when no race is named."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.commands.fill import open_whole, write_filled
+from dkrls_cli.cli.commands.fit import read_values, refuse_large_check
 from dkrls_cli.cli.describe import shape_text
-from dkrls_cli.cli.fill import open_whole, write_filled
-from dkrls_cli.cli.fit import read_values, refuse_large_check
 from dkrls_cli.cli.output.answers import rows_output, write_fields
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge
@@ -182,7 +182,7 @@ def check_against_model(
     report: Report,
 ) -> list[CheckedVariable]:
     """Check new slices against a model file."""
-    from dkrls_cli.cli.update import read_slices
+    from dkrls_cli.cli.commands.update import read_slices
     from dkrls_cli.files.reading import read_tables
     from dkrls_cli.model.quality.check import check_slices
     from dkrls_cli.model.saving import load_models

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.describe import error_words, missing_words, robust_words, shape_text
-from dkrls_cli.cli.fit import (
+from dkrls_cli.cli.commands.fit import (
     choice_printer,
     estimates,
     fit_settings,
@@ -21,6 +20,7 @@ from dkrls_cli.cli.fit import (
     refuse_too_large,
     report_fit_notes,
 )
+from dkrls_cli.cli.describe import error_words, missing_words, robust_words, shape_text
 from dkrls_cli.cli.output.answers import (
     ROW_FORMATS,
     read_mask_file,

@@ -16,7 +16,7 @@ from sample_files import EAST, NORTH
 from shell import csv_rows, dkrls, refusal
 
 from dkrls_cli import fill
-from dkrls_cli.cli import fill as command
+from dkrls_cli.cli.commands import fill as command
 from dkrls_cli.files import patching
 from dkrls_cli.model import fill as filling
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.commands.fit import open_inputs, read_values
 from dkrls_cli.cli.describe import shape_text
-from dkrls_cli.cli.fit import open_inputs, read_values
 from dkrls_cli.cli.report import Report
 from dkrls_cli.cli.terminal.tables import Layout, pairs, table
 from dkrls_cli.errors import InputError, SettingError
@@ -17,7 +17,7 @@ from dkrls_cli.errors import InputError, SettingError
 if TYPE_CHECKING:
     from dkrls_cli.bench.real.race import CaseResult, GridRace, RaceCase
     from dkrls_cli.bench.worker import Worker
-    from dkrls_cli.cli.bench.options import RealOptions
+    from dkrls_cli.cli.commands.bench.options import RealOptions
     from dkrls_cli.grid.grid import Grid
 
 Rows = list[dict[str, Any]]

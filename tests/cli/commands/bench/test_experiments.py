@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dkrls_cli.cli.bench import experiments
-from dkrls_cli.cli.bench.options import ExperimentOptions
+from dkrls_cli.cli.commands.bench import experiments
+from dkrls_cli.cli.commands.bench.options import ExperimentOptions
 from dkrls_cli.cli.report import Report
 from dkrls_cli.errors import DkrlsError, OutputError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.bench.racing import (
+from dkrls_cli.cli.commands.bench.racing import (
     Rows,
     chosen_methods,
     print_machine,
@@ -19,7 +19,7 @@ from dkrls_cli.cli.terminal.tables import table
 
 if TYPE_CHECKING:
     from dkrls_cli.bench.streams.data import StreamData
-    from dkrls_cli.cli.bench.options import StreamRaceOptions
+    from dkrls_cli.cli.commands.bench.options import StreamRaceOptions
     from dkrls_cli.grid.grid import Grid
 
 _COLUMNS = {

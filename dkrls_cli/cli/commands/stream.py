@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.commands.update import changed_target
 from dkrls_cli.cli.output.answers import stdout_writer
 from dkrls_cli.cli.report import Report, edge
-from dkrls_cli.cli.update import changed_target
 from dkrls_cli.errors import OutputError, SettingError
 from dkrls_cli.signals import last_resort, stop_signals
 

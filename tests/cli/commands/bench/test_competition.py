@@ -13,7 +13,7 @@ from shell import ROOT, assert_same_rows, csv_rows, dkrls, refusal
 
 from dkrls_cli.bench.real import heaton
 from dkrls_cli.bench.real.heaton import CompetitionScores
-from dkrls_cli.cli.bench import competition
+from dkrls_cli.cli.commands.bench import competition
 from dkrls_cli.cli.report import Report
 
 OURS = CompetitionScores(1.7, 1.25, 0.9, 9.125, 0.875, 12.0)

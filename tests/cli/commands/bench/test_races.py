@@ -10,7 +10,7 @@ from shell import dkrls, refusal
 
 from dkrls_cli.bench import long, speed
 from dkrls_cli.bench.speed import Measure
-from dkrls_cli.cli.bench import CLOCKS, PAPER, experiments
+from dkrls_cli.cli.commands.bench import CLOCKS, PAPER, experiments
 from dkrls_cli.cli.report import Report
 
 RACES = (*PAPER, "intel-lab", "real", "gaps", "heaton", "stream", *CLOCKS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkrls_cli.cli.bench.options import (
+from dkrls_cli.cli.commands.bench.options import (
     CompetitionOptions,
     ExperimentOptions,
     GapOptions,

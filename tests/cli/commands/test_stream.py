@@ -22,7 +22,7 @@ import pytest
 from shell import PATIENCE, ROOT, csv_rows, dkrls, refusal
 
 from dkrls_cli import load_model
-from dkrls_cli.cli.stream import Saver, StoppedError, parse_intervals
+from dkrls_cli.cli.commands.stream import Saver, StoppedError, parse_intervals
 
 if os.name != "nt":
     import fcntl

@@ -1,0 +1,1 @@
+"""One thin file per command: read the options, call the library once, print the result."""
