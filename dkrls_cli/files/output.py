@@ -202,9 +202,13 @@ call_when_stopped(remove_unfinished)
 
 
 @contextmanager
-def private_folder() -> Iterator[Path]:
-    """Yield a temporary folder that nobody else can read, and remove it when the block ends."""
-    folder = Path(tempfile.mkdtemp(prefix="dkrls-"))
+def private_folder(place: str | os.PathLike[str] | None = None) -> Iterator[Path]:
+    """Yield a temporary folder that nobody else can read, and remove it when the block ends.
+
+    It is made in the folder `place`; by default in that of the system.
+    """
+    hidden = "dkrls-" if place is None else ".dkrls-"
+    folder = Path(tempfile.mkdtemp(prefix=hidden, dir=place))
     _unfinished.add(folder)
     try:
         yield folder

@@ -83,10 +83,10 @@ class LinearAnswers:
 
     def _std_on_grid(self) -> Array:
         whole = tuple(slice(0, size) for size in self.shape)
-        variance = self._variance_blocks()
+        variance = self.variance_blocks()
         return self._bounded(np.sqrt(variance(whole)) * np.abs(self._factor(whole)))
 
-    def _variance_blocks(self) -> Callable[[Slices], Array]:
+    def variance_blocks(self) -> Callable[[Slices], Array]:
         """Return a function that computes the variance of one block of a product grid."""
         bars = self.bars()
         if self.region and isinstance(bars, LevelBars):
@@ -117,7 +117,7 @@ class LinearAnswers:
             yield from self._point_blocks(cells, std)
             return
         answer = answer_blocks(self.cascade, self.functionals, **self._how)
-        variance = self._variance_blocks() if std else None
+        variance = self.variance_blocks() if std else None
         for part in blocks(self.shape, cells):
             factor, errors = self._factor(part), None
             free = answer(part) * factor

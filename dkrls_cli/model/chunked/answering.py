@@ -1,0 +1,246 @@
+"""Answers from parts of a grid beyond memory.
+
+The *stand-in* of such a grid is a model of all of it that holds no data. What it is asked is made
+into rows once (:mod:`dkrls_cli.cascade.streaming.rows`). Every *block* of the answers then needs a
+*box* of the data: the same samples along axes that pass through, all samples along the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dkrls_cli.arrays import Array, Slices, Tensor
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.functionals.answers import all_rows
+from dkrls_cli.cascade.streaming.rows import (
+    NEGLIGIBLE,
+    NEGLIGIBLE_IN_SINGLE,
+    AxisRows,
+    Taken,
+    cut_rows,
+)
+from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.model.answering.answers import Query
+from dkrls_cli.model.model import Model
+
+
+def stand_in(model: Model) -> Model:
+    """Return a model without its data: one number stands for all of it.
+
+    It tells everything of a model that does not need values, and takes no memory, whatever the
+    size of the grid. It can be sent to other processes.
+    """
+    return replace(model, cascade=without_data(model.cascade), store=None)
+
+
+def without_data(cascade: Cascade) -> Cascade:
+    """Return a cascade in samples without its data."""
+    nothing = np.zeros((1,) * cascade.ndim)
+    return replace(cascade, core=nothing, frames=(None,) * cascade.ndim)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockAnswers:
+    """Answers to a query, block by block, from boxes of the data.
+
+    Attributes
+    ----------
+    query
+        What a stand-in is asked.
+    rows
+        The rows of every axis of the cascade.
+    scales
+        A factor of the answers for every row of every axis.
+    offset
+        What is added to the answers: the mean of the model, as far as the question has it.
+    std
+        Whether standard errors are asked for.
+    single
+        Whether data and answers are in single precision.
+    """
+
+    query: Query
+    rows: tuple[AxisRows, ...]
+    scales: tuple[Array, ...] | None
+    offset: float
+    std: bool
+    single: bool
+
+    @classmethod
+    def of(cls, query: Query, *, std: bool, single: bool) -> BlockAnswers:
+        """Return the answers to a query of a stand-in.
+
+        Data in single precision is answered in single precision, but for derivatives, which are
+        differences of almost equal numbers.
+
+        Raises
+        ------
+        SettingError
+            If the answers do not go axis by axis: under a joint ridge, or for means over regions.
+        """
+        query = replace(query, model=stand_in(query.model))
+        cascade, linear = query.model.cascade, query.linear
+        asked = query.rules.question
+        if cascade.joint_ridge is not None:
+            raise SettingError(
+                "A joint ridge takes the whole grid at once, which is beyond memory. Give a ridge "
+                "per level, or allow more memory.",
+                setting="noise",
+            )
+        if asked is not None and asked.region:
+            raise SettingError(
+                "Means over regions take the whole grid at once, which is beyond memory. Ask for "
+                "means over cells, or allow more memory."
+            )
+        single = single and not (asked is not None and asked.derivative)
+        negligible = NEGLIGIBLE_IN_SINGLE if single else NEGLIGIBLE
+        if linear is None:
+            queries = query.model.queries(query.asked)
+            found: Sequence[Any] = [
+                cascade.answer_rows(axis, q, query.rules.smooth) for axis, q in enumerate(queries)
+            ]
+            scales, share = None, 1.0
+        else:
+            bars = partial(getattr, query.model, "bars")  # of the stand-in, which can be sent
+            linear = replace(linear, cascade=without_data(linear.cascade), bars=bars)
+            query = replace(query, linear=linear)
+            found = all_rows(cascade, linear.functionals, linear.smooth, linear.cells)
+            scales = tuple(np.asarray(factor) for factor in linear.factors)
+            share = math.prod(each.of_one for each in linear.functionals)
+        rows = tuple(cut_rows(cascade, a, row, negligible) for a, row in enumerate(found))
+        return cls(query, rows, scales, cascade.mean * share, std, single)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of all answers."""
+        return self.query.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the numbers that rows are applied to."""
+        return np.dtype(np.float32 if self.single else np.float64)
+
+    @property
+    def samples(self) -> tuple[int, ...]:
+        """Sizes of the grid of the data."""
+        return self.query.model.shape
+
+    def passes(self, axis: int) -> bool:
+        """Return whether an axis passes through: each answer needs one sample along it."""
+        poles = self.query.model.poles
+        in_rows_of_poles = poles is not None and axis in (poles.latitude, poles.longitude)
+        return isinstance(self.rows[axis], Taken) and not in_rows_of_poles
+
+    def box(self, part: Slices) -> Slices:
+        """Return the samples of the data that a block needs."""
+        return tuple(
+            self.rows[axis].window(here) if self.passes(axis) else slice(0, size)
+            for axis, (here, size) in enumerate(zip(part, self.samples, strict=True))
+        )
+
+    def centre(self, values: NDArray[Any], where: Slices) -> Tensor:
+        """Return the data of a box less the mean of the model, with rows across the poles.
+
+        Raises
+        ------
+        InputError
+            If a cell is missing.
+        """
+        refuse_missing(values, where, self.query.model)
+        poles = self.query.model.poles
+        whole: Any = values if poles is None else poles.extend(values)
+        centred: Tensor = np.subtract(whole, self.query.model.cascade.mean, dtype=self.dtype)
+        return centred
+
+    def apply(self, tensor: Tensor, parts: Slices, axes: Sequence[int]) -> Tensor:
+        """Return the rows of some axes applied to a box, the one that shrinks it most first.
+
+        A box with rows across the poles has all latitudes, also where these pass through.
+        """
+        result = tensor
+        shares = {
+            axis: len(range(*parts[axis].indices(self.rows[axis].size))) / tensor.shape[axis]
+            for axis in axes
+        }
+        for axis in sorted(axes, key=lambda axis: shares[axis]):
+            rows, part = self.rows[axis], parts[axis]
+            if isinstance(rows, Taken) and not self.passes(axis):
+                result = result.take(rows.indices[part], axis)
+            else:
+                result = rows.apply(result, axis, part)
+        return result
+
+    def finish(self, tensor: Tensor, part: Slices) -> tuple[Tensor, Array | None]:
+        """Return the answers of a block and their standard errors, with NaN where there is none."""
+        free: Tensor = tensor + tensor.dtype.type(self.offset)
+        if self.scales is not None:
+            free = self._scale(free, part)
+        bounds = None if self._is_derivative else self.query.model.bounds
+        values = free if bounds is None else bounds.clip(np.asarray(free, np.float64))
+        errors = None
+        if self.std:
+            errors = np.sqrt(self._variance(part))
+            if self.scales is not None:
+                errors = np.abs(self._scale(errors, part))
+            if bounds is not None:
+                errors = bounds.spread(np.asarray(free, np.float64), errors)
+            errors = self.query.blank(errors, part)
+        return self.query.blank(values, part), errors  # type: ignore[arg-type]  # of any precision
+
+    def answer(self, values: NDArray[Any], part: Slices) -> tuple[Tensor, Array | None]:
+        """Return the answers of a block, and their standard errors, from its box of the data."""
+        centred = self.centre(values, self.box(part))
+        return self.finish(self.apply(centred, part, range(len(part))), part)
+
+    @property
+    def _is_derivative(self) -> bool:
+        asked = self.query.rules.question
+        return asked is not None and bool(asked.derivative)
+
+    def _scale(self, values: Any, part: Slices) -> Any:
+        """Return values times the factors of their rows."""
+        assert self.scales is not None
+        for axis, (scale, here) in enumerate(zip(self.scales, part, strict=True)):
+            some = scale[here]
+            if (some != 1.0).any():
+                values = values * some.reshape(-1, *[1] * (len(part) - axis - 1))
+        return values
+
+    @cached_property
+    def _variance(self) -> Callable[[Slices], Array]:
+        """Function that computes the variance of a block."""
+        query, model = self.query, self.query.model
+        if query.linear is not None:
+            return query.linear.variance_blocks()
+        queries = model.queries(query.asked)
+        return model.bars.variance_blocks(model.cascade, queries, smooth=query.rules.smooth)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is sent to other processes: not the function, which each makes for itself."""
+        return {key: value for key, value in self.__dict__.items() if key != "_variance"}
+
+
+def refuse_missing(values: NDArray[Any], where: Slices, model: Model) -> None:
+    """Raise InputError if a cell of a box is missing; the message names the first one."""
+    total = np.sum(values, dtype=np.float64)  # NaN or infinite if one of them is
+    if math.isfinite(total):
+        return
+    gone = np.argwhere(~np.isfinite(values))
+    if not gone.size:
+        return
+    places = [here.start + int(place) for here, place in zip(where, gone[0], strict=True)]
+    cell = ", ".join(
+        f"{axis.name} {axis.take(np.array([place])).texts[0]}"
+        for axis, place in zip(model.axes, places, strict=True)
+    )
+    raise InputError(
+        f"'{model.name}' has missing cells, the first at {cell}. Beyond memory, grids are taken "
+        "whole: fill it first, or allow more memory."
+    )

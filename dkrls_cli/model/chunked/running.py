@@ -1,0 +1,91 @@
+"""Runs independent tasks part by part: on threads of this process, or on other machines.
+
+A *scheduler* takes a function and items, and yields the results in the order of the items, so that
+sums of results do not depend on which task ended first. No more tasks are under way than it has
+workers, but for a few that wait, so that memory is bounded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from dkrls_cli.threads import blas_threads
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Scheduler(Protocol):
+    """Runs tasks."""
+
+    @property
+    def workers(self) -> int:
+        """Tasks that are under way at the same time."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether tasks run in other processes."""
+
+    def run(
+        self, task: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield the place of every item and the result of its task, in the order of the items."""
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Tasks on threads of this process: while one reads, another computes.
+
+    Attributes
+    ----------
+    workers
+        Number of threads.
+    blas
+        Threads of a matrix product; None leaves the number as it is.
+    """
+
+    workers: int = 2
+    blas: int | None = None
+
+    @property
+    def is_remote(self) -> bool:
+        """False: tasks run in this process."""
+        return False
+
+    def run(
+        self, task: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield the place of every item and the result of its task, in the order of the items."""
+        with ExitStack() as stack:
+            stack.enter_context(blas_threads(self.blas))
+            pool = stack.enter_context(ThreadPoolExecutor(self.workers))
+            stack.callback(pool.shutdown, wait=True, cancel_futures=True)
+            waiting: deque[tuple[int, Future[Result]]] = deque()
+            for place, item in enumerate(items):
+                waiting.append((place, pool.submit(task, item)))
+                if len(waiting) >= self.workers:
+                    yield _first_result(waiting)
+            while waiting:
+                yield _first_result(waiting)
+
+
+def _first_result(waiting: deque[tuple[int, Future[Result]]]) -> tuple[int, Result]:
+    """Return the place and the result of the task that was begun first, when it has ended."""
+    place, future = waiting.popleft()
+    return place, future.result()
+
+
+def local_threads(threads: int | None) -> Threads:
+    """Return threads of this process: two tasks, and the rest of the threads for each product.
+
+    `threads` is the number that a user gave, None for that of the BLAS library.
+    """
+    if threads is None:
+        return Threads(2)
+    return Threads(min(2, threads), max(1, math.floor(threads / 2)))

@@ -1,0 +1,152 @@
+"""Answers beyond memory, from the boxes of the data to the regions of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from dkrls_cli.arrays import Slices
+from dkrls_cli.files.output import private_folder
+from dkrls_cli.model.chunked.answering import BlockAnswers
+from dkrls_cli.model.chunked.planning import BlockPlan
+from dkrls_cli.model.chunked.running import Scheduler
+from dkrls_cli.model.chunked.spool import Spool, make_spool
+
+Answers = tuple[NDArray[Any], NDArray[Any] | None]
+"""The answers of a block, and their standard errors or None."""
+
+
+class Boxes(Protocol):
+    """Data that is read box by box, in any process."""
+
+    def read_box(self, part: Slices) -> NDArray[Any]:
+        """Return the values in a box, NaN where cells are missing."""
+
+
+class Sink(Protocol):
+    """Takes the answers of blocks."""
+
+    def __call__(self, part: Slices, answers: Answers) -> None:
+        """Take the answers of a block."""
+
+
+@dataclass(frozen=True, eq=False)
+class DirectTask:
+    """Answers a block from its box; with a sink, the answers go there and are not returned."""
+
+    boxes: Boxes
+    answers: BlockAnswers
+    sink: Sink | None
+
+    def __call__(self, part: Slices) -> Answers | None:
+        """Answer a block."""
+        found = self.answers.answer(self.boxes.read_box(self.answers.box(part)), part)
+        if self.sink is None:
+            return found
+        self.sink(part, found)
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class FirstStage:
+    """Answers along all axes but the spooled one, at some samples of that, into the spool."""
+
+    boxes: Boxes
+    answers: BlockAnswers
+    spool: Spool
+
+    def __call__(self, part: Slices) -> None:
+        """Answer the samples that a part has of the spooled axis."""
+        axis = self.spool.axis
+        box = list(self.answers.box(part))
+        box[axis] = part[axis]
+        centred = self.answers.centre(self.boxes.read_box(tuple(box)), tuple(box))
+        others = [other for other in range(len(part)) if other != axis]
+        self.spool.put(self.answers.apply(centred, part, others), part[axis].start)
+
+
+@dataclass(frozen=True, eq=False)
+class SecondStage:
+    """Answers a tile of the spool along the spooled axis."""
+
+    answers: BlockAnswers
+    spool: Spool
+    sink: Sink | None
+
+    def __call__(self, place: int) -> Answers | None:
+        """Answer a tile."""
+        part, axis = self.spool.tiles[place], self.spool.axis
+        tensor = self.answers.apply(self.spool.take(place), part, [axis])
+        found = self.answers.finish(tensor, part)
+        if self.sink is None:
+            return found
+        self.sink(part, found)
+        return None
+
+
+def answer_in_blocks(
+    boxes: Boxes,
+    answers: BlockAnswers,
+    plan: BlockPlan,
+    scheduler: Scheduler,
+    sink: Sink,
+    *,
+    remote_sink: Sink | None = None,
+    done: Collection[int] = (),
+    mark: Callable[[int], None] = lambda place: None,
+    progress: Callable[[float], None] = lambda share: None,
+    folder: str | None = None,
+) -> None:
+    """Answer all blocks of a plan.
+
+    Parameters
+    ----------
+    boxes
+        The data.
+    answers
+        What is asked.
+    plan
+        The blocks.
+    scheduler
+        Runs the blocks.
+    sink
+        Takes the answers, in this process.
+    remote_sink
+        Takes them in the processes of a remote scheduler; None: they are sent to this one.
+    done
+        Places of the blocks that have been answered before.
+    mark
+        Called with the place of a block when it has been answered.
+    progress
+        Called with the share that is done, 0 to 1.
+    folder
+        Folder for what is kept between two stages; None: a temporary one of the system.
+    """
+    tiles = list(plan.blocks)
+    left = [place for place in range(len(tiles)) if place not in done]
+    begun = 0.0
+    here = remote_sink if scheduler.is_remote else sink
+    spooled = plan.spooling if left else None
+    with private_folder(folder) if spooled is not None else nullcontext() as place_of_spool:
+        task: Callable[[Any], Answers | None]
+        items: Sequence[Any]
+        if spooled is None:
+            task, items = DirectTask(boxes, answers, here), [tiles[place] for place in left]
+        else:
+            axis = spooled.axis
+            spool = make_spool(
+                str(place_of_spool), axis, answers.samples[axis], tiles, answers.dtype.name
+            )
+            parts, begun = list(spooled.first), 0.5
+            for place, _ in scheduler.run(FirstStage(boxes, answers, spool), parts):
+                progress(begun * (place + 1) / len(parts))
+            task, items = SecondStage(answers, spool, here), left
+        for number, found in scheduler.run(task, items):
+            if found is not None:
+                sink(tiles[left[number]], found)
+            mark(left[number])
+            progress(begun + (1 - begun) * (number + 1) / len(left))
