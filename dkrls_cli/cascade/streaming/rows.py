@@ -12,6 +12,7 @@ and only the first term is cut to windows: the second is one product with g for 
 - :class:`Taken`: training coordinates that pass through, each of which is one sample.
 - :class:`Banded`: rows as matrices that are cut to windows.
 - :class:`Factored`: rows as the product of two matrices, where smooth kernels have few directions.
+- :class:`Mixed`: some rows pass through, the others do not.
 - :class:`Whole`: rows that are an operator, as those of long levels.
 
 Of a matrix of rows, the form is taken that costs least.
@@ -44,6 +45,9 @@ GROUP = 64
 
 _MOST_ROWS = 2048
 """Rows at most whose directions are looked for: a singular value decomposition takes seconds."""
+
+_MANY = 0.1
+"""Share of rows that pass through from which they are worth telling from the others."""
 
 _WORTH = 0.6
 """Operations of factored rows, beside those of others, from which two products are worth it."""
@@ -187,14 +191,24 @@ class Banded:
         shape = (*tensor.shape[:axis], stop - start, *tensor.shape[axis + 1 :])
         result: Tensor = np.empty(shape, tensor.dtype)
         before: list[slice] = [slice(None)] * axis
+        shares, constant = self._constant_part(tensor, axis)
         for own, rows, window in self._pieces(start, stop, tensor.dtype):
-            result[(*before, own)] = _product(rows, tensor[(*before, window)], axis)
-        if self.trend is not None:
-            shares, weights = (both.as_type(tensor.dtype) for both in self.trend)
-            constant = np.tensordot(weights, tensor, (0, axis))
-            after = [1] * (tensor.ndim - axis - 1)
-            result += shares[part].reshape(-1, *after) * np.expand_dims(constant, axis)
+            here = result[(*before, own)]
+            _multiply(rows, tensor[(*before, window)], axis, here)
+            if shares is not None:
+                some = shares[own.start + start : own.stop + start]
+                here += some.reshape(-1, *[1] * (tensor.ndim - axis - 1)) * constant
         return result
+
+    def _constant_part(self, tensor: Tensor, axis: int) -> tuple[Tensor | None, Tensor]:
+        """Return the share of a constant in every row, and its weights applied to the samples."""
+        if self.trend is None:
+            return None, tensor
+        shares, weights = (both.as_type(tensor.dtype) for both in self.trend)
+        shape = (*tensor.shape[:axis], 1, *tensor.shape[axis + 1 :])
+        constant: Tensor = np.empty(shape, tensor.dtype)
+        _multiply(weights[None], tensor, axis, constant)
+        return shares, constant
 
     def _pieces(
         self, start: int, stop: int, dtype: np.dtype[Any]
@@ -249,8 +263,57 @@ class Factored:
 
     def apply(self, tensor: Tensor, axis: int, part: slice) -> Tensor:
         """Return some of the rows applied to all samples along an axis."""
-        inner = _product(self.right.as_type(tensor.dtype), tensor, axis)
-        return _product(self.left.as_type(tensor.dtype)[part], inner, axis)
+        result = tensor
+        for rows in (self.right.as_type(tensor.dtype), self.left.as_type(tensor.dtype)[part]):
+            shape = (*tensor.shape[:axis], len(rows), *tensor.shape[axis + 1 :])
+            product: Tensor = np.empty(shape, tensor.dtype)
+            _multiply(rows, result, axis, product)
+            result = product
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """Rows some of which pass through.
+
+    Attributes
+    ----------
+    nodes
+        The sample of every row that passes through, -1 for the others.
+    others
+        The others, in their order.
+    """
+
+    nodes: Indices
+    others: AxisRows
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return self.nodes.size
+
+    @property
+    def samples(self) -> int:
+        """Number of samples of the axis."""
+        return self.others.samples
+
+    def window(self, part: slice) -> slice:
+        """Return all samples."""
+        return slice(0, self.samples)
+
+    def apply(self, tensor: Tensor, axis: int, part: slice) -> Tensor:
+        """Return some of the rows applied to all samples along an axis."""
+        start, stop, _ = part.indices(self.size)
+        between = self.nodes < 0
+        here, first = between[start:stop], int(np.count_nonzero(between[:start]))
+        shape = (*tensor.shape[:axis], stop - start, *tensor.shape[axis + 1 :])
+        result: Tensor = np.empty(shape, tensor.dtype)
+        before: list[Any] = [slice(None)] * axis
+        result[(*before, ~here)] = tensor.take(self.nodes[start:stop][~here], axis)
+        if here.any():
+            some = slice(first, first + int(np.count_nonzero(here)))
+            result[(*before, here)] = self.others.apply(tensor, axis, some)
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,6 +406,20 @@ def cut_rows(
     if rows.ndim == 1:
         return Taken(np.asarray(rows, np.intp), samples)
     matrix: Array = np.asarray(rows, np.float64)
+    nodes = _unit_rows(matrix)
+    if (nodes >= 0).mean() < _MANY or (nodes >= 0).all():
+        return _cut_matrix(cascade, axis, matrix, negligible)
+    return Mixed(nodes, _cut_matrix(cascade, axis, matrix[nodes < 0], negligible))
+
+
+def _unit_rows(matrix: Array) -> Indices:
+    """Return the place of the 1 in rows that have nothing else, -1 for other rows."""
+    units = (np.count_nonzero(matrix, axis=1) == 1) & (matrix.max(axis=1) == 1.0)
+    return np.where(units, matrix.argmax(axis=1), -1)
+
+
+def _cut_matrix(cascade: Cascade, axis: int, matrix: Array, negligible: float) -> AxisRows:
+    """Return rows in the form that costs least."""
     constant = _constant_of(cascade, axis)
     banded = Banded.build(lambda part: matrix[part], len(matrix), constant, negligible)
     if min(matrix.shape) > _MOST_ROWS:
@@ -374,13 +451,12 @@ def _window(rows: Array, negligible: float) -> slice:
     return slice(start, max(rows.shape[1] - int(behind), start + 1))
 
 
-def _product(rows: Tensor, tensor: Tensor, axis: int) -> Tensor:
-    """Return rows (p, m) applied to every fibre along an axis of length m."""
-    result: Tensor
+def _multiply(rows: Tensor, tensor: Tensor, axis: int, out: Tensor) -> None:
+    """Put rows (p, m), applied to every fibre along an axis of length m, into `out`."""
     if axis == tensor.ndim - 1:
-        result = np.matmul(tensor, rows.T)
+        np.matmul(tensor, rows.T, out=out)
+    elif axis == tensor.ndim - 2:
+        np.matmul(rows, tensor, out=out)
     else:
         folded = tensor.reshape(*tensor.shape[: axis + 1], -1)
-        shape = (*tensor.shape[:axis], len(rows), *tensor.shape[axis + 1 :])
-        result = np.matmul(rows, folded).reshape(shape)
-    return result
+        out[...] = np.matmul(rows, folded).reshape(out.shape)
