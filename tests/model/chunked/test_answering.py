@@ -1,0 +1,130 @@
+"""Answers block by block from boxes of the data are those of the model in memory."""
+
+import pickle
+
+import numpy as np
+import pytest
+from chunked_grids import fitted, globe, query_of
+
+from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.model.answering.answers import Rules
+from dkrls_cli.model.answering.regions import ask_region
+from dkrls_cli.model.chunked.answering import BlockAnswers, refuse_missing, stand_in
+
+MAP = {"lat": np.arange(-90.0, 91.0, 7.5), "lon": np.arange(0.0, 360.0, 10.0)}
+
+
+def by_blocks(answers: BlockAnswers, values, step: int):
+    """Return all answers and errors, made in blocks along time."""
+    parts = [slice(start, start + step) for start in range(0, answers.shape[0], step)]
+    whole = tuple(slice(0, size) for size in answers.shape[1:])
+    found = []
+    for part in parts:
+        block = (slice(part.start, min(part.stop, answers.shape[0])), *whole)
+        found.append(answers.answer(values[answers.box(block)], block))
+    errors = [e for _, e in found]
+    return np.concatenate([v for v, _ in found]), None if errors[0] is None else np.concatenate(
+        [e for e in errors if e is not None]
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "asked"),
+    [
+        ({}, {}),
+        ({"poles": "none"}, {}),
+        ({"bounds": (-1.4, 1.6)}, {}),
+        ({"cell_means": True}, {}),
+        ({}, {"mean": True}),
+        ({}, {"derivative": "lat"}),
+        ({"kernel": {"lat": "linear"}, "sigma": "auto", "ridge": "auto", "poles": "none"}, {}),
+    ],
+)
+def test_blocks_answer_as_the_whole_model(settings, asked):
+    data = globe()
+    model = fitted(data, **settings)
+    query = query_of(model, MAP, **asked)
+    answers = BlockAnswers.of(query, std=True, single=False)
+    values, errors = by_blocks(answers, data.values, 4)
+    np.testing.assert_allclose(values, query.values(), atol=1e-12)
+    np.testing.assert_allclose(errors, query.std(), atol=1e-12)
+    assert np.isfinite(values).any()
+
+
+def test_blocks_of_some_times_read_those_times_only():
+    model = fitted(globe())
+    asked = {**MAP, "time": [9.0, 3.0, 4.0]}
+    answers = BlockAnswers.of(query_of(model, asked), std=False, single=False)
+    block = (slice(1, 3), slice(0, 2), slice(0, 3))
+    assert answers.passes(0)
+    assert answers.box(block) == (slice(3, 5), slice(0, 13), slice(0, 12))
+
+
+def test_latitudes_that_pass_through_are_read_whole_beside_a_pole():
+    data = globe()
+    model = fitted(data)
+    assert model.poles is not None
+    query = query_of(model, {"lon": MAP["lon"]})
+    answers = BlockAnswers.of(query, std=True, single=False)
+    assert [answers.passes(axis) for axis in range(3)] == [True, False, False]
+    values, errors = by_blocks(answers, data.values, 5)
+    np.testing.assert_allclose(values, query.values(), atol=1e-12)
+    np.testing.assert_allclose(errors, query.std(), atol=1e-12)
+
+
+def test_answers_are_the_same_in_another_process():
+    data = globe()
+    query = query_of(fitted(data), MAP, mean=True)
+    answers = BlockAnswers.of(query, std=True, single=False)
+    here = by_blocks(answers, data.values, 6)
+    packed = pickle.dumps(answers)
+    there = by_blocks(pickle.loads(packed), data.values, 6)
+    np.testing.assert_array_equal(here[0], there[0])
+    np.testing.assert_array_equal(here[1], there[1])
+
+
+def test_a_stand_in_has_no_data():
+    model = fitted(globe(times=40, lats=40, lons=40))
+    assert len(pickle.dumps(stand_in(model))) < 0.5 * model.cascade.core.nbytes
+    assert stand_in(model).shape == model.shape
+
+
+def test_single_precision_is_kept_but_for_derivatives():
+    data = globe()
+    model = fitted(data)
+    single = data.values.astype(np.float32)
+    answers = BlockAnswers.of(query_of(model, MAP), std=False, single=True)
+    values, errors = by_blocks(answers, single, 4)
+    assert errors is None
+    assert values.dtype == np.float32
+    np.testing.assert_allclose(values, query_of(model, MAP).values(), atol=2e-6)
+    slopes = BlockAnswers.of(query_of(model, MAP, derivative="lat"), std=False, single=True)
+    assert slopes.dtype == np.float64
+
+
+def test_what_goes_over_the_whole_grid_is_refused():
+    data = globe()
+    with pytest.raises(SettingError, match="joint ridge takes the whole grid"):
+        BlockAnswers.of(query_of(fitted(data, noise="joint"), MAP), std=False, single=False)
+    region = ask_region(fitted(data), ["lat=0:40,lon"], {}, Rules("missing"), (), False)
+    with pytest.raises(SettingError, match="Means over regions take the whole grid"):
+        BlockAnswers.of(region, std=False, single=False)
+
+
+def test_the_first_missing_cell_is_named():
+    data = globe()
+    model = fitted(data)
+    answers = BlockAnswers.of(query_of(model, MAP), std=False, single=False)
+    holed = data.values.copy()
+    holed[5, 2, 3] = np.nan
+    block = (slice(4, 8), slice(0, 25), slice(0, 36))
+    with pytest.raises(InputError, match=r"first at time 5.0, lat -58.6\d+, lon 90.0"):
+        answers.answer(holed[answers.box(block)], block)
+
+
+def test_large_sums_are_not_taken_for_missing_cells():
+    model = fitted(globe())
+    whole = tuple(slice(0, size) for size in model.shape)
+    refuse_missing(np.full(model.shape, 1e38, np.float32), whole, model)
+    with pytest.raises(InputError, match="missing cells"):
+        refuse_missing(np.full(model.shape, np.inf, np.float32), whole, model)
