@@ -27,6 +27,7 @@ from dkrls_cli.cascade.streaming.rows import (
     cut_rows,
 )
 from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.files.source import UNWRITTEN
 from dkrls_cli.model.answering.answers import Query
 from dkrls_cli.model.model import Model
 
@@ -229,18 +230,16 @@ class BlockAnswers:
 
 def refuse_missing(values: NDArray[Any], where: Slices, model: Model) -> None:
     """Raise InputError if a cell of a box is missing; the message names the first one."""
-    total = np.sum(values, dtype=np.float64)  # NaN or infinite if one of them is
-    if math.isfinite(total):
-        return
-    gone = np.argwhere(~np.isfinite(values))
-    if not gone.size:
-        return
-    places = [here.start + int(place) for here, place in zip(where, gone[0], strict=True)]
+    with np.errstate(invalid="ignore"):
+        if -UNWRITTEN < values.min() and values.max() < UNWRITTEN:  # not so if one is NaN
+            return
+    gone = np.argwhere(~(np.abs(values) < UNWRITTEN))[0]
+    places = [here.start + int(place) for here, place in zip(where, gone, strict=True)]
     cell = ", ".join(
         f"{axis.name} {axis.take(np.array([place])).texts[0]}"
         for axis, place in zip(model.axes, places, strict=True)
     )
     raise InputError(
         f"'{model.name}' has missing cells, the first at {cell}. Beyond memory, grids are taken "
-        "whole: fill it first, or allow more memory."
+        "whole: fill it first, land as well, or allow more memory."
     )

@@ -22,8 +22,8 @@ from dkrls_cli.model.chunked.answering import BlockAnswers
 _SLACK = 1.15
 """Memory that is told, beside what the arrays of a block take: buffers of libraries, and heaps."""
 
-_ENOUGH = 2**25
-"""Bytes of a box from which larger ones are no faster to read and to multiply: 32 MB."""
+_ENOUGH = 2**23
+"""Bytes of a box from which larger ones are slower: 8 MB, what is made of them stays in the cache."""
 
 
 @dataclass(frozen=True)

@@ -122,9 +122,12 @@ def test_the_first_missing_cell_is_named():
         answers.answer(holed[answers.box(block)], block)
 
 
-def test_large_sums_are_not_taken_for_missing_cells():
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 9.96921e36, -1e37])
+def test_numbers_that_cannot_be_used_are_missing(value):
     model = fitted(globe())
     whole = tuple(slice(0, size) for size in model.shape)
-    refuse_missing(np.full(model.shape, 1e38, np.float32), whole, model)
-    with pytest.raises(InputError, match="missing cells"):
-        refuse_missing(np.full(model.shape, np.inf, np.float32), whole, model)
+    values = np.full(model.shape, 1e36, np.float32)
+    refuse_missing(values, whole, model)
+    values[-1, -1, -1] = value
+    with pytest.raises(InputError, match="first at time 13.0, lat 88.0, lon 330.0"):
+        refuse_missing(values, whole, model)
