@@ -231,7 +231,7 @@ class BlockAnswers:
 def refuse_missing(values: NDArray[Any], where: Slices, model: Model) -> None:
     """Raise InputError if a cell of a box is missing; the message names the first one."""
     with np.errstate(invalid="ignore"):
-        if -UNWRITTEN < values.min() and values.max() < UNWRITTEN:  # not so if one is NaN
+        if values.min() > -UNWRITTEN and values.max() < UNWRITTEN:  # not so if one is NaN
             return
     gone = np.argwhere(~(np.abs(values) < UNWRITTEN))[0]
     places = [here.start + int(place) for here, place in zip(where, gone, strict=True)]

@@ -23,7 +23,7 @@ _SLACK = 1.15
 """Memory that is told, beside what the arrays of a block take: buffers of libraries, and heaps."""
 
 _ENOUGH = 2**23
-"""Bytes of a box from which larger ones are slower: 8 MB, what is made of them stays in the cache."""
+"""Bytes of a box from which larger ones are slower: what is made of 8 MB stays in the cache."""
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,13 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Slices
 from dkrls_cli.files.output import private_folder
 from dkrls_cli.model.chunked.answering import BlockAnswers
+from dkrls_cli.model.chunked.boxes import Boxes
 from dkrls_cli.model.chunked.planning import BlockPlan
 from dkrls_cli.model.chunked.running import Scheduler
 from dkrls_cli.model.chunked.spool import Spool, make_spool
 
 Answers = tuple[NDArray[Any], NDArray[Any] | None]
 """The answers of a block, and their standard errors or None."""
-
-
-class Boxes(Protocol):
-    """Data that is read box by box, in any process."""
-
-    def read_box(self, part: Slices) -> NDArray[Any]:
-        """Return the values in a box, NaN where cells are missing."""
 
 
 class Sink(Protocol):

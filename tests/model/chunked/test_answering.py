@@ -129,5 +129,5 @@ def test_numbers_that_cannot_be_used_are_missing(value):
     values = np.full(model.shape, 1e36, np.float32)
     refuse_missing(values, whole, model)
     values[-1, -1, -1] = value
-    with pytest.raises(InputError, match="first at time 13.0, lat 88.0, lon 330.0"):
+    with pytest.raises(InputError, match=r"first at time 13.0, lat 88.0, lon 330.0"):
         refuse_missing(values, whole, model)
