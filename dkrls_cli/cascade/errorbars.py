@@ -116,18 +116,22 @@ class Bars(Protocol):
         """
 
 
-def calibrate(cascade: Cascade, rows: Continuation | None = None) -> LevelBars | JointBars:
+def calibrate(
+    cascade: Cascade, rows: Continuation | None = None, passed: Collection[int] = ()
+) -> LevelBars | JointBars:
     """Return the error bars of a model of a complete grid.
 
     Rows that go on across the poles are copies: a slice is left out together with its copy, and
     copies count for nothing themselves. Cells of a joint ridge are left out of the data alone.
+    Levels in `passed`, by axis, are never asked between their coordinates: their errors say nothing
+    of where those of the other levels are larger.
     """
     if cascade.joint_ridge is not None and rows is not None:
         cascade = rows.bare(cascade)
     solver = cascade.solver
     if isinstance(solver, JointSolver):
         return _joint_bars(cascade, solver)
-    return _level_bars(cascade, copies_of(cascade, rows))
+    return _level_bars(cascade, copies_of(cascade, rows), passed)
 
 
 def copies_of(cascade: Cascade, rows: Continuation | None) -> dict[int, Indices]:
@@ -569,7 +573,9 @@ class _LongRowsTwice:
         return np.concatenate([known, known - weights / self.diagonal[:, None]])
 
 
-def _level_bars(cascade: Cascade, copies: Mapping[int, Indices]) -> LevelBars:
+def _level_bars(
+    cascade: Cascade, copies: Mapping[int, Indices], passed: Collection[int]
+) -> LevelBars:
     """Return error bars scaled by the errors on slices left out of every set of levels."""
     each = max(4, round(_CELLS ** (1 / cascade.ndim)))
     with one_blas_thread():
@@ -580,7 +586,8 @@ def _level_bars(cascade: Cascade, copies: Mapping[int, Indices]) -> LevelBars:
         spread = _outer_sum([v.variance * on for v, on in zip(levels, alone, strict=True)])
         errors[axis] = _root_mean_square(missed[tuple(alone)])
         scales[axis] = np.mean(missed[tuple(alone)] ** 2 / spread)
-    local = _find_local_scales(cascade, levels, missed[(1,) * cascade.ndim], scales)
+    asked = tuple(int(axis not in passed) for axis in range(cascade.ndim))
+    local = _find_local_scales(cascade, levels, missed[asked], scales * asked)
     factors = np.ones((2,) * cascade.ndim)
     for pattern in list(np.ndindex(factors.shape))[1:]:
         parts = zip(scales, levels, pattern, strict=True)
@@ -597,7 +604,7 @@ def _level_bars(cascade: Cascade, copies: Mapping[int, Indices]) -> LevelBars:
 def _find_local_scales(
     cascade: Cascade, levels: Sequence[LeftOut], missed: Array, scales: Array
 ) -> list[tuple[LocalScale, Array] | None]:
-    """Return the local scale of every level, from cells that are left out along all of them."""
+    """Return the local scale of every level, from cells left out along all that have a scale."""
     variance = _outer_sum([s * v.variance for s, v in zip(scales, levels, strict=True)])
     squares = np.divide(missed**2, variance, out=np.zeros(missed.shape), where=variance > 0)
     found = []

@@ -1,1 +1,1 @@
-"""Grids beyond memory: a model that stands in for the whole grid, and its data part by part."""
+"""Grids beyond memory: settings from a few chunks, models from one pass over all of them."""

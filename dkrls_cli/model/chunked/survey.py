@@ -1,0 +1,387 @@
+"""Settings of a grid beyond memory, chosen on a few of its chunks, and its stand-in.
+
+The *stand-in* is a model of the whole grid in everything but its values: levels, axes, error bars,
+bounds, rows across the poles. Its core is one number for all cells, and takes no memory. Whoever
+answers from it reads the data where it is stored.
+
+Levels are chosen as in a fit of the whole grid, the shortest first, on *panels*
+(:mod:`dkrls_cli.model.chunked.panels`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dkrls_cli.cascade.calibration.local import LocalScale
+from dkrls_cli.cascade.errorbars import JointBars, LevelBars, calibrate
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.poles.continuation import Continuation
+from dkrls_cli.errors import InputError
+from dkrls_cli.files.source import Source
+from dkrls_cli.grid.grid import Grid
+from dkrls_cli.memory import held_bytes, peak_bytes
+from dkrls_cli.model.answering.bounds import Bounds, bounds_asked, choose_bounds
+from dkrls_cli.model.chunked.ground import Ground, prepare
+from dkrls_cli.model.chunked.panels import Panel, plan_panels
+from dkrls_cli.model.chunked.standin import any_level, make_stand_in, no_bars
+from dkrls_cli.model.fit import fit_grid
+from dkrls_cli.model.model import Model
+from dkrls_cli.model.poles.crossing import continue_rows
+from dkrls_cli.model.poles.planning import SIGNS
+from dkrls_cli.model.settings import LevelRequest, Settings
+from dkrls_cli.model.training import TrainingResult, train
+from dkrls_cli.tuning.footprint import Machine, footprint
+
+SURVEYED = "settings_chosen_on"
+"""Key of the origin of a model whose settings were chosen on a part of its data."""
+
+_ALONE = Kernel("gaussian", 1e-3)
+"""Kernel between positions under which every slice is on its own."""
+
+
+@dataclass(frozen=True)
+class SurveyPlan:
+    """What choosing the settings of a stored grid will read.
+
+    Attributes
+    ----------
+    panels
+        Parts of the grid on which levels are chosen; none if nothing is to be chosen.
+    bytes_read, chunks_read
+        Bytes of the values of all chunks that are read, and their number.
+    share
+        Share of the bytes of the grid that this is; above 1 if chunks are read twice.
+    memory
+        Bytes in use at most, the program included.
+    """
+
+    panels: tuple[Panel, ...]
+    bytes_read: int
+    chunks_read: int
+    share: float
+    memory: int
+
+
+@dataclass(frozen=True, eq=False)
+class Surveyed:
+    """Settings of a stored grid.
+
+    Attributes
+    ----------
+    model
+        Stand-in of the grid: a model whose core is the mean in all cells. Where cells are missing
+        it has a joint ridge. Error bars that are not known are NaN.
+    plan
+        What was read.
+    missing
+        Cells of the panels that are missing.
+    mean
+        Mean of the first panel, or the one that was given.
+    note
+        What the settings were chosen on, for the user; empty if nothing was chosen.
+    """
+
+    model: Model
+    plan: SurveyPlan
+    missing: int
+    mean: float
+    note: str
+
+
+def plan_survey(
+    source: Source,
+    settings: Settings,
+    wanted: Collection[int] | None = None,
+    limit: float = math.inf,
+    *,
+    bars: bool = True,
+) -> SurveyPlan:
+    """Plan what choosing the settings of a stored grid reads, before anything is read.
+
+    Parameters
+    ----------
+    source, settings, wanted, limit, bars
+        As for :func:`survey`.
+
+    Raises
+    ------
+    InputError, SettingError
+        As for :func:`survey`.
+    """
+    return _plan(prepare(source, settings, wanted), limit, bars=bars)
+
+
+def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> SurveyPlan:
+    """Return the panels of a grid that fit into a limit."""
+    stored, process = ground.stored, Machine(held_bytes(), peak_bytes()).process
+    closed = [_is_closed(level) for level in ground.plan.levels]
+    chosen = [place for place in ground.wanted if bars or gaps or not closed[place]]
+    poles = ground.plan.poles
+    is_open = poles is not None and (bars or poles.kind == "auto" or bool(chosen))
+    together = (poles.latitude, poles.longitude) if poles is not None and is_open else ()
+    chosen = sorted({*chosen, *together})
+    if not chosen and ground.settings.centre is not None:
+        return SurveyPlan((), 0, 0, 0.0, process)
+
+    def memory(shape: Sequence[int]) -> int:
+        sides = [*shape]
+        if together:
+            sides[together[0]] += 2 * _MOST_ROWS
+        added = math.prod(sides) - math.prod(shape)
+        return footprint(shape, ground.source.dtype, gaps=gaps, added=added).memory
+
+    panels = plan_panels(
+        stored,
+        chosen,
+        together,
+        lambda shape: process + memory(shape) <= limit and math.prod(shape) <= _MOST_CELLS,
+        near=range(len(stored.shape)) if gaps else None,
+    )
+    if panels is None:
+        sides = [size if a in chosen else min(size, 3) for a, size in enumerate(stored.shape)]
+        least = process + min(memory(sides), memory([min(side, 12) for side in sides]))
+        raise InputError(
+            f"Choosing the settings takes about {least / 1e6:.0f} MB, and {limit / 1e6:.0f} MB are "
+            "allowed. Allow more memory, or give kernels, sigmas and ridges.",
+            setting="max_memory",
+        )
+    read = [stored.touched(panel.indices) for panel in panels]
+    total = sum(size for _, size in read)
+    return SurveyPlan(
+        tuple(panels),
+        total,
+        sum(count for count, _ in read),
+        total / stored.bytes,
+        process + max(memory(panel.shape) for panel in panels),
+    )
+
+
+_MOST_CELLS = 2**24
+"""Cells of a panel at most: choosing on these takes some seconds."""
+
+_MOST_ROWS = 12
+"""Rows that are added behind each pole at most."""
+
+
+def _is_closed(level: Level | LevelRequest) -> bool:
+    """Return whether nothing of a level is left to be chosen."""
+    if isinstance(level, Level):
+        return True
+    needs_sigma = level.family is None or not level.example.kernel.is_spline
+    return None not in (level.family, level.ridge) and not (needs_sigma and level.sigma is None)
+
+
+def survey(
+    source: Source,
+    settings: Settings,
+    wanted: Collection[int] | None = None,
+    limit: float = math.inf,
+    *,
+    bars: bool = True,
+) -> Surveyed:
+    """Choose the settings of a stored grid on a few of its chunks.
+
+    Parameters
+    ----------
+    source
+        The grid.
+    settings
+        Settings of the fit; what is ``auto`` is chosen.
+    wanted
+        Places of the axes that will be asked between their coordinates; None: all. Levels of the
+        others have an arbitrary setting, and must be passed through.
+    limit
+        Bytes that may be in use, the program included.
+    bars
+        Whether error bars are needed. Without them, and with all settings given, nothing is read.
+
+    Returns
+    -------
+    Surveyed
+        The settings, as a stand-in of the whole grid.
+
+    Raises
+    ------
+    InputError
+        If the grid cannot be read part by part, or panels do not fit into memory.
+    SettingError
+        If a setting is not possible, or not for a grid beyond memory.
+    """
+    ground = prepare(source, settings, wanted)
+    plan = _plan(ground, limit, bars=bars)
+    choice = _Choice(ground)
+    for panel in plan.panels:
+        grid = ground.grid(panel, labelled=True)
+        if not grid.is_complete:
+            return _survey_gaps(ground, limit, int(np.count_nonzero(~grid.observed)))
+        choice.add(panel, grid)
+    return Surveyed(
+        choice.stand_in(plan, bars=bars and bool(plan.panels)),
+        plan,
+        0,
+        choice.mean,
+        _describe(ground, plan.panels),
+    )
+
+
+class _Choice:
+    """Levels of a grid and their error bars, chosen on one panel after the other."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+        self.known_mean = ground.settings.centre
+        self.levels: dict[int, Level] = {}
+        self.trained: list[tuple[Panel, TrainingResult]] = []
+        self.notes: list[str] = []
+        self.bounds: list[tuple[Bounds | None, str]] = []
+
+    @property
+    def mean(self) -> float:
+        """Value to which answers fall back."""
+        assert self.known_mean is not None
+        return self.known_mean
+
+    def add(self, panel: Panel, grid: Grid) -> None:
+        """Choose the levels of the axes along which a panel is whole."""
+        grid.refuse_extremes()
+        ground = self.ground
+        self.bounds.append(choose_bounds(ground.settings.bounds, grid))
+        if self.known_mean is None:
+            self.known_mean = float(np.mean(grid.values, dtype=np.float64))
+        if not panel.whole:
+            return
+        poles = ground.plan.poles
+        if poles is not None and not {poles.latitude, poles.longitude} <= {*panel.whole}:
+            poles = None
+        levels = tuple(self._level(panel, place) for place in range(len(grid.axes)))
+        settings = replace(
+            ground.settings, mean=self.mean, compact=False, dtype="float64", tolerance=None
+        )
+        result = train(grid, replace(ground.plan, levels=levels, poles=poles), settings)
+        self.levels |= {place: result.cascade.levels[place] for place in panel.whole}
+        self.notes += result.facts["notes"]
+        self.trained.append((panel, result))
+
+    def _level(self, panel: Panel, place: int) -> Level | LevelRequest:
+        """Return the level of an axis of a panel: to be chosen, chosen before, or arbitrary."""
+        planned = self.ground.plan.levels[place]
+        if place in panel.whole:
+            return planned
+        if place in panel.near:
+            return self.levels[place]
+        return planned if self.ground.axes[place].size == 1 else Level(planned.name, _ALONE)
+
+    def stand_in(self, plan: SurveyPlan, *, bars: bool) -> Model:
+        """Return the model of the whole grid without its values."""
+        ground = self.ground
+        levels = tuple(
+            self.levels.get(place) or any_level(planned, axis)
+            for place, (planned, axis) in enumerate(
+                zip(ground.plan.levels, ground.axes, strict=True)
+            )
+        )
+        return make_stand_in(
+            ground,
+            levels,
+            self.mean,
+            bars=self._bars() if bars else no_bars(len(levels)),
+            rows=self._rows(levels),
+            bounds=self._bounds(),
+            facts={"notes": self.notes, SURVEYED: _describe(ground, plan.panels)},
+        )
+
+    def _rows(self, levels: Sequence[Level]) -> Continuation | None:
+        """Return the rows across the poles: those of the panel, or as they are given."""
+        poles = self.ground.plan.poles
+        if poles is None:
+            return None
+        for panel, result in self.trained:
+            if poles.latitude in panel.whole:
+                return result.poles
+        return continue_rows(self.ground.axes, poles, SIGNS[poles.kind], levels, None, self.mean)
+
+    def _bars(self) -> LevelBars:
+        """Return error bars: of each level by its own panel, of several together by the last."""
+        count = len(self.ground.axes)
+        found = [(panel, _panel_bars(panel, result)) for panel, result in self.trained]
+        last = found[-1][1]
+        errors, scales, factors = last.errors.copy(), last.scales.copy(), last.factors.copy()
+        local: list[LocalScale | None] = [None] * count
+        for place in self._passed():
+            errors[place] = scales[place] = math.nan
+        for panel, own in found:
+            for place in panel.whole:
+                alone = tuple(np.eye(count, dtype=int)[place])
+                errors[place], scales[place] = own.errors[place], own.scales[place]
+                factors[alone] = own.factors[alone]
+                local[place] = own.local[place] if own.local else None
+        return LevelBars(errors, scales, factors, tuple(local) if any(local) else ())
+
+    def _passed(self) -> list[int]:
+        """Return the axes that are never asked between their coordinates."""
+        axes, wanted = self.ground.axes, self.ground.wanted
+        return [place for place, axis in enumerate(axes) if axis.size > 1 and place not in wanted]
+
+    def _bounds(self) -> tuple[Bounds | None, str]:
+        """Return the bounds of answers, and what was decided, as far as panels tell."""
+        if not self.bounds:
+            source = self.ground.source
+            empty = Grid(np.zeros(0), (), source.name, source.attrs, source.style)
+            return bounds_asked(self.ground.settings.bounds, empty)[0], ""
+        dropped = [found for found in self.bounds if found[0] is None]
+        kept = [bounds for bounds, _ in self.bounds if bounds is not None]
+        if dropped:
+            return dropped[0]
+        low, high = min(b.low for b in kept), max(b.high for b in kept)
+        return Bounds(low, high), self.bounds[0][1]
+
+
+def _panel_bars(panel: Panel, result: TrainingResult) -> LevelBars:
+    """Return the error bars of a panel: its slices on their own are not asked between."""
+    alone = [a for a in range(result.cascade.ndim) if a not in (*panel.whole, *panel.near)]
+    bars = calibrate(result.cascade, result.poles, alone) if alone else result.bars
+    assert isinstance(bars, LevelBars)
+    return bars
+
+
+def _survey_gaps(ground: Ground, limit: float, missing: int) -> Surveyed:
+    """Choose the settings of a grid with missing cells, on one panel of neighbours."""
+    plan = _plan(ground, limit, bars=True, gaps=True)
+    plan = replace(plan, panels=plan.panels[:1])
+    grid = ground.grid(plan.panels[0], labelled=False)
+    settings = replace(
+        ground.settings, noise="joint", compact=False, dtype="float64", tolerance=None
+    )
+    fitted = fit_grid(grid, settings, land=False)
+    note = _describe(ground, plan.panels)
+    model = make_stand_in(
+        ground,
+        fitted.cascade.levels,
+        fitted.cascade.mean,
+        joint_ridge=fitted.joint_ridge,
+        bars=JointBars(math.nan, math.nan),
+        bounds=(fitted.bounds, fitted.origin.get("bounds", "")),
+        facts={"notes": fitted.origin["notes"], SURVEYED: note},
+    )
+    count = int(np.count_nonzero(~grid.observed))
+    return Surveyed(model, plan, max(missing, count), fitted.cascade.mean, note)
+
+
+def _describe(ground: Ground, panels: Sequence[Panel]) -> str:
+    """Return on which part of a grid settings were chosen, in words; empty if on none."""
+    parts = []
+    for panel in panels:
+        whole = [ground.axes[place].name for place in panel.whole]
+        part = [
+            f"{own.size} of {axis.size} {axis.name}"
+            for own, axis in zip(panel.indices, ground.axes, strict=True)
+            if own.size < axis.size
+        ]
+        if whole and part:
+            parts.append(f"{', '.join(whole)} on {' and '.join(part)}")
+    return f"settings chosen for {'; for '.join(parts)}" if parts else ""
