@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dkrls_cli.model.chunked.spool import make_spool
+from dkrls_cli.model.streaming.spool import make_spool
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

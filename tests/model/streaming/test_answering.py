@@ -9,7 +9,7 @@ from chunked_grids import fitted, globe, query_of
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.model.answering.answers import Rules
 from dkrls_cli.model.answering.regions import ask_region
-from dkrls_cli.model.chunked.answering import BlockAnswers, refuse_missing, stand_in
+from dkrls_cli.model.streaming.answering import BlockAnswers, refuse_missing, stand_in
 
 MAP = {"lat": np.arange(-90.0, 91.0, 7.5), "lon": np.arange(0.0, 360.0, 10.0)}
 

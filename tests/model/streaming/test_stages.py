@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from chunked_grids import InMemory, fitted, globe, query_of
 
-from dkrls_cli.model.chunked.answering import BlockAnswers
-from dkrls_cli.model.chunked.planning import Work, plan_blocks
-from dkrls_cli.model.chunked.running import Threads
-from dkrls_cli.model.chunked.streaming import answer_in_blocks
+from dkrls_cli.model.streaming.answering import BlockAnswers
+from dkrls_cli.model.streaming.planning import Work, plan_blocks
+from dkrls_cli.model.streaming.running import Threads
+from dkrls_cli.model.streaming.stages import answer_in_blocks
 
 MAP = {"lat": np.arange(-90.0, 91.0, 7.5), "lon": np.arange(0.0, 360.0, 10.0)}
 LATER = {"time": np.arange(0.0, 13.0, 0.5)}

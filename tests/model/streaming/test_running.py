@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from dkrls_cli.model.chunked.running import Threads, local_threads
+from dkrls_cli.model.streaming.running import Threads, local_threads
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

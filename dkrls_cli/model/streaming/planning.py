@@ -1,6 +1,6 @@
 """Blocks of answers beyond memory: which parts of the grid are read and answered at a time.
 
-A block of answers needs a box of the data (:mod:`dkrls_cli.model.chunked.answering`). Axes that
+A block of answers needs a box of the data (:mod:`dkrls_cli.model.streaming.answering`). Axes that
 pass through are cut, since each of their answers needs one sample. Where no axis passes through, or
 boxes that are small enough would read the stored chunks of the file again and again, the work is
 done in two stages: along one axis, the *spooled* one, the data is read part by part and answered
@@ -17,7 +17,7 @@ from itertools import pairwise, product
 
 from dkrls_cli.arrays import Slices
 from dkrls_cli.errors import InputError
-from dkrls_cli.model.chunked.answering import BlockAnswers
+from dkrls_cli.model.streaming.answering import BlockAnswers
 
 _SLACK = 1.15
 """Memory that is told, beside what the arrays of a block take: buffers of libraries, and heaps."""

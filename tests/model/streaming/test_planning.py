@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dkrls_cli.errors import InputError
-from dkrls_cli.model.chunked.answering import BlockAnswers
-from dkrls_cli.model.chunked.planning import Work, plan_blocks
+from dkrls_cli.model.streaming.answering import BlockAnswers
+from dkrls_cli.model.streaming.planning import Work, plan_blocks
 
 MAP = {"lat": np.arange(-90.0, 91.0, 7.5), "lon": np.arange(0.0, 360.0, 10.0)}
 LATER = {"time": np.arange(0.0, 13.0, 0.5)}

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Slices
 from dkrls_cli.files.output import private_folder
-from dkrls_cli.model.chunked.answering import BlockAnswers
-from dkrls_cli.model.chunked.boxes import Boxes
-from dkrls_cli.model.chunked.planning import BlockPlan
-from dkrls_cli.model.chunked.running import Scheduler
-from dkrls_cli.model.chunked.spool import Spool, make_spool
+from dkrls_cli.model.streaming.answering import BlockAnswers
+from dkrls_cli.model.streaming.boxes import Boxes
+from dkrls_cli.model.streaming.planning import BlockPlan
+from dkrls_cli.model.streaming.running import Scheduler
+from dkrls_cli.model.streaming.spool import Spool, make_spool
 
 Answers = tuple[NDArray[Any], NDArray[Any] | None]
 """The answers of a block, and their standard errors or None."""
