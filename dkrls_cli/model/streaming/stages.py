@@ -24,8 +24,8 @@ Answers = tuple[NDArray[Any], NDArray[Any] | None]
 class Sink(Protocol):
     """Takes the answers of blocks."""
 
-    def __call__(self, part: Slices, answers: Answers) -> None:
-        """Take the answers of a block."""
+    def __call__(self, part: Slices, answers: Answers) -> Any:
+        """Take the answers of a block; return what another process is to be told of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +36,10 @@ class DirectTask:
     answers: BlockAnswers
     sink: Sink | None
 
-    def __call__(self, part: Slices) -> Answers | None:
+    def __call__(self, part: Slices) -> Any:
         """Answer a block."""
         found = self.answers.answer(self.boxes.read_box(self.answers.box(part)), part)
-        if self.sink is None:
-            return found
-        self.sink(part, found)
-        return None
+        return found if self.sink is None else self.sink(part, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,15 +68,12 @@ class SecondStage:
     spool: Spool
     sink: Sink | None
 
-    def __call__(self, place: int) -> Answers | None:
+    def __call__(self, place: int) -> Any:
         """Answer a tile."""
         part, axis = self.spool.tiles[place], self.spool.axis
         tensor = self.answers.apply(self.spool.take(place), part, [axis])
         found = self.answers.finish(tensor, part)
-        if self.sink is None:
-            return found
-        self.sink(part, found)
-        return None
+        return found if self.sink is None else self.sink(part, found)
 
 
 def answer_in_blocks(
@@ -89,7 +83,7 @@ def answer_in_blocks(
     scheduler: Scheduler,
     sink: Sink,
     *,
-    remote_sink: Sink | None = None,
+    remote: tuple[Sink, Callable[[Any], None]] | None = None,
     done: Collection[int] = (),
     mark: Callable[[int], None] = lambda place: None,
     progress: Callable[[float], None] = lambda share: None,
@@ -109,8 +103,9 @@ def answer_in_blocks(
         Runs the blocks.
     sink
         Takes the answers, in this process.
-    remote_sink
-        Takes them in the processes of a remote scheduler; None: they are sent to this one.
+    remote
+        Takes them in the processes of a remote scheduler, and what is called here with what that
+        returns; None: answers are sent to this process.
     done
         Places of the blocks that have been answered before.
     mark
@@ -123,10 +118,12 @@ def answer_in_blocks(
     tiles = list(plan.blocks)
     left = [place for place in range(len(tiles)) if place not in done]
     begun = 0.0
-    here = remote_sink if scheduler.is_remote else sink
+    here: Sink | None = sink
+    if scheduler.is_remote:
+        here = None if remote is None else remote[0]
     spooled = plan.spooling if left else None
     with private_folder(folder) if spooled is not None else nullcontext() as place_of_spool:
-        task: Callable[[Any], Answers | None]
+        task: Callable[[Any], Any]
         items: Sequence[Any]
         if spooled is None:
             task, items = DirectTask(boxes, answers, here), [tiles[place] for place in left]
@@ -140,7 +137,9 @@ def answer_in_blocks(
                 progress(begun * (place + 1) / len(parts))
             task, items = SecondStage(answers, spool, here), left
         for number, found in scheduler.run(task, items):
-            if found is not None:
+            if here is None:
                 sink(tiles[left[number]], found)
+            elif remote is not None and scheduler.is_remote:
+                remote[1](found)
             mark(left[number])
             progress(begun + (1 - begun) * (number + 1) / len(left))

@@ -128,7 +128,10 @@ def test_remote_tasks_return_their_answers_or_write_them_there():
 
     def remote(part, found):
         there[part] = found[0]
+        return found[0].size
 
-    _, _, here, _ = run(data.values, query, work, Remote(2), remote_sink=remote)
+    told: list[int] = []
+    _, _, here, _ = run(data.values, query, work, Remote(2), remote=(remote, told.append))
     assert (here == 9e9).all()
+    assert sum(told) == query.values().size
     np.testing.assert_allclose(there, query.values(), atol=1e-12)
