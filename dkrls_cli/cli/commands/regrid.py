@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.commands.fit import fit_settings, fit_sources, open_inputs, refuse_too_large
+from dkrls_cli.cli.commands.fit import (
+    estimates,
+    fit_settings,
+    fit_sources,
+    open_inputs,
+    plan_results,
+    refuse_too_large,
+    report_fit_notes,
+    report_notes,
+)
 from dkrls_cli.cli.describe import (
     error_words,
     missing_words,
@@ -24,6 +34,17 @@ from dkrls_cli.cli.output.answers import (
     answer_grids,
     asked_cells,
     asked_grids,
+    refuse_taken_names,
+    report_cells,
+)
+from dkrls_cli.cli.output.streams import (
+    SchedulerOptions,
+    asked_dims,
+    refuse_rows,
+    stream_facts,
+    stream_result,
+    stream_words,
+    write_streams,
 )
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge
@@ -34,6 +55,11 @@ if TYPE_CHECKING:
     from dkrls_cli.cli.commands.fit import FittedVariable
     from dkrls_cli.files.source import Source
     from dkrls_cli.model.answering.answers import Query
+    from dkrls_cli.model.chunked.survey import SurveyPlan
+    from dkrls_cli.model.model import Model
+    from dkrls_cli.model.settings import Settings
+    from dkrls_cli.model.streaming.request import Streamed
+    from dkrls_cli.model.streaming.running import Scheduler
 
 
 @opt.expand
@@ -57,6 +83,10 @@ def regrid(
     answers: AnswerOptions,
     options: opt.FitOptions,
     machine: opt.RunOptions,
+    scheduling: SchedulerOptions,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
+    ] = False,
     config: opt.Config = None,
     outputs: opt.GridOutputOptions,
     report: Report,
@@ -86,8 +116,17 @@ def regrid(
         errors = options.obs_error or ()
         sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
         asked, cells = asked_cells([source.axes for source in sources], at, like)
-        held = held_answers(sources, asked, target, answers.std)
-        refuse_too_large(sources, settings, limit := machine.memory_limit, answers=held)
+        held, limit = held_answers(sources, asked, target, answers.std), machine.memory_limit
+        request = RegridRequest(settings, answers, asked, cells, limit)
+        is_large = exceeds(sources, settings, limit, held)
+        if dry_run and not (is_large or scheduling.is_given):
+            report.results(plan_results(sources, settings, report))
+            return
+        if can_be_streamed(sources) and (is_large or scheduling.is_given):
+            with scheduling.open(machine.threads) as scheduler:
+                request.run(sources, scheduler, target, report, dry_run=dry_run)
+            return
+        refuse_too_large(sources, settings, limit, answers=held)
         fits = fit_sources(sources, settings, machine.threads, limit, inputs, report, history=False)
         start = perf_counter()
         with blas_threads(machine.threads):
@@ -98,6 +137,113 @@ def regrid(
         results = [regrid_result(*one, target if one is together[-1] else None) for one in together]
         if target.path is not None:
             report.results(results, output=target.path, predict_seconds=seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class RegridRequest:
+    """What to bring onto another grid part by part.
+
+    Attributes
+    ----------
+    settings
+        Settings of the fits.
+    answers
+        How to answer.
+    asked, cells
+        Coordinates that are asked for by dimension, and their cells, of every variable.
+    limit
+        Bytes that may be in use.
+    """
+
+    settings: Settings
+    answers: AnswerOptions
+    asked: Sequence[dict[str, Any]]
+    cells: Sequence[Mapping[str, Any]]
+    limit: float
+
+    def run(
+        self,
+        sources: Sequence[Source],
+        scheduler: Scheduler,
+        target: Target,
+        report: Report,
+        *,
+        dry_run: bool,
+    ) -> None:
+        """Regrid variables part by part, and report what was done; or what would be."""
+        refuse_rows(target, f"{shape_text(sources[0].axes)} is beyond the memory allowed")
+        refuse_taken_names(sources, self.answers.std)
+        start = perf_counter()
+        plans = [self.plan(place, one, scheduler) for place, one in enumerate(sources)]
+        facts = [stream_facts(*plan) for plan in plans]
+        queries, seconds = [plan.query for plan, _ in plans], None
+        if not dry_run:
+            for source, found in zip(sources, facts, strict=True):
+                report.note(f"Note: {source.name} goes part by part: {stream_words(found)}.")
+            streams = [
+                self.prepare(place, one, scheduler, report) for place, one in enumerate(sources)
+            ]
+            queries = [one.query for one in streams]
+            report_cells(queries, self.answers, report)
+            write_streams(streams, scheduler, target, report)
+            seconds = perf_counter() - start
+        results = [
+            stream_result(source, query, found, seconds)
+            for source, query, found in zip(sources, queries, facts, strict=True)
+        ]
+        report.results(results, output=None if dry_run else target.path)
+
+    def prepare(self, place: int, source: Source, scheduler: Scheduler, report: Report) -> Streamed:
+        """Choose the settings of a variable, and plan its parts."""
+        from dkrls_cli.model.streaming.request import stream_regrid
+
+        with report.working(f"choosing settings of {source.name}"):
+            streamed = stream_regrid(source, *self.how(place, source), **self.on(scheduler))
+        report_notes(source, report)
+        report_fit_notes(streamed.query.model, report)
+        if streamed.note:
+            report.note(f"Note: {streamed.note}.")
+        return streamed
+
+    def plan(self, place: int, source: Source, scheduler: Scheduler) -> tuple[Streamed, SurveyPlan]:
+        """Plan the parts of a variable, and the choice of its settings; nothing is read."""
+        from dkrls_cli.model.streaming.request import plan_regrid
+
+        return plan_regrid(source, *self.how(place, source), **self.on(scheduler))
+
+    def how(self, place: int, source: Source) -> tuple[Any, ...]:
+        """Return the settings of a variable, what it is asked, and along which axes."""
+        asked, cells = self.asked[place], self.cells[place]
+
+        def ask_model(model: Model) -> Query:
+            return asked_grids([model], [asked], self.answers, "missing", [cells])[0]
+
+        return self.settings, ask_model, self.wanted(place, source)
+
+    def on(self, scheduler: Scheduler) -> dict[str, Any]:
+        """Return what is asked for besides, and the size of the machine."""
+        std, limit = self.answers.std, self.limit
+        return {"std": std, "limit": limit, "workers": scheduler.workers}
+
+    def wanted(self, place: int, source: Source) -> list[int]:
+        """Return the axes of a variable that are asked between their coordinates."""
+        from dkrls_cli.model.streaming.request import asked_between
+
+        names = [axis.name for axis in source.axes]
+        others = asked_dims(self.answers, names)
+        if self.answers.mean or self.settings.cell_means:
+            others += list(self.asked[place])
+        return asked_between(source.axes, self.asked[place], others)
+
+
+def can_be_streamed(sources: Sequence[Source]) -> bool:
+    """Return whether variables can be read part by part."""
+    return all(source.reader is not None for source in sources)
+
+
+def exceeds(sources: Sequence[Source], settings: Settings, limit: float, held: int) -> bool:
+    """Return whether fits in memory would need more than is allowed."""
+    return any(needs.memory > limit for needs in estimates(sources, settings, answers=held))
 
 
 def regrid_target(

@@ -6,10 +6,11 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from io import StringIO
 from json import dumps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
@@ -25,6 +26,7 @@ from dkrls_cli.spelling import suggest
 if TYPE_CHECKING:
     from dkrls_cli.arrays import Array
     from dkrls_cli.files.patching import Members
+    from dkrls_cli.files.regions.slots import Blank
     from dkrls_cli.files.source import Source
     from dkrls_cli.files.text.rows import RowWriter
     from dkrls_cli.files.writing import Field
@@ -37,6 +39,8 @@ ROW_FORMATS = ("csv", "jsonl", "json")
 """Formats that are written row by row."""
 
 _LAND = ("model", "none")
+_REGION_CELLS = 2**21  # cells of a region that is written: 16 MB of answers
+_HELD_CELLS = 2**23  # cells of answers that are held until they are written: 64 MB
 _BLOCK_CELLS = 2**15  # cells written at a time: a few MB of text, whatever the size of the grid
 
 
@@ -242,14 +246,11 @@ def answer_grids(
     refuse_taken_names([query.model for query in queries], answers.std)
     report_cells(queries, answers, report)
     if target.form not in ROW_FORMATS:
-        refuse_large_answers(queries, answers.std)
-        fields: list[Field] = []
-        with report.working("predicting"):
-            for query in queries:
-                fields += answer_fields(query, answers.std)
-        for note in write_fields(fields, target):
+        cells = sum(math.prod(query.shape) for query in queries)
+        write = write_in_regions if cells > _HELD_CELLS else write_at_once
+        for note in write(queries, target, answers.std, report):
             report.note(f"Note: {note}.")
-        return sum(math.prod(query.shape) for query in queries)
+        return cells
     refuse_different_grids(queries)
     texts, cells = [axis.texts for axis in queries[0].axes], 0
     parts = zip(*(query.blocks(_BLOCK_CELLS, std=answers.std) for query in queries), strict=True)
@@ -264,17 +265,43 @@ def answer_grids(
     return cells
 
 
-def refuse_large_answers(queries: Sequence[Query], std: bool) -> None:
-    """Raise SettingError if answers that are held until they are written do not fit the memory."""
-    from dkrls_cli.memory import available_bytes
-    from dkrls_cli.tuning.footprint import answer_memory
+def write_at_once(queries: Sequence[Query], target: Target, std: bool, report: Report) -> list[str]:
+    """Write answers that are held in memory until then; return notes."""
+    fields: list[Field] = []
+    with report.working("predicting"):
+        for query in queries:
+            fields += answer_fields(query, std)
+    return write_fields(fields, target)
 
-    cells = sum(math.prod(query.shape) for query in queries)
-    if answer_memory(cells, std=std) > available_bytes():
-        raise SettingError(
-            f"Answers in {cells} cells do not fit the memory. Ask for parts, or write rows: .csv "
-            "or .jsonl."
-        )
+
+def write_in_regions(
+    queries: Sequence[Query], target: Target, std: bool, report: Report
+) -> list[str]:
+    """Write answers block by block, so that few of them are in memory; return notes."""
+    from dkrls_cli.files.output import copy_to_stdout, private_folder
+    from dkrls_cli.files.regions.writer import grid_writer
+
+    with ExitStack() as stack:
+        path = target.path or str(stack.enter_context(private_folder()) / "answers.nc")
+        blanks = [blank for query in queries for blank in answer_blanks(query, std)]
+        overwrite, compress = target.overwrite, target.compress
+        with grid_writer(
+            path, blanks, command_line(), overwrite=overwrite, compress=compress
+        ) as writer:
+            for query in queries:
+                names = [blank.name for blank in answer_blanks(query, std)]
+                cells, done = 0, math.prod(query.shape)
+                with report.working(f"predicting {query.model.name}") as progress:
+                    for part, values, errors in query.blocks(_REGION_CELLS, std=std):
+                        writer.write(names[0], part, values)
+                        if errors is not None:
+                            writer.write(names[1], part, errors)
+                        cells += math.prod(p.stop - p.start for p in part)
+                        progress(cells / done)
+            notes = writer.notes
+        if target.path is None:
+            copy_to_stdout(Path(path))
+    return notes
 
 
 def report_cells(queries: Sequence[Query], answers: AnswerOptions, report: Report) -> None:
@@ -337,6 +364,22 @@ def answer_fields(query: Query, std: bool) -> list[Field]:
     return [
         Field(model.name, values, axes, linked, model.style),
         Field(name, query.std(), axes, attrs, model.style.of_errors),
+    ]
+
+
+def answer_blanks(query: Query, std: bool) -> list[Blank]:
+    """Return the variables of answers, and of their errors if asked for, without values."""
+    from dkrls_cli.files.regions.slots import Blank
+
+    model, axes = query.model, query.axes
+    missing = query.outside_count + query.land_count > 0
+    if not std:
+        return [Blank(model.name, axes, model.attrs, model.style, missing)]
+    name, attrs = model.std_variable()
+    linked = {**model.attrs, "ancillary_variables": name}
+    return [
+        Blank(model.name, axes, linked, model.style, missing),
+        Blank(name, axes, attrs, model.style.of_errors, missing),
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ class Remote(Protocol):
 
 
 class Writer:
-    """Writes regions of the variables of a file, each once, in any order.
+    """Writes regions of the variables of a file, each once, in any order and from any thread.
 
     Parameters
     ----------
@@ -40,6 +41,7 @@ class Writer:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.tallies = {name: Tally() for name in plan.slots}
+        self._adding = Lock()
 
     def write(self, name: str, part: Slices, values: NDArray[Any]) -> None:
         """Write a region of a variable, NaN where values are missing.
@@ -62,7 +64,8 @@ class Writer:
 
     def add(self, name: str, tally: Tally) -> None:
         """Add what is known of a region that another process has written."""
-        self.tallies[name] += tally
+        with self._adding:
+            self.tallies[name] += tally
 
     def remote(self) -> Remote | None:
         """Return what writes regions from other processes; None if only this one can."""

@@ -229,6 +229,22 @@ def survey(
     )
 
 
+def unsurveyed(source: Source, settings: Settings, wanted: Collection[int] | None = None) -> Model:
+    """Return a stand-in whose settings are arbitrary where they are not given; nothing is read.
+
+    It tells what will be done, and is not to be answered from.
+    """
+    ground = prepare(source, settings, wanted)
+    levels = [any_level(p, axis) for p, axis in zip(ground.plan.levels, ground.axes, strict=True)]
+    poles, mean = ground.plan.poles, settings.centre or 0.0
+    rows = None
+    if poles is not None:
+        sign = SIGNS.get(poles.kind, 1)
+        rows = continue_rows(ground.axes, poles, sign, levels, None, mean)
+    bars = no_bars(len(levels))
+    return make_stand_in(ground, levels, mean, bars=bars, rows=rows, bounds=(None, ""), facts={})
+
+
 class _Choice:
     """Levels of a grid and their error bars, chosen on one panel after the other."""
 

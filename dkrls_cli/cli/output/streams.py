@@ -1,0 +1,205 @@
+"""Answers beyond memory: made block by block, and written region by region."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dkrls_cli.cli.describe import shape_text
+from dkrls_cli.cli.output.answers import answer_blanks
+from dkrls_cli.cli.report import Report, Result, command_line
+from dkrls_cli.cli.terminal.tables import bytes_text, pairs
+from dkrls_cli.errors import SettingError
+
+if TYPE_CHECKING:
+    from dkrls_cli.cli.output.answers import AnswerOptions
+    from dkrls_cli.cli.output.target import Target
+    from dkrls_cli.files.regions.writer import Writer
+    from dkrls_cli.files.source import Source
+    from dkrls_cli.model.answering.answers import Query
+    from dkrls_cli.model.chunked.survey import SurveyPlan
+    from dkrls_cli.model.streaming.request import Streamed
+    from dkrls_cli.model.streaming.running import Scheduler
+
+
+@dataclass(frozen=True)
+class SchedulerOptions:
+    """Where parts of a grid beyond memory are worked on."""
+
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="local[:N]|tcp://...",
+            help="Work part by part on a dask cluster: one of N processes here, or one that is "
+            "there.",
+        ),
+    ] = None
+    scheduler_file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The file that a dask scheduler wrote with its address."),
+    ] = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether a scheduler is given."""
+        return self.scheduler is not None or self.scheduler_file is not None
+
+    @contextmanager
+    def open(self, threads: int | None) -> Iterator[Scheduler]:
+        """Yield the scheduler that is given, or threads of this process."""
+        from dkrls_cli.model.streaming.running import local_threads
+
+        if self.scheduler is not None and self.scheduler_file is not None:
+            raise SettingError("--scheduler and --scheduler-file do not go together.")
+        if not self.is_given:
+            yield local_threads(threads)
+            return
+        from dkrls_cli.model.streaming.cluster import open_cluster
+
+        with open_cluster(self.scheduler, self.scheduler_file) as scheduler:
+            yield scheduler
+
+
+def refuse_rows(target: Target, why: str) -> None:
+    """Raise SettingError if answers beyond memory are to be rows."""
+    if target.path is None or target.form not in ("nc", "zarr"):
+        raise SettingError(
+            f"{why}, so it is answered part by part into a file. Give -o OUT.nc or OUT.zarr, or a "
+            "larger --max-memory."
+        )
+
+
+def write_streams(
+    streams: Sequence[Streamed], scheduler: Scheduler, target: Target, report: Report
+) -> int:
+    """Write the answers of variables, block by block, and return the number of cells."""
+    from dkrls_cli.files.regions.writer import grid_writer
+
+    assert target.path is not None
+    blanks = [blank for one in streams for blank in answer_blanks(one.query, one.answers.std)]
+    with grid_writer(
+        target.path,
+        blanks,
+        command_line(),
+        overwrite=target.overwrite,
+        compress=target.compress,
+        regions=common_regions(streams),
+    ) as writer:
+        for one in streams:
+            write_stream(one, scheduler, writer, target.path, report)
+        notes = writer.notes
+    for note in notes:
+        report.note(f"Note: {note}.")
+    return sum(math.prod(one.query.shape) for one in streams)
+
+
+def common_regions(streams: Sequence[Streamed]) -> dict[str, int]:
+    """Return how many coordinates the regions of all variables have, by dimension."""
+    found: dict[str, int] = {}
+    for one in streams:
+        for axis, size in zip(one.query.axes, one.plan.blocks.region, strict=True):
+            if size < axis.size:
+                found[axis.name] = math.gcd(size, found.get(axis.name, size))
+    return found
+
+
+def write_stream(
+    streamed: Streamed, scheduler: Scheduler, writer: Writer, path: str, report: Report
+) -> None:
+    """Write the answers of one variable, block by block."""
+    import os
+
+    from dkrls_cli.model.streaming.stages import answer_in_blocks
+
+    names = [blank.name for blank in answer_blanks(streamed.query, streamed.answers.std)]
+    remote = writer.remote()
+    what = f"answering {streamed.query.model.name} in {len(streamed.plan.blocks)} parts"
+    with report.working(what) as done:
+        answer_in_blocks(
+            streamed.boxes,
+            streamed.answers,
+            streamed.plan,
+            scheduler,
+            partial(put_answers, writer.write, names),
+            remote=None
+            if remote is None
+            else (partial(put_answers, remote.write, names), partial(add_tallies, writer, names)),
+            progress=done,
+            folder=os.path.dirname(os.path.abspath(path)),
+        )
+
+
+def put_answers(
+    write: Callable[..., Any], names: Sequence[str], part: Any, answers: Sequence[Any]
+) -> list[Any]:
+    """Write the answers of a block and their errors; return what the writer tells of each."""
+    return [write(name, part, values) for name, values in zip(names, answers, strict=False)]
+
+
+def add_tallies(writer: Writer, names: Sequence[str], tallies: Sequence[Any]) -> None:
+    """Add what other processes have written."""
+    for name, tally in zip(names, tallies, strict=True):
+        writer.add(name, tally)
+
+
+def stream_facts(streamed: Streamed, survey: SurveyPlan | None = None) -> dict[str, Any]:
+    """Return what a stream takes, as data."""
+    from dkrls_cli.model.streaming.request import source_bytes
+
+    plan, read = streamed.plan, survey.bytes_read if survey else 0
+    total = source_bytes(streamed.source)
+    return {
+        "parts": plan.tasks,
+        "memory_bytes": max(streamed.memory, survey.memory if survey else 0),
+        "passes": (plan.bytes_read + read) / total,
+        "bytes_read": plan.bytes_read + read,
+        "bytes_kept_meanwhile": plan.bytes_spooled,
+        "bytes_written": plan.bytes_written,
+    }
+
+
+def stream_words(facts: Mapping[str, Any]) -> str:
+    """Return what a stream takes, in words."""
+    kept = facts["bytes_kept_meanwhile"]
+    spooled = f", {bytes_text(kept)} kept on disk meanwhile" if kept else ""
+    return (
+        f"{facts['parts']} parts, about {bytes_text(facts['memory_bytes'])} of memory, "
+        f"{bytes_text(facts['bytes_read'])} read in {facts['passes']:.2g} passes{spooled}, "
+        f"{bytes_text(facts['bytes_written'])} written"
+    )
+
+
+def stream_result(
+    source: Source, query: Query, facts: Mapping[str, Any], seconds: float | None
+) -> Result:
+    """Return what was answered part by part, or would be without `seconds`."""
+    data: dict[str, Any] = {
+        "variable": source.name,
+        "from": shape_text(source.axes),
+        "to": shape_text(query.axes),
+        "outside": query.outside_count,
+        "land": query.land_count,
+        **facts,
+        **({} if seconds is None else {"seconds": seconds}),
+    }
+    words = {
+        "variable": source.name,
+        "from": data["from"],
+        "to": data["to"],
+        "work": stream_words(facts),
+        **({} if seconds is None else {"took": f"{seconds:.3g} s"}),
+    }
+    return data, (pairs(words),)
+
+
+def asked_dims(answers: AnswerOptions, names: Sequence[str]) -> list[str]:
+    """Return the dimensions that options ask between coordinates, whatever the coordinates are."""
+    if answers.smooth:
+        return list(names)
+    return [*answers.mean_dims, *(answers.derivative or ())]

@@ -1,0 +1,216 @@
+"""Requests beyond memory: what is asked of a stored grid, how it is surveyed, and the plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dkrls_cli.cascade.streaming.rows import Taken
+from dkrls_cli.circle import nearest
+from dkrls_cli.errors import InputError
+from dkrls_cli.files.source import Source
+from dkrls_cli.grid.axes import Axis
+from dkrls_cli.grid.cf import natural_period
+from dkrls_cli.memory import held_bytes, peak_bytes
+from dkrls_cli.model.answering.answers import Query
+from dkrls_cli.model.chunked.ground import stored_chunks
+from dkrls_cli.model.chunked.survey import (
+    Surveyed,
+    SurveyPlan,
+    plan_survey,
+    survey,
+    unsurveyed,
+)
+from dkrls_cli.model.model import Model
+from dkrls_cli.model.settings import Settings
+from dkrls_cli.model.streaming.answering import BlockAnswers
+from dkrls_cli.model.streaming.boxes import Boxes, boxes_of
+from dkrls_cli.model.streaming.planning import BlockPlan, Work, plan_blocks
+from dkrls_cli.tuning.footprint import Machine
+
+_SURVEY_SHARE = 0.9
+"""Share of the memory that choosing settings may take: what is read stays in caches for a while."""
+
+
+@dataclass(frozen=True, eq=False)
+class Streamed:
+    """Answers of a stored grid that are made block by block.
+
+    Attributes
+    ----------
+    source
+        The grid.
+    boxes
+        Its data, without coordinates that are left out.
+    answers
+        What is asked.
+    plan
+        The blocks.
+    memory
+        Bytes in use at most, the program included.
+    note
+        What the settings were chosen on, for the user; empty if nothing was chosen.
+    """
+
+    source: Source
+    boxes: Boxes
+    answers: BlockAnswers
+    plan: BlockPlan
+    memory: int
+    note: str = ""
+
+    @property
+    def query(self) -> Query:
+        """What the stand-in is asked."""
+        return self.answers.query
+
+
+def stream_regrid(
+    source: Source,
+    settings: Settings,
+    ask_model: Callable[[Model], Query],
+    wanted: Collection[int],
+    *,
+    std: bool,
+    limit: float,
+    workers: int,
+) -> Streamed:
+    """Choose settings on a part of a stored grid, and plan its answers on another grid.
+
+    Parameters
+    ----------
+    source
+        The grid.
+    settings
+        Settings of the fit.
+    ask_model
+        Asks a model what is asked.
+    wanted
+        Places of the axes that are asked between their coordinates.
+    std
+        Whether standard errors are asked for.
+    limit
+        Bytes that may be in use, the program included.
+    workers
+        Blocks under way at the same time.
+
+    Raises
+    ------
+    InputError
+        If the grid cannot be read part by part, has missing cells in the parts on which settings
+        are chosen, or no blocks are small enough.
+    SettingError
+        If a setting is not possible, or not for a grid beyond memory.
+    """
+    found = survey(source, settings, wanted, _SURVEY_SHARE * limit, bars=std)
+    refuse_gaps(found)
+    kept = tuple(axis.distinct for axis in source.axes)
+    query = ask_model(found.model)
+    streamed = plan_stream(source, kept, query, std, limit, workers, found.note)
+    rows = streamed.answers.rows
+    others = [a for a, row in enumerate(rows) if not isinstance(row, Taken) and a not in wanted]
+    if others and len(wanted) < len(rows):  # levels of axes that were not wanted are arbitrary
+        more = {*wanted, *others}
+        return stream_regrid(
+            source, settings, ask_model, more, std=std, limit=limit, workers=workers
+        )
+    return streamed
+
+
+def plan_regrid(
+    source: Source,
+    settings: Settings,
+    ask_model: Callable[[Model], Query],
+    wanted: Collection[int],
+    *,
+    std: bool,
+    limit: float,
+    workers: int,
+) -> tuple[Streamed, SurveyPlan]:
+    """Plan the answers of a stored grid on another grid, and the choice of settings.
+
+    Nothing of the grid is read: settings that are not given are arbitrary, and answers are not to
+    be made. Parameters and errors are those of :func:`stream_regrid`.
+    """
+    choosing = plan_survey(source, settings, wanted, _SURVEY_SHARE * limit, bars=std)
+    model = unsurveyed(source, settings, wanted)
+    kept = tuple(axis.distinct for axis in source.axes)
+    return plan_stream(source, kept, ask_model(model), std, limit, workers), choosing
+
+
+def plan_stream(
+    source: Source,
+    kept: tuple[Any, ...],
+    query: Query,
+    std: bool,
+    limit: float,
+    workers: int,
+    note: str = "",
+) -> Streamed:
+    """Plan the answers to a query of a stand-in from the source of its data.
+
+    `kept` are the places of the coordinates of the source that the stand-in has.
+    """
+    style = query.model.style
+    single = source.dtype == "float32" and style.dtype == "float32"
+    answers = BlockAnswers.of(query, std=std, single=single)
+    process = process_bytes()
+    plan = plan_blocks(answers, work_of(source, limit - process, workers))
+    return Streamed(source, boxes_of(source, kept), answers, plan, int(process + plan.memory), note)
+
+
+def refuse_gaps(found: Surveyed) -> None:
+    """Raise InputError if cells are missing in the parts on which settings were chosen."""
+    if found.missing:
+        raise InputError(
+            f"'{found.model.name}' has missing cells, {found.missing} in the part on which "
+            "settings are chosen. Beyond memory, grids are taken whole: fill it first, land as "
+            "well, or allow more memory."
+        )
+
+
+def process_bytes() -> int:
+    """Return the bytes that the program takes by itself."""
+    return Machine(held_bytes(), peak_bytes()).process
+
+
+def work_of(source: Source, limit: float, workers: int) -> Work:
+    """Return the size of the data of a source, and of the machine."""
+    item = np.dtype(source.dtype).itemsize
+    stored = np.dtype(source.style.dtype).itemsize
+    return Work(stored_chunks(source), item, stored, limit, workers)
+
+
+def source_bytes(source: Source) -> int:
+    """Return the bytes of the values of a source, as they are read."""
+    return math.prod(source.shape) * np.dtype(source.dtype).itemsize
+
+
+def asked_between(
+    axes: Sequence[Axis], asked: Mapping[str, Any], others: Collection[str] = ()
+) -> list[int]:
+    """Return the places of the axes that are asked between their coordinates.
+
+    Parameters
+    ----------
+    axes
+        Axes of a grid.
+    asked
+        Coordinates that are asked for, by name of the dimension.
+    others
+        Names of dimensions that count in any case.
+    """
+    found = []
+    for place, axis in enumerate(axes):
+        between = axis.name in others
+        if axis.name in asked and not between:
+            numbers = axis.at(asked[axis.name]).numbers
+            period = natural_period(axis)
+            between = not bool(nearest(numbers, axis.numbers, period)[1].all())
+        if between:
+            found.append(place)
+    return found
