@@ -26,6 +26,8 @@ DOORS = {  # library: folders or modules that may import it
     "csv": {"files/text/csv"},
     "pandas": {"files/text/csv"},
     "zipfile": {"files/npz"},
+    "dask": {"model/streaming/cluster"},
+    "distributed": {"model/streaming/cluster"},
     "typer": {"cli"},
     "rich": {"cli"},
     "threadpoolctl": {"threads", "bench"},
@@ -170,7 +172,7 @@ def test_commands_do_not_reach_into_the_mathematics(path):
 # -------------------------------------------------------------- what is imported, and what is not
 
 HEAVY = {"numpy", "scipy", "xarray", "pandas", "netCDF4", "threadpoolctl", "multiprocessing"}
-HEAVY |= {"matplotlib", "sklearn", "torch", "zarr"}
+HEAVY |= {"matplotlib", "sklearn", "torch", "zarr", "dask", "distributed"}
 
 
 def test_the_package_imports_nothing_heavy():

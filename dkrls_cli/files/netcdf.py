@@ -109,8 +109,15 @@ def open_dataset(
         read=reader.read,
         reader=reader,
         chunks=chunks,
+        compressed=_is_compressed(array),
         paths=(path,),
     )
+
+
+def _is_compressed(array: xr.DataArray) -> bool:
+    """Return whether a variable is stored in fewer bytes than its numbers have."""
+    names = ("zlib", "szip", "zstd", "bzip2", "blosc", "compression", "compressor", "compressors")
+    return any(bool(array.encoding.get(name)) for name in names)
 
 
 def _chunks_of(array: xr.DataArray, axes: int) -> tuple[int, ...] | None:

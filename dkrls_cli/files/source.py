@@ -66,6 +66,8 @@ class Source:
         that is not known.
     paths
         The files.
+    compressed
+        Whether the values are stored in fewer bytes than they have.
     """
 
     axes: tuple[Axis, ...]
@@ -83,6 +85,7 @@ class Source:
     reader: Reader | None = None
     chunks: tuple[int, ...] | None = None
     paths: tuple[str, ...] = ()
+    compressed: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -88,7 +88,7 @@ def write_streams(
         blanks,
         command_line(),
         overwrite=target.overwrite,
-        compress=target.compress,
+        compress=compression_of(streams, target),
         regions=common_regions(streams),
     ) as writer:
         for one in streams:
@@ -97,6 +97,15 @@ def write_streams(
     for note in notes:
         report.note(f"Note: {note}.")
     return sum(math.prod(one.query.shape) for one in streams)
+
+
+def compression_of(streams: Sequence[Streamed], target: Target) -> int | None:
+    """Return the level of compression: that asked for, or none if the input has none.
+
+    Compressing takes several times as long as reading.
+    """
+    plain = not any(one.source.compressed for one in streams)
+    return 0 if target.compress is None and plain else target.compress
 
 
 def common_regions(streams: Sequence[Streamed]) -> dict[str, int]:

@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from logging import CRITICAL
+from pickle import dumps, loads
 from typing import Any, TypeVar
+from warnings import catch_warnings, simplefilter
 
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.model.streaming.running import Scheduler
@@ -68,8 +71,10 @@ class Cluster:
             self.client.cancel([future for _, future in waiting], force=True)
 
     def _send(self, task: Any) -> Any:
-        """Return a task as every worker has it."""
-        return self.client.scatter(task, broadcast=True, hash=False)
+        """Return a task as workers have it: if they lose it, it is unpacked again."""
+        with catch_warnings():
+            simplefilter("ignore")  # of a task of more than 10 MB, which is sent once
+            return self.client.submit(loads, dumps(task), pure=False)
 
     def _submit(self, sent: Any, item: Any) -> Any:
         return self.client.submit(_call, sent, item, pure=False, retries=_TRIES)
@@ -119,7 +124,10 @@ def open_cluster(where: str | None, file: str | None = None) -> Iterator[Schedul
         if processes is not None:
             with (
                 distributed.LocalCluster(
-                    n_workers=processes or None, threads_per_worker=1, dashboard_address=None
+                    n_workers=processes or None,
+                    threads_per_worker=1,
+                    dashboard_address=None,
+                    silence_logs=CRITICAL,
                 ) as local,
                 distributed.Client(local) as client,
             ):

@@ -42,6 +42,8 @@ class Work:
         Bytes that blocks may take, all that are under way together.
     workers
         Blocks under way at the same time.
+    blocks
+        Blocks that are wanted at least, so that all workers have some until the end.
     """
 
     chunks: tuple[int, ...]
@@ -49,6 +51,7 @@ class Work:
     stored: int
     limit: float
     workers: int = 1
+    blocks: int = 1
 
 
 @dataclass(frozen=True)
@@ -180,9 +183,9 @@ def _cut(answers: BlockAnswers, work: Work, room: float) -> Blocks | None:
     sizes = list(answers.shape)
     open_axes = [axis for axis, size in enumerate(sizes) if answers.passes(axis) and size > 1]
     while True:
-        if _memory(answers, work, sizes) <= room and (
-            _box_bytes(answers, work, sizes) <= _ENOUGH or not open_axes
-        ):
+        enough = _count(answers.shape, sizes) >= work.blocks
+        enough = enough and _box_bytes(answers, work, sizes) <= _ENOUGH
+        if _memory(answers, work, sizes) <= room and (enough or not open_axes):
             break
         trials = {axis: _halved(answers, work, sizes, axis) for axis in open_axes}
         trials = {axis: trial for axis, trial in trials.items() if trial != sizes}
@@ -198,6 +201,11 @@ def _cut(answers: BlockAnswers, work: Work, room: float) -> Blocks | None:
         sizes = trials[best]
     cuts = _cuts(answers.shape, sizes)
     return Blocks(cuts, _memory(answers, work, sizes), _bytes_read(answers, work, sizes))
+
+
+def _count(shape: Sequence[int], sizes: Sequence[int]) -> int:
+    """Return the number of blocks of some sizes."""
+    return math.prod(-(-size // step) for size, step in zip(shape, sizes, strict=True))
 
 
 def _halved(answers: BlockAnswers, work: Work, sizes: Sequence[int], axis: int) -> list[int]:

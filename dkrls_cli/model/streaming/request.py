@@ -32,6 +32,9 @@ from dkrls_cli.model.streaming.boxes import Boxes, boxes_of
 from dkrls_cli.model.streaming.planning import BlockPlan, Work, plan_blocks
 from dkrls_cli.tuning.footprint import Machine
 
+_EACH = 4
+"""Blocks for every worker at least, so that none waits long for the last one."""
+
 _SURVEY_SHARE = 0.9
 """Share of the memory that choosing settings may take: what is read stays in caches for a while."""
 
@@ -182,7 +185,7 @@ def work_of(source: Source, limit: float, workers: int) -> Work:
     """Return the size of the data of a source, and of the machine."""
     item = np.dtype(source.dtype).itemsize
     stored = np.dtype(source.style.dtype).itemsize
-    return Work(stored_chunks(source), item, stored, limit, workers)
+    return Work(stored_chunks(source), item, stored, limit, workers, _EACH * workers)
 
 
 def source_bytes(source: Source) -> int:

@@ -94,3 +94,10 @@ def test_errors_and_more_workers_take_more_memory():
 def test_the_least_memory_is_told():
     with pytest.raises(InputError, match=r"smallest part of 'f' .* needs about 0 MB"):
         plan_blocks(QUESTIONS["map"], Work((1, 13, 12), 8, 8, 1e4, 1))
+
+
+def test_there_are_blocks_for_all_workers():
+    plan = plan_blocks(QUESTIONS["map"], Work((1, 13, 12), 8, 8, 1e9, 2, 8))
+    assert len(plan.blocks) >= 8
+    chunked = plan_blocks(QUESTIONS["map"], Work((7, 13, 12), 8, 8, 1e9, 2, 8))
+    assert len(chunked.blocks) == 2  # more would read chunks twice

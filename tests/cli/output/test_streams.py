@@ -1,0 +1,184 @@
+"""Commands beyond memory: part by part, within the memory that is told, the same answers."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+from chunked_grids import globe
+from shell import dkrls
+
+GIVEN = ["--kernel", "matern52", "--sigma", "lat=40,lon=50,time=3", "--ridge", "1e-2"]
+AT = ["--at", "lat=-90:90:10", "--at", "lon=0:350:10"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("streams")
+    data = globe()
+    data.attrs = {"units": "K", "long_name": "field"}
+    data.to_netcdf(folder / "grid.nc", encoding={"f": {"chunksizes": (2, 13, 12)}})
+    data.to_zarr(folder / "grid.zarr", encoding={"f": {"chunks": (2, 13, 12)}}, zarr_format=2)
+    both = data.to_dataset(name="f").assign(g=2 * data + 1)
+    both.to_netcdf(folder / "both.nc")
+    packed = {"dtype": "i2", "scale_factor": 1e-3, "_FillValue": -9999}
+    data.to_netcdf(folder / "packed.nc", encoding={"f": packed})
+    return folder
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """Let fits in memory be too large, whatever the size of the grid."""
+    from dkrls_cli.cli.commands import regrid
+
+    monkeypatch.setattr(regrid, "exceeds", lambda *a: True)
+
+
+@pytest.mark.parametrize("name", ["grid.nc", "grid.zarr", "packed.nc"])
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+def test_answers_and_errors_are_those_in_memory(
+    folder, tmp_path, little, monkeypatch, name, ending
+):
+    words = ["regrid", folder / name, *AT, *GIVEN, "--std"]
+    streamed = dkrls(*words, "-o", tmp_path / f"parts.{ending}")
+    assert streamed.exit_code == 0, streamed.stderr
+    assert "goes part by part" in streamed.stderr
+    monkeypatch.undo()
+    assert dkrls(*words, "-o", tmp_path / f"whole.{ending}").exit_code == 0
+    parts, whole = (
+        xr.load_dataset(tmp_path / f"{one}.{ending}", engine="zarr" if ending == "zarr" else None)
+        for one in ("parts", "whole")
+    )
+    step = 2e-3 if name == "packed.nc" else 1e-5  # the mean is that of a part
+    np.testing.assert_allclose(parts.f, whole.f, atol=step)
+    assert parts.f.attrs == whole.f.attrs
+    assert parts.f_std.attrs == whole.f_std.attrs
+    assert (parts.f_std.isnull() == whole.f_std.isnull()).all()
+    assert set(parts.variables) == set(whole.variables)
+
+
+def test_errors_are_near_those_in_memory(folder, tmp_path, little, monkeypatch):
+    """They are calibrated on a part of the grid."""
+    words = ["regrid", folder / "grid.nc", *AT, *GIVEN, "--std"]
+    assert dkrls(*words, "-o", tmp_path / "parts.nc").exit_code == 0
+    monkeypatch.undo()
+    assert dkrls(*words, "-o", tmp_path / "whole.nc").exit_code == 0
+    parts, whole = (xr.load_dataset(tmp_path / f"{one}.nc") for one in ("parts", "whole"))
+    ratio = (parts.f_std / whole.f_std).where(whole.f_std > 0)
+    assert 0.7 < float(ratio.median()) < 1.4
+
+
+def test_several_variables_go_into_one_file(folder, tmp_path, little):
+    out = tmp_path / "both.nc"
+    done = dkrls("regrid", folder / "both.nc", "--var", "all", *AT, *GIVEN, "-o", out, "--json")
+    assert done.exit_code == 0, done.stderr
+    assert [one["variable"] for one in json.loads(done.stdout)["variables"]] == ["f", "g"]
+    both = xr.load_dataset(out)
+    np.testing.assert_allclose(both.g, 2 * both.f + 1, atol=1e-10)
+
+
+def test_a_dry_run_tells_the_plan_and_writes_nothing(folder, tmp_path, little):
+    out = tmp_path / "none.nc"
+    done = dkrls("regrid", folder / "grid.nc", *AT, "-o", out, "--dry-run", "--json")
+    plan = json.loads(done.stdout)
+    assert not out.exists()
+    assert plan["bytes_written"] == 8 * 14 * 19 * 36
+    assert plan["passes"] >= 1
+    assert plan["parts"] >= 1
+    assert plan["bytes_read"] >= 8 * 14 * 13 * 12
+    told = dkrls("regrid", folder / "grid.nc", *AT, "-o", out, "--dry-run").stdout
+    assert "parts" in told
+    assert "written" in told
+
+
+def test_a_dry_run_in_memory_tells_what_a_fit_takes(folder, tmp_path):
+    done = dkrls("regrid", folder / "grid.nc", *AT, "-o", tmp_path / "a.nc", "--dry-run", "--json")
+    assert json.loads(done.stdout)["memory_bytes"] > 0
+    assert not (tmp_path / "a.nc").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-o", "-"], "Give -o OUT.nc or OUT.zarr"),
+        (["-o", "out.csv"], "Give -o OUT.nc or OUT.zarr"),
+        (["-o", "out.nc", "--noise", "joint"], "joint ridge needs the whole grid"),
+        (["-o", "out.nc", "--robust"], "robust fit needs the whole grid"),
+        (["-o", "out.nc", "--mean-over", "lat"], "Means over regions take the whole grid"),
+        (["-o", "out.nc", "--scheduler", "local:0"], "no local scheduler"),
+        (["-o", "out.nc", "--scheduler", "local", "--scheduler-file", "x"], "do not go together"),
+    ],
+)
+def test_what_cannot_go_part_by_part_is_one_line(
+    folder, tmp_path, little, monkeypatch, words, message
+):
+    monkeypatch.chdir(tmp_path)
+    done = dkrls("regrid", folder / "grid.nc", *AT, *words)
+    assert done.exit_code in (1, 2)
+    assert message in done.stderr
+    assert done.stderr.count("Error") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_cells_say_what_to_try(folder, tmp_path, little):
+    data = xr.load_dataset(folder / "grid.nc")
+    data.f[3, 2, 1] = np.nan
+    data.to_netcdf(tmp_path / "holes.nc")
+    done = dkrls("regrid", tmp_path / "holes.nc", *AT, *GIVEN, "-o", tmp_path / "out.nc")
+    assert done.exit_code == 1
+    assert "fill it first" in done.stderr
+    assert not (tmp_path / "out.nc").exists()
+
+
+def test_outputs_are_compressed_as_inputs_are(folder, tmp_path, little):
+    data = xr.load_dataset(folder / "grid.nc")
+    data.to_netcdf(tmp_path / "zipped.nc", encoding={"f": {"zlib": True, "complevel": 1}})
+    for name, words, level in (
+        (folder / "grid.nc", [], False),
+        (tmp_path / "zipped.nc", [], None),
+        (folder / "grid.nc", ["--compress", "4"], True),
+    ):
+        out = tmp_path / "out.nc"
+        at = ["--at", "lat=-90:90:2", "--at", "lon=0:350:1"]
+        dkrls("regrid", name, *at, *GIVEN, "-o", out, "--overwrite", *words)
+        with xr.open_dataset(out) as found:
+            assert found.f.encoding["zlib"] == (level is not False)
+
+
+CODE = """
+import sys
+from dkrls_cli.cli import app
+from dkrls_cli.memory import peak_bytes
+try:
+    app(sys.argv[1:], standalone_mode=False)
+finally:
+    print(peak_bytes(), file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+def test_the_memory_that_is_told_is_kept(tmp_path):
+    """40 MB of data in 210 MB, of which the process takes most."""
+    rng = np.random.default_rng(0)
+    shape = (200, 160, 320)
+    data = xr.DataArray(
+        rng.standard_normal(shape, dtype=np.float32),
+        {"time": np.arange(200.0), "y": np.arange(160.0), "x": np.arange(320.0)},
+        ("time", "y", "x"),
+        name="f",
+    )
+    data.to_netcdf(tmp_path / "a.nc", encoding={"f": {"chunksizes": (1, 160, 320)}})
+    words = ["regrid", str(tmp_path / "a.nc"), "--at", "y=0:159:0.5", "--at", "x=0:319:0.5"]
+    words += ["--kernel", "matern52", "--sigma", "4", "--ridge", "1e-2", "--json"]
+    words += ["--max-memory", "210MB", "-o", str(tmp_path / "o.nc")]
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, *words], capture_output=True, text=True, check=True
+    )
+    told = json.loads(done.stdout)["memory_bytes"]
+    used = float(done.stderr.splitlines()[-1])
+    assert told <= 210e6
+    assert used < 1.5 * told
+    with xr.open_dataset(tmp_path / "o.nc") as found:
+        assert found.f.shape == (200, 319, 639)
