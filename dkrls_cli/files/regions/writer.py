@@ -40,6 +40,7 @@ class Writer:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.tallies = {name: Tally() for name in plan.slots}
+        self._fresh: dict[str, Tally] = {}
 
     def write(self, name: str, part: Slices, values: NDArray[Any]) -> None:
         """Write a region of a variable, NaN where values are missing.
@@ -63,6 +64,12 @@ class Writer:
     def add(self, name: str, tally: Tally) -> None:
         """Add what is known of a region that another process has written."""
         self.tallies[name] += tally
+        self._fresh[name] = self._fresh.get(name, Tally()) + tally
+
+    def take_fresh(self) -> dict[str, Tally]:
+        """Return what is known of the regions since this was called last."""
+        fresh, self._fresh = self._fresh, {}
+        return fresh
 
     def remote(self) -> Remote | None:
         """Return what writes regions from other processes; None if only this one can."""
@@ -91,9 +98,13 @@ class NetcdfWriter(Writer):
 
     def _put(self, name: str, part: Slices, values: NDArray[Any]) -> Tally:
         stored, tally = self.plan.slots[name].store(values)
+        self.put_stored(name, part, stored)
+        return tally
+
+    def put_stored(self, name: str, part: Slices, stored: NDArray[Any]) -> None:
+        """Write a region that is in the stored type already."""
         with NETCDF_LOCK:
             self._file.variables[name][part] = stored
-        return tally
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +124,12 @@ class ZarrRemote:
         return tally
 
 
-class ZarrWriter(Writer):
-    """Writes regions into a Zarr store."""
+class RemoteWriter(Writer):
+    """Writes regions as other processes may."""
 
-    def __init__(self, plan: Plan, path: Path) -> None:
+    def __init__(self, plan: Plan, remote: Remote) -> None:
         super().__init__(plan)
-        self._remote = ZarrRemote(str(path), plan.slots)
+        self._remote = remote
 
     def remote(self) -> Remote:
         """Return what writes regions from other processes."""
@@ -182,7 +193,7 @@ def grid_writer(
 def opened_writer(path: Path, plan: Plan) -> Iterator[Writer]:
     """Yield what writes regions into a file that has been created."""
     if plan.zarr:
-        yield ZarrWriter(plan, path)
+        yield RemoteWriter(plan, ZarrRemote(str(path), plan.slots))
         return
     import netCDF4
 
