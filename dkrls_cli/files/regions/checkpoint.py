@@ -59,9 +59,9 @@ class PartsRemote:
 
     def write(self, name: str, part: Slices, values: NDArray[Any]) -> Tally:
         """Keep a region of a variable, whole or not at all, and return what is known of it."""
-        stored, tally = self.slots[name].store(values)
-        number = list(self.slots).index(name)
-        words = "_".join(f"{own.start}-{own.stop}" for own in part)
+        slot, number = self.slots[name], list(self.slots).index(name)
+        words = "_".join(f"{own.start}-{own.stop}" for own in slot.region(part, values))
+        stored, tally = slot.store(values)
         path = Path(self.folder, f"{number}_{words}.npy")
         with atomic_write(path, overwrite=True) as temporary, open(temporary, "wb") as file:
             np.save(file, stored)

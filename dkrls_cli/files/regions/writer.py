@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from dkrls_cli.files.stored.handles import NETCDF_LOCK
 
 # Bytes of the cache of chunks of a variable that is written: a few chunks.
 _CHUNK_CACHE = 2**24
+# Bytes of a store that are written at a time: zarr holds all chunks of them, twice.
+_AT_ONCE = 2**23
 
 
 class Remote(Protocol):
@@ -97,8 +100,10 @@ class NetcdfWriter(Writer):
                 file.variables[name].set_var_chunk_cache(size=_CHUNK_CACHE)
 
     def _put(self, name: str, part: Slices, values: NDArray[Any]) -> Tally:
-        stored, tally = self.plan.slots[name].store(values)
-        self.put_stored(name, part, stored)
+        slot = self.plan.slots[name]
+        region = slot.region(part, values)
+        stored, tally = slot.store(values)
+        self.put_stored(name, region, stored)
         return tally
 
     def put_stored(self, name: str, part: Slices, stored: NDArray[Any]) -> None:
@@ -118,10 +123,23 @@ class ZarrRemote:
         """Write a region of a variable, and return what is known of it."""
         import zarr
 
-        stored, tally = self.slots[name].store(values)
+        slot, tally = self.slots[name], Tally()
+        first, *others = slot.region(part, values)
         group: Any = zarr.open_group(self.path, mode="r+", use_consolidated=False)
-        group[name][part] = stored
+        array = group[name]
+        step = _rows_at_once(array)
+        for start in range(first.start, first.stop, step):
+            rows = slice(start, min(first.stop, start + step))
+            stored, own = slot.store(values[rows.start - first.start : rows.stop - first.start])
+            array[(rows, *others)] = stored
+            tally += own
         return tally
+
+
+def _rows_at_once(array: Any) -> int:
+    """Return how many rows of an array to write at a time: whole chunks of little memory."""
+    row = math.prod(array.shape[1:]) * array.dtype.itemsize * array.chunks[0]
+    return int(array.chunks[0] * max(1, _AT_ONCE // max(1, row)))
 
 
 class RemoteWriter(Writer):
