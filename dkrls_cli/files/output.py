@@ -110,13 +110,50 @@ def atomic_write(
         with _explain(path):
             _create(temporary, folder)
             yield temporary
-            _take_mode(temporary, target, folder)
-            _flush_tree(temporary)
-            _put_in_place(temporary, target, overwrite, folder)
-            _flush(target.parent)
+            _finish(temporary, target, overwrite, folder)
     finally:
         _remove(temporary)
         _unfinished.discard(temporary)
+
+
+def move_into_place(
+    made: Path, path: str | os.PathLike[str], *, overwrite: bool, folder: bool = False
+) -> None:
+    """Give a file or folder that is whole the name of its target, on the same file system.
+
+    Parameters
+    ----------
+    made
+        The file or folder. After an error it is still there.
+    path, overwrite, folder
+        As for :func:`atomic_write`.
+
+    Raises
+    ------
+    OutputError
+        As for :func:`atomic_write`.
+    """
+    check_writable(Path(path), overwrite=overwrite, folder=folder)
+    with _explain(path):
+        _finish(made, Path(path).resolve(), overwrite, folder)
+
+
+def _finish(made: Path, target: Path, overwrite: bool, folder: bool) -> None:
+    """Let a file or folder that is whole take the place of its target, and wait for the disk."""
+    _take_mode(made, target, folder)
+    _flush_tree(made)
+    _put_in_place(made, target, overwrite, folder)
+    _flush(target.parent)
+
+
+def flush_file(path: Path) -> None:
+    """Wait until what was written to a file is on disk, where the system can do that."""
+    _flush(path)
+
+
+def hidden_beside(target: Path, ending: str) -> Path:
+    """Return a hidden name beside a target, which stands for it."""
+    return target.with_name(f".{_short_name(target)}{ending}")
 
 
 def check_writable(
@@ -485,7 +522,7 @@ def lock_file(
         yield
         return
     target = Path(path).resolve()
-    lock = target.with_name(f".{_short_name(target)}.lock")
+    lock = hidden_beside(target, ".lock")
     handle = _acquire(lock, f"'{path}'", wait, tell)
     _unfinished.add(lock)
     try:

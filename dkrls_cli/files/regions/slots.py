@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dkrls_cli.arrays import Slices
 from dkrls_cli.errors import OutputError
 from dkrls_cli.files.packing import (
     RANGES,
@@ -106,8 +107,8 @@ class Slot:
 
     Attributes
     ----------
-    name
-        Name of the variable.
+    name, shape
+        Name of the variable, and sizes of its dimensions.
     dtype
         Type in which it is stored.
     attrs
@@ -123,6 +124,7 @@ class Slot:
     """
 
     name: str
+    shape: tuple[int, ...]
     dtype: str
     attrs: dict[str, Any]
     stated: dict[str, Any]
@@ -138,13 +140,26 @@ class Slot:
         style, packing = blank.style, blank.style.packing
         if packing is not None and (not blank.may_miss or packing.marks):
             own = {key: value for key, value in packing.attrs.items() if key not in RANGES}
-            return cls(blank.name, packing.dtype, {**kept, **own}, stated, packing)
+            return cls(blank.name, blank.shape, packing.dtype, {**kept, **own}, stated, packing)
         kind = np.dtype(style.dtype).type
         fill = math.nan if style.fill is None else style.fill
         marks = style.marks if style.fill is not None else ("_FillValue",) * blank.may_miss
         notes = [unpacked_note(blank.name, style.dtype, packing)] if packing else []
-        marked = dict.fromkeys(marks, kind(fill))
-        return cls(blank.name, style.dtype, {**kept, **marked}, stated, None, fill, tuple(notes))
+        own = dict.fromkeys(marks, kind(fill))
+        attrs = {**kept, **own}
+        return cls(blank.name, blank.shape, style.dtype, attrs, stated, None, fill, tuple(notes))
+
+    def region(self, part: Slices, values: NDArray[Any]) -> Slices:
+        """Return a region with the start and stop of each slice, or raise ValueError.
+
+        Libraries would repeat values that are too few.
+        """
+        ends = [own.indices(size) for own, size in zip(part, self.shape, strict=True)]
+        found = tuple(slice(start, stop) for start, stop, _ in ends)
+        sizes = tuple(own.stop - own.start for own in found)
+        if sizes != values.shape or any(step != 1 for _, _, step in ends):
+            raise ValueError(f"values of shape {values.shape} do not fill {part} of '{self.name}'")
+        return found
 
     def store(self, values: NDArray[Any]) -> tuple[NDArray[Any], Tally]:
         """Return a region as it is stored, and what is known of it.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from dkrls_cli.files.stored.handles import NETCDF_LOCK
 
 # Bytes of the cache of chunks of a variable that is written: a few chunks.
 _CHUNK_CACHE = 2**24
+# Bytes of a store that are written at a time: zarr holds all chunks of them, twice.
+_AT_ONCE = 2**23
 
 
 class Remote(Protocol):
@@ -30,7 +32,7 @@ class Remote(Protocol):
 
 
 class Writer:
-    """Writes regions of the variables of a file, each once, in any order and from any thread.
+    """Writes regions of the variables of a file, each once, in any order.
 
     Parameters
     ----------
@@ -41,7 +43,7 @@ class Writer:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.tallies = {name: Tally() for name in plan.slots}
-        self._adding = Lock()
+        self._fresh: dict[str, Tally] = {}
 
     def write(self, name: str, part: Slices, values: NDArray[Any]) -> None:
         """Write a region of a variable, NaN where values are missing.
@@ -64,8 +66,13 @@ class Writer:
 
     def add(self, name: str, tally: Tally) -> None:
         """Add what is known of a region that another process has written."""
-        with self._adding:
-            self.tallies[name] += tally
+        self.tallies[name] += tally
+        self._fresh[name] = self._fresh.get(name, Tally()) + tally
+
+    def take_fresh(self) -> dict[str, Tally]:
+        """Return what is known of the regions since this was called last."""
+        fresh, self._fresh = self._fresh, {}
+        return fresh
 
     def remote(self) -> Remote | None:
         """Return what writes regions from other processes; None if only this one can."""
@@ -93,10 +100,16 @@ class NetcdfWriter(Writer):
                 file.variables[name].set_var_chunk_cache(size=_CHUNK_CACHE)
 
     def _put(self, name: str, part: Slices, values: NDArray[Any]) -> Tally:
-        stored, tally = self.plan.slots[name].store(values)
+        slot = self.plan.slots[name]
+        region = slot.region(part, values)
+        stored, tally = slot.store(values)
+        self.put_stored(name, region, stored)
+        return tally
+
+    def put_stored(self, name: str, part: Slices, stored: NDArray[Any]) -> None:
+        """Write a region that is in the stored type already."""
         with NETCDF_LOCK:
             self._file.variables[name][part] = stored
-        return tally
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,18 +123,31 @@ class ZarrRemote:
         """Write a region of a variable, and return what is known of it."""
         import zarr
 
-        stored, tally = self.slots[name].store(values)
+        slot, tally = self.slots[name], Tally()
+        first, *others = slot.region(part, values)
         group: Any = zarr.open_group(self.path, mode="r+", use_consolidated=False)
-        group[name][part] = stored
+        array = group[name]
+        step = _rows_at_once(array)
+        for start in range(first.start, first.stop, step):
+            rows = slice(start, min(first.stop, start + step))
+            stored, own = slot.store(values[rows.start - first.start : rows.stop - first.start])
+            array[(rows, *others)] = stored
+            tally += own
         return tally
 
 
-class ZarrWriter(Writer):
-    """Writes regions into a Zarr store."""
+def _rows_at_once(array: Any) -> int:
+    """Return how many rows of an array to write at a time: whole chunks of little memory."""
+    row = math.prod(array.shape[1:]) * array.dtype.itemsize * array.chunks[0]
+    return int(array.chunks[0] * max(1, _AT_ONCE // max(1, row)))
 
-    def __init__(self, plan: Plan, path: Path) -> None:
+
+class RemoteWriter(Writer):
+    """Writes regions as other processes may."""
+
+    def __init__(self, plan: Plan, remote: Remote) -> None:
         super().__init__(plan)
-        self._remote = ZarrRemote(str(path), plan.slots)
+        self._remote = remote
 
     def remote(self) -> Remote:
         """Return what writes regions from other processes."""
@@ -185,7 +211,7 @@ def grid_writer(
 def opened_writer(path: Path, plan: Plan) -> Iterator[Writer]:
     """Yield what writes regions into a file that has been created."""
     if plan.zarr:
-        yield ZarrWriter(plan, path)
+        yield RemoteWriter(plan, ZarrRemote(str(path), plan.slots))
         return
     import netCDF4
 

@@ -8,7 +8,7 @@ a table of what xarray makes of each of them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,12 @@ _IN_TABLE = 2
 # Attributes by which a number is not the value, but has to be computed.
 _COMPUTED = {"scale_factor", "add_offset", "_Unsigned"}
 
+# Attributes that decide what a number means.
+_MEANING = (*sorted(_COMPUTED), "_FillValue", "missing_value", "dtype")
+# Decoders that are kept: files that are read one after the other mostly have the same.
+_MOST_KEPT = 64
+
+_kept: dict[Hashable, Decoder] = {}
 _warning_filters = Lock()  # they belong to the whole process, not to a thread
 
 
@@ -41,7 +47,7 @@ class Decoder:
     stored
         Type of the stored numbers.
     attrs
-        Attributes of the variable, as the file has them.
+        Attributes of the variable that decide what a number means, as the file has them.
     dtype
         Floating type of the result.
     marks
@@ -62,6 +68,16 @@ class Decoder:
     @classmethod
     def of(cls, stored: np.dtype[Any], attrs: Mapping[str, Any]) -> Decoder:
         """Return how numbers of a type with some attributes are decoded."""
+        own = {key: attrs[key] for key in _MEANING if key in attrs}
+        key = (stored.str, *((name, *_identity(value)) for name, value in own.items()))
+        if key not in _kept:
+            if len(_kept) >= _MOST_KEPT:
+                _kept.clear()
+            _kept[key] = cls._of(stored, own)
+        return _kept[key]
+
+    @classmethod
+    def _of(cls, stored: np.dtype[Any], attrs: Mapping[str, Any]) -> Decoder:
         sample = _decode(np.empty(0, stored), attrs)
         dtype, extra = float_type(sample.dtype), tuple(unmasked_fills(sample))
         marks = _plain_marks(np.dtype(stored), dtype, attrs)
@@ -99,6 +115,12 @@ class Decoder:
             native = stored.astype(stored.dtype.newbyteorder("="), copy=False)
             return np.take(self.table, native.view(f"u{native.itemsize}"))
         return _mask(_decode(stored, self.attrs).values.astype(self.dtype, copy=False), self.extra)
+
+
+def _identity(value: Any) -> tuple[Hashable, ...]:
+    """Return what tells an attribute from others: its type, numbers and shape."""
+    array = np.asarray(value)
+    return type(value).__name__, array.dtype.str, array.shape, array.tobytes()
 
 
 def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -68,6 +68,17 @@ def test_integers_without_a_mark_are_not_used_for_what_may_be_missing() -> None:
     assert slot_of(style, may_miss=False).dtype == "int16"
 
 
+def test_a_region_is_filled_exactly() -> None:
+    slot = Slot.of(Blank("t", (index_axis("x", 9), index_axis("y", 4))), {})
+    part = (slice(2, 20), slice(None))
+    assert slot.region(part, np.zeros((7, 4))) == (slice(2, 9), slice(0, 4))
+    for shape in ((7, 1), (6, 4), (1, 7, 4)):
+        with pytest.raises(ValueError, match="do not fill"):
+            slot.region(part, np.zeros(shape))
+    with pytest.raises(ValueError, match="do not fill"):
+        slot.region((slice(0, 9, 2), slice(None)), np.zeros((9, 4)))
+
+
 def test_tallies_add_up_and_are_kept_as_json() -> None:
     one, other = Tally(1.0, 2.0, 10, 20, 1, 0), Tally(-1.0, 1.5, None, None, 0, 3)
     assert one + other == other + one == Tally(-1.0, 2.0, 10, 20, 1, 3)

@@ -256,6 +256,17 @@ def test_regions_are_made_of_whole_chunks(ending: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(column, np.arange(50) // 12 * 12)
 
 
+def test_a_store_is_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dkrls_cli.files.regions.writer._AT_ONCE", 1)
+    path = str(tmp_path / "a.zarr")
+    axes = (index_axis("t", 20), index_axis("x", 500), index_axis("y", 100))
+    values = np.random.default_rng(0).normal(size=(20, 500, 100))
+    field = Field("v", values, axes)
+    with grid_writer(path, [blank_of(field)], [], overwrite=False, regions={"t": 7}) as writer:
+        write_parts(writer, field, (7, 500, 100))
+    np.testing.assert_array_equal(open_source([path]).load(), values)
+
+
 def _write_remotely(remote: Any, part: Slices, values: np.ndarray) -> Any:
     return remote.write("t", part, values)
 

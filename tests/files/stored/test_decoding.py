@@ -93,6 +93,18 @@ def test_fill_values_that_xarray_leaves_are_masked(
     np.testing.assert_array_equal(np.isnan(found), np.isin(stored, missing))
 
 
+def test_equal_variables_share_a_decoder_and_others_do_not() -> None:
+    attrs = {"scale_factor": np.float32(0.5), "units": "K"}
+    one = Decoder.of(np.dtype("i2"), attrs)
+    assert Decoder.of(np.dtype("i2"), {**attrs, "units": "degC"}) is one
+    for other in (np.float64(0.5), 0.5, np.float32(0.25)):
+        assert Decoder.of(np.dtype("i2"), {"scale_factor": other}) is not one
+    assert Decoder.of(np.dtype("u2"), attrs) is not one
+    for scale in range(2, 3 * decoding._MOST_KEPT):
+        Decoder.of(np.dtype("f4"), {"scale_factor": float(scale)})
+    assert len(decoding._kept) <= decoding._MOST_KEPT
+
+
 def test_rows_of_any_length_are_no_numbers(tmp_path: Path) -> None:
     rows = np.empty(2, object)
     rows[:] = [np.arange(1.0), np.arange(2.0)]

@@ -120,6 +120,21 @@ def test_a_reader_reads_only_the_files_of_the_part(tmp_path: Path) -> None:
         source.reader.read_box((slice(3, 5), *REST))
 
 
+def test_a_damaged_file_among_many_is_named(tmp_path: Path) -> None:
+    paths = daily(tmp_path, (2, 2, 2, 2), zlib=True)
+    raw = Path(paths[2]).read_bytes()
+    for damaged in (raw[:500], b"no file at all", b""):
+        Path(paths[2]).write_bytes(damaged)
+        with pytest.raises(InputError, match=r"0002\.nc' "):
+            open_source(paths)
+    Path(paths[2]).write_bytes(raw)
+    source = open_source(paths)
+    Path(paths[1]).write_bytes(raw[:500])
+    assert source.reader is not None
+    with pytest.raises(InputError, match=r"0001\.nc' cannot be read"):
+        source.reader.read_box((slice(0, 8), *REST))
+
+
 def test_a_file_that_has_changed_is_read_anew(tmp_path: Path) -> None:
     (path,) = daily(tmp_path, (3,))
     source = open_source([path])
