@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Indices
-from dkrls_cli.errors import DkrlsError, InputError
+from dkrls_cli.errors import InputError
 from dkrls_cli.files.guards.classic import check_classic, is_classic
-from dkrls_cli.files.packing import UNWRITTEN_INTEGERS
-from dkrls_cli.files.patching import declared_sizes
 from dkrls_cli.files.source import FileKind, Source, bytes_on_disk
+from dkrls_cli.files.stored.decoding import float_type
+from dkrls_cli.files.stored.handles import (
+    NETCDF_LOCK,
+    declared_sizes,
+    explain_reading,
+    open_netcdf,
+    zarr_sizes,
+)
+from dkrls_cli.files.stored.reader import Reader, StoredVariable
 from dkrls_cli.files.styles import (
     NO_LONGER_TRUE,
     attrs_of,
@@ -48,6 +53,8 @@ _MOST_LISTED = 12
 # What a compressed file may declare, in times its size, and bytes that are always allowed: deflate
 # shrinks to a thousandth at most, and cells that were never written take no room.
 _LARGEST_RATIO, _ALWAYS_HELD = 2000, 2**26
+# How xarray opens a file: times stay numbers, and values are not kept.
+_AS_STORED: dict[str, Any] = {"decode_times": False, "decode_coords": "all", "cache": False}
 
 
 def open_dataset(
@@ -59,8 +66,7 @@ def open_dataset(
 ) -> Source:
     """Open a variable of a NetCDF file or Zarr store.
 
-    The file is opened once. It is closed again when its values have been read, or when the source
-    is no longer used.
+    The file is opened once and closed again: its values are read by the reader of the source.
 
     Parameters
     ----------
@@ -79,112 +85,91 @@ def open_dataset(
         If the file cannot be read, or has no such variable on a regular grid.
     """
     notes: list[str] = []
-    with ExitStack() as stack:
-        dataset = _open_xarray(path, kind)
-        stack.callback(dataset.close)
-        with _explain(path):
-            array = dataset[_choose(dataset, var, likely, path, notes)]
-            _refuse_shape(array, path)
-            _refuse_curvilinear(dataset, array, path)
-            axes, scalars = _axes(dataset, array, grows, notes)
-            if not axes:
-                raise InputError(
-                    f"'{array.name}' in '{path}' has no dimension of more than one cell."
-                )
-            notes.extend(_fill_notes(array))
-            name, attrs, style = str(array.name), attrs_of(array), style_of(dataset, array, axes)
-        stack.pop_all()
-
-    def load() -> NDArray[Any]:
-        with _explain(path), dataset:
-            return _load(array).reshape([axis.size for axis in axes])
-
-    def read(indices: Sequence[Indices]) -> NDArray[Any]:
-        places = dict(zip((axis.name for axis in axes), indices, strict=True))
-        part = {dim: _span(places[str(dim)]) for dim in array.dims}
-        with _explain(path):
-            return _load(array.isel(part)).reshape([each.size for each in indices])
-
-    dtype = style.dtype if array.dtype.kind == "f" else "float64"
-    return Source(axes, name, attrs, style, dtype, load, scalars, notes, read=read)
+    with open_xarray(path, kind) as dataset:
+        array = dataset[_choose(dataset, var, likely, path, notes)]
+        _refuse_shape(array, path)
+        _refuse_curvilinear(dataset, array, path)
+        axes, scalars = _axes(dataset, array, grows, notes)
+        if not axes:
+            raise InputError(f"'{array.name}' in '{path}' has no dimension of more than one cell.")
+        notes.extend(_fill_notes(array))
+        name, attrs, style = str(array.name), attrs_of(array), style_of(dataset, array, axes)
+        shape = tuple(axis.size for axis in axes)
+        stored = StoredVariable(path, kind, name, shape, float_type(array.dtype).name)
+        reader, chunks = Reader((stored,)), _chunks_of(array, len(axes))
+    return Source(
+        axes,
+        name,
+        attrs,
+        style,
+        stored.dtype,
+        reader.read_all,
+        scalars,
+        notes,
+        read=reader.read,
+        reader=reader,
+        chunks=chunks,
+        paths=(path,),
+    )
 
 
-def _span(indices: Indices) -> slice | Indices:
-    """Return ascending indices as a slice if they have equal steps, which is read at once."""
-    steps = np.unique(np.diff(indices))
-    if steps.size > 1:
-        return indices
-    step = int(steps[0]) if steps.size else 1
-    return slice(int(indices[0]), int(indices[-1]) + 1, step)
+def _chunks_of(array: xr.DataArray, axes: int) -> tuple[int, ...] | None:
+    """Return the sizes of the stored chunks along so many axes, or None if there are none."""
+    own = array.encoding.get("chunksizes") or array.encoding.get("chunks")
+    return None if own is None else (*(1,) * (axes - array.ndim), *map(int, own))
 
 
 @contextmanager
 def open_xarray(path: str, kind: FileKind) -> Iterator[xr.Dataset]:
-    """Open a dataset, times not decoded, or raise InputError."""
-    with _open_xarray(path, kind) as dataset, _explain(path):
-        yield dataset
+    """Open a dataset, times not decoded, or raise InputError.
+
+    Warnings of the libraries are silenced: what matters of them is found out here.
+    """
+    with explain_reading(path), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        opened = _open_zarr if kind == "zarr" else _open_netcdf
+        with NETCDF_LOCK, opened(path) as dataset:
+            yield dataset
 
 
-def _open_xarray(path: str, kind: FileKind) -> xr.Dataset:
+def _open_zarr(path: str) -> xr.Dataset:
     import xarray as xr
 
-    zarr = {"engine": "zarr", "consolidated": False}
-    options = zarr if kind == "zarr" else {"engine": "netcdf4"}
-    with _explain(path):
-        _refuse_declared(path, kind)
-        return xr.open_dataset(
-            path, decode_times=False, decode_coords="all", cache=False, **options
-        )
+    _refuse_declared(path, zarr_sizes(path))
+    return xr.open_dataset(path, engine="zarr", consolidated=False, **_AS_STORED)
 
 
-def _refuse_declared(path: str, kind: FileKind) -> None:
-    """Raise InputError if a file declares far more data than it can hold.
+def _open_netcdf(path: str) -> xr.Dataset:
+    """Open a file once, first to see what it declares.
 
-    NetCDF 3 stores every number, so that a file that is too short has lost some. Other files may
-    be compressed, and the rest of their cells may never have been written.
+    NetCDF 3 stores every number, so that a file that is too short has lost some. Other files may be
+    compressed, and the rest of their cells may never have been written.
     """
-    if kind == "netcdf" and is_classic(path):
+    import xarray as xr
+
+    classic = is_classic(path)
+    if classic:
         check_classic(path)
-        return
-    sizes, held = declared_sizes(path, kind), bytes_on_disk(path)
+    file = open_netcdf(path)
+    try:
+        if not classic:
+            _refuse_declared(path, declared_sizes(file))
+        store: Any = xr.backends.NetCDF4DataStore
+        return xr.open_dataset(store(file), **_AS_STORED)  # closes the file when it is closed
+    except BaseException:
+        file.close()
+        raise
+
+
+def _refuse_declared(path: str, sizes: Mapping[str, int]) -> None:
+    """Raise InputError if a file declares far more data than it can hold."""
+    held = bytes_on_disk(path)
     name = max(sizes, key=lambda one: sizes[one], default="")
     if name and sizes[name] > max(_ALWAYS_HELD, _LARGEST_RATIO * held):
         raise InputError(
             f"'{path}' has {held} bytes and declares {sizes[name]} bytes of '{name}': hardly any "
             "of it was written. Cut it to the part that has data."
         )
-
-
-@contextmanager
-def _explain(path: str) -> Iterator[None]:
-    """Turn errors of reading into InputErrors of one line that say what to try.
-
-    Warnings of the libraries are silenced: what matters of them is found out here.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except (DkrlsError, MemoryError):
-        raise
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"'{path}' needs {error.name} to be read: pip install 'dkrls-cli[zarr]'."
-        ) from None
-    except Exception as error:  # the libraries raise anything on a damaged file
-        raise InputError(f"'{path}' {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    text = " ".join(str(getattr(error, "strerror", None) or error).split()).rstrip(".")
-    if "Unknown file format" in text:
-        return "is not a NetCDF file, whatever its name, or it is damaged."
-    locked = "temporarily unavailable" in text or "HDF error" in text or "lock" in text.lower()
-    hint = (
-        " If the file is whole, another program or the file system may hold a lock on it: try "
-        "again with HDF5_USE_FILE_LOCKING=FALSE in the environment."
-    )
-    return f"cannot be read: {text or type(error).__name__}.{hint if locked else ''}"
 
 
 def _choose(
@@ -392,24 +377,3 @@ def _fill_notes(array: xr.DataArray) -> list[str]:
     fills = marked_fills(array)
     texts = ", ".join(f"{fill:g}" for fill in fills)
     return [f"several fill values are marked, all taken as missing: {texts}"] if fills[1:] else []
-
-
-def _load(array: xr.DataArray) -> NDArray[Any]:
-    """Return values as floats of the machine, NaN also for fill values that xarray leaves."""
-    floats = array.dtype.newbyteorder("=") if array.dtype.kind == "f" else np.dtype(np.float64)
-    values = array.values.astype(floats, copy=False)
-    for fill in _unmasked_fills(array):
-        there = np.isclose(values, fill, rtol=4 * np.finfo(floats).eps, atol=0)
-        values = np.where(there, np.nan, values) if there.any() else values
-    return values
-
-
-def _unmasked_fills(array: xr.DataArray) -> list[float]:
-    """Return fill values marked as text, and the one of integers that were never written."""
-    text = isinstance(array.encoding.get("missing_value"), str)
-    fills = [f for f in marked_fills(array) if np.isfinite(f)] if text else []
-    unwritten = UNWRITTEN_INTEGERS.get(str(np.dtype(array.encoding.get("dtype", "f8"))))
-    if unwritten is not None and "_FillValue" not in array.encoding:
-        scale = float(array.encoding.get("scale_factor", 1.0))
-        fills.append(unwritten * scale + float(array.encoding.get("add_offset", 0.0)))
-    return fills

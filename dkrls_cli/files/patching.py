@@ -2,8 +2,7 @@
 
 A file is copied byte by byte, then changed only in these cells: packed values are packed alike,
 and other variables, groups, attributes and encodings stay as they are. The members of an ensemble
-are added to a file one by one, so that only one of them is in memory. The only door to netCDF4, and
-to zarr.
+are added to a file one by one, so that only one of them is in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from dkrls_cli.arrays import Array, Mask, Slices
 from dkrls_cli.errors import InputError, OutputError
 from dkrls_cli.files.output import atomic_write
 from dkrls_cli.files.packing import pack, packed_range
-from dkrls_cli.files.source import FileKind, kind_of
+from dkrls_cli.files.source import kind_of
 from dkrls_cli.grid.grid import REALIZATION, REALIZATION_ATTRS
 from dkrls_cli.grid.style import Packing
 
@@ -148,41 +147,6 @@ def check_names(path: str, errors: Sequence[str], ensembles: Sequence[str]) -> N
             f"The file has a dimension or variable '{REALIZATION}' already, as the dimension of "
             "the ensemble is to be named. Rename it, or leave the ensemble out."
         )
-
-
-def declared_sizes(path: str, kind: FileKind) -> dict[str, int]:
-    """Return the bytes that a file says its variables have, by name, without reading any of them.
-
-    Empty if the file cannot be read: whoever reads it finds out why.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return (_sizes_in_zarr if kind == "zarr" else _sizes_in_netcdf)(path)
-    except Exception:  # the libraries raise anything on a damaged file
-        return {}
-
-
-def _sizes_in_netcdf(path: str) -> dict[str, int]:
-    import netCDF4
-
-    with netCDF4.Dataset(path) as dataset:
-        return {
-            name: math.prod(variable.shape) * variable.dtype.itemsize
-            for name, variable in dataset.variables.items()
-            if isinstance(variable.dtype, np.dtype)
-        }
-
-
-def _sizes_in_zarr(path: str) -> dict[str, int]:
-    import zarr
-
-    group = zarr.open_group(path, mode="r", use_consolidated=False)
-    return {
-        name: math.prod(array.shape) * array.dtype.itemsize
-        for name, array in group.members()
-        if isinstance(array, zarr.Array)
-    }
 
 
 def _names_in_netcdf(path: str) -> set[str]:

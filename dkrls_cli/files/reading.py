@@ -16,6 +16,7 @@ from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.griddes import GRID_NAMES, describe_cells
 from dkrls_cli.files.netcdf import fields_of, open_dataset, open_xarray, read_axis, read_scalars
 from dkrls_cli.files.source import Source, expand, is_netcdf, kind_of
+from dkrls_cli.files.stored.reader import Reader
 from dkrls_cli.files.styles import read_cells
 from dkrls_cli.files.text.copying import TableCopy
 from dkrls_cli.files.text.csv import read_bytes
@@ -315,6 +316,7 @@ def _open(
         lambda: grid.values,
         notes=notes,
         table=TableCopy(path, var, levels, placed.is_wide, likely, kept),
+        paths=(path,),
     )
 
 
@@ -328,6 +330,8 @@ def _join(sources: Sequence[Source], paths: Sequence[str], levels: Sequence[str]
     joined = _join_axes([source.axes[place] for source in sources])
     axes = (*first.axes[:place], joined, *first.axes[place + 1 :])
 
+    reader = _join_readers([source.reader for source in sources], place)
+
     def load() -> NDArray[Any]:
         return np.concatenate([source.load() for source in sources], axis=place)
 
@@ -335,7 +339,34 @@ def _join(sources: Sequence[Source], paths: Sequence[str], levels: Sequence[str]
     notes.append(f"{len(sources)} files joined along {last}")
     alike = len({source.axes[place].units for source in sources}) == 1
     style = join_styles([source.style for source in sources], last, joined, alike=alike)
-    return replace(first, axes=axes, style=style, load=load, notes=notes, table=None, read=None)
+    return replace(
+        first,
+        axes=axes,
+        style=style,
+        dtype=np.result_type(*(source.dtype for source in sources)).name,
+        load=reader.read_all if reader else load,
+        notes=notes,
+        table=None,
+        read=reader.read if reader else None,
+        reader=reader,
+        chunks=_join_chunks(sources, place) if reader else None,
+        paths=tuple(paths),
+    )
+
+
+def _join_readers(readers: Sequence[Reader | None], axis: int) -> Reader | None:
+    """Return readers of one file each as one, or None if one of the files is in memory."""
+    parts = [reader.parts[0] for reader in readers if reader is not None]
+    return Reader(tuple(parts), axis) if len(parts) == len(readers) else None
+
+
+def _join_chunks(sources: Sequence[Source], axis: int) -> tuple[int, ...] | None:
+    """Return the chunks of the first file, not longer than any file along the axis."""
+    chunks = sources[0].chunks
+    if chunks is None:
+        return None
+    least = min(chunks[axis], *(source.shape[axis] for source in sources))
+    return (*chunks[:axis], least, *chunks[axis + 1 :])
 
 
 def _join_axes(axes: Sequence[Axis]) -> Axis:

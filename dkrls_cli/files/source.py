@@ -20,6 +20,7 @@ from dkrls_cli.grid.observations import attach_errors
 from dkrls_cli.grid.style import Style
 
 if TYPE_CHECKING:
+    from dkrls_cli.files.stored.reader import Reader
     from dkrls_cli.files.text.copying import TableCopy
 
 FileKind = Literal["table", "netcdf", "zarr"]
@@ -57,7 +58,14 @@ class Source:
         A number, or the name of the variable that they are read from; None: from elsewhere.
     read
         Reads the values at some coordinates: ascending indices for each axis. None: the values can
-        only be read as a whole.
+        only be read as a whole. Values that are no usable numbers are as the file has them.
+    reader
+        Does the same in any process, and can be pickled. None: the values are in memory.
+    chunks
+        Sizes of the stored chunks along each axis; None where values are stored in one piece, or
+        that is not known.
+    paths
+        The files.
     """
 
     axes: tuple[Axis, ...]
@@ -72,6 +80,9 @@ class Source:
     errors: Callable[[], Grid | float] | None = None
     errors_from: float | str | None = None
     read: Callable[[Sequence[Indices]], NDArray[Any]] | None = None
+    reader: Reader | None = None
+    chunks: tuple[int, ...] | None = None
+    paths: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:

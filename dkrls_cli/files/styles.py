@@ -204,7 +204,7 @@ def is_packed(array: xr.DataArray) -> bool:
     return "scale_factor" in array.encoding or "add_offset" in array.encoding
 
 
-def marked_fills(array: xr.DataArray) -> list[float]:
+def marked_fills(array: xr.DataArray | xr.Variable) -> list[float]:
     """Return the fill values that a variable is marked with, those written as text included."""
     fills = []
     for key in ("_FillValue", "missing_value"):

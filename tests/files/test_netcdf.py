@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from pathlib import Path
@@ -386,14 +385,16 @@ def steps(datasets: list[Any]) -> list[str]:
     return [step for step, _ in datasets]
 
 
-def test_a_file_is_opened_once_and_closed_when_it_is_read(
+def test_the_metadata_of_a_file_is_read_once_and_the_file_closed(
     tmp_path: Path, datasets: list[Any]
 ) -> None:
     source = open_source([str(latlon(tmp_path / "a.nc"))])
-    assert steps(datasets) == ["open"]
-    first = source.grid().values
     assert steps(datasets) == ["open", "close"]
+    first = source.grid().values
     np.testing.assert_array_equal(source.grid().values, first)
+    assert source.read is not None
+    np.testing.assert_array_equal(source.read([np.arange(n) for n in first.shape]), first)
+    assert steps(datasets) == ["open", "close"]
 
 
 def test_each_of_several_files_is_opened_once(tmp_path: Path, datasets: list[Any]) -> None:
@@ -422,15 +423,14 @@ def test_a_file_that_is_refused_is_closed(tmp_path: Path, datasets: list[Any]) -
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are not listed here")
-def test_a_source_that_is_not_read_leaves_no_open_file(tmp_path: Path) -> None:
+def test_a_source_leaves_no_open_file_if_it_is_not_read_or_read_whole(tmp_path: Path) -> None:
     def is_open() -> bool:
         handles = Path("/proc/self/fd").iterdir()
         return any("latlon.nc" in os.readlink(handle) for handle in handles if handle.is_symlink())
 
     source = open_source([str(latlon(tmp_path / "latlon.nc"))])
-    assert is_open()
-    del source
-    gc.collect()
+    assert not is_open()
+    source.load()
     assert not is_open()
 
 
@@ -492,12 +492,17 @@ def test_parts_are_read_as_the_whole_is(tmp_path: Path, ending: str) -> None:
     np.testing.assert_array_equal(source.grid().values.squeeze(), values)
 
 
-def test_files_that_are_joined_are_read_whole(tmp_path: Path) -> None:
-    for day in (0, 1):
-        xr.DataArray(
-            np.ones((2, 3)),
-            {"time": ("time", [2.0 * day, 2.0 * day + 1], {"units": "days since 2000-01-01"})},
-            ["time", "x"],
-            "v",
-        ).to_netcdf(tmp_path / f"{day}.nc")
-    assert open_source([str(tmp_path / "*.nc")]).read is None
+@pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_CLASSIC", "contiguous", "zarr"])
+def test_chunks_are_those_of_the_file(tmp_path: Path, form: str) -> None:
+    data = xr.Dataset({"t": (("x", "y"), np.zeros((6, 8)))}, {"time": 3.0})
+    data.time.attrs["units"] = "days since 2000-01-01"
+    path = str(tmp_path / ("a.zarr" if form == "zarr" else "a.nc"))
+    if form == "zarr":
+        data.to_zarr(path, encoding={"t": {"chunks": (3, 4)}}, zarr_format=2)
+    elif form == "NETCDF4":
+        data.to_netcdf(path, encoding={"t": {"chunksizes": (3, 4)}})
+    else:
+        data.to_netcdf(path, format="NETCDF4" if form == "contiguous" else form)
+    source = open_source([path])
+    assert source.chunks == ((1, 3, 4) if form in ("NETCDF4", "zarr") else None)
+    assert source.paths == (path,)

@@ -18,7 +18,6 @@ from dkrls_cli.files.patching import (
     Members,
     Patch,
     append_members,
-    declared_sizes,
     patched_copy,
     whole_chunks,
     write_patched_copy,
@@ -285,15 +284,6 @@ def test_no_cells_have_members_without_cells(tmp_path: Path, zarr: bool) -> None
 
 def test_chunks_of_nothing_are_nothing() -> None:
     assert whole_chunks((3, 0, 4)) == (3, 0, 4)
-
-
-def test_declared_sizes_are_those_of_the_variables(tmp_path: Path) -> None:
-    array = xr.DataArray(np.zeros((3, 4), np.float32), dims=("x", "y"), name="v")
-    array.to_netcdf(tmp_path / "a.nc")
-    array.to_dataset().to_zarr(tmp_path / "a.zarr", zarr_format=2)
-    assert declared_sizes(str(tmp_path / "a.nc"), "netcdf") == {"v": 48}
-    assert declared_sizes(str(tmp_path / "a.zarr"), "zarr") == {"v": 48}
-    assert declared_sizes(str(tmp_path / "absent"), "netcdf") == {}
 
 
 # Parts --------------------------------------------------------------------------------------------
