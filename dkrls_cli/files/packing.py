@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Array
+from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.grid.style import Packing, Style
 
 UNWRITTEN_INTEGERS = {
@@ -28,7 +28,12 @@ UNWRITTEN_INTEGERS = {
 """Numbers that netCDF leaves in unwritten cells, by integer type; any byte may be a value."""
 
 # Attributes that state a range which has to hold all values.
-_RANGES = ("valid_range", "valid_min", "valid_max")
+_VALID = ("valid_range", "valid_min", "valid_max")
+RANGES = (*_VALID, "actual_range")
+"""Attributes that state a range of the values."""
+
+# Why cells cannot be packed that are missing.
+_UNMARKED = "cells are missing, and its integers have no mark for them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,29 +73,45 @@ def encode(name: str, values: NDArray[Any], attrs: Mapping[str, Any], style: Sty
     if packed is not None:
         return packed
     found = _encode_floats(name, values, attrs, style)
-    types = f"{found.values.dtype} and not packed as {style.packing.dtype}"
-    return replace(found, notes=(f"'{name}' is written as {types}: {reason}", *found.notes))
+    note = unpacked_note(name, str(found.values.dtype), style.packing, reason)
+    return replace(found, notes=(note, *found.notes))
 
 
 def _encode_integers(
     values: NDArray[Any], attrs: Mapping[str, Any], packing: Packing
 ) -> tuple[Encoded | None, str]:
     """Return values as the integers of a packing, or why a packing cannot hold them."""
-    dtype, there = np.dtype(packing.dtype), ~np.isnan(values)
-    numbers = (values[there].astype(np.float64) - packing.offset) / packing.scale
-    packed = pack(numbers, dtype, packing.attrs)
-    marks = [packing.attrs[k] for k in ("_FillValue", "missing_value") if k in packing.attrs]
+    there = ~np.isnan(values)
+    stored, packed = store_integers(values, there, packing)
     if packed.beyond:
         low, high = packed_range(packing)
         return None, f"{_cells(packed.beyond)} beyond {low:g} to {high:g}"
     if packed.marked:
         return None, f"{_cells(packed.marked)} equal to a mark of missing values"
-    if not there.all() and not marks:
-        return None, "cells are missing, and its integers have no mark for them"
-    stored = np.full(values.shape, np.ravel(marks[0])[0] if marks else 0, dtype)
-    stored[there] = packed.stored
+    if not there.all() and not packing.marks:
+        return None, _UNMARKED
     own = true_ranges(packing.attrs, packed.stored)
     return Encoded(stored, {**true_ranges(attrs, values), **own}), ""
+
+
+def store_integers(
+    values: NDArray[Any], there: Mask, packing: Packing
+) -> tuple[NDArray[Any], Packed]:
+    """Return values as the integers of a packing, and what became of those that are there.
+
+    Others are marked as missing, or 0 if the packing has no mark.
+    """
+    dtype = np.dtype(packing.dtype)
+    numbers = (values[there].astype(np.float64) - packing.offset) / packing.scale
+    packed = pack(numbers, dtype, packing.attrs)
+    stored = np.full(values.shape, np.ravel(packing.marks[0])[0] if packing.marks else 0, dtype)
+    stored[there] = packed.stored
+    return stored, packed
+
+
+def unpacked_note(name: str, dtype: str, packing: Packing, reason: str = _UNMARKED) -> str:
+    """Return a note that a variable is written as floating numbers, and why."""
+    return f"'{name}' is written as {dtype} and not packed as {packing.dtype}: {reason}"
 
 
 def _cells(count: int) -> str:
@@ -150,8 +171,8 @@ def true_ranges(
     dtype
         Type for the limits of valid values, which CF wants to be that of the values.
     """
-    kept = {k: v for k, v in attrs.items() if k not in (*_RANGES, "actual_range")}
-    stated = {k: np.ravel(attrs[k]) for k in (*_RANGES, "actual_range") if k in attrs}
+    kept = {k: v for k, v in attrs.items() if k not in RANGES}
+    stated = {k: np.ravel(attrs[k]) for k in RANGES if k in attrs}
     if not stated or values.dtype.kind not in "fiu" or np.isnan(values).all():
         return kept
     low, high = float(np.nanmin(values)), float(np.nanmax(values))

@@ -7,7 +7,8 @@ import math
 import os
 import shlex
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from functools import partial
@@ -118,27 +119,43 @@ def write_grid(
         If the library for the format is not installed, or two fields have different coordinates
         along the same dimension.
     """
-    dataset, notes = _dataset(fields, command, reserved_names(members))
+    dataset, notes = dataset_of(fields, command, reserved_names(members))
     zarr = path.rstrip("/").endswith(".zarr")
     with atomic_write(path.rstrip("/"), overwrite=overwrite, folder=zarr) as temporary:
-        try:
-            encoding = _encodings(dataset, fields, compress, zarr)
-            if zarr:
-                dataset.to_zarr(temporary, encoding=encoding, zarr_format=2, consolidated=True)
-            else:
-                grows = _growing(fields)
-                dataset.to_netcdf(
-                    temporary, engine="netcdf4", encoding=encoding, unlimited_dims=grows
-                )
-        except ModuleNotFoundError as error:
-            raise InputError(
-                f"'{path}' needs {error.name} to be written: pip install 'dkrls-cli[zarr]'."
-            ) from None
-        except (AttributeError, TypeError, ValueError) as error:  # of names and attributes
-            reason = " ".join(str(error).split()).rstrip(".")
-            raise OutputError(f"'{path}' cannot be written ({reason}).") from None
+        with explain_writing(path):
+            encoding = encodings(dataset, fields, compress, zarr)
+            write_dataset(dataset, temporary, encoding, growing_dims(fields), zarr=zarr)
         write_members(temporary, members, compress, zarr=zarr)
     return notes
+
+
+def write_dataset(
+    dataset: xr.Dataset,
+    path: Path,
+    encoding: Mapping[str, Mapping[str, Any]],
+    grows: Sequence[str],
+    *,
+    zarr: bool,
+) -> None:
+    """Write a dataset of stored values to a file or store that is empty."""
+    if zarr:
+        dataset.to_zarr(path, encoding=encoding, zarr_format=2, consolidated=True)
+    else:
+        dataset.to_netcdf(path, engine="netcdf4", encoding=encoding, unlimited_dims=grows)
+
+
+@contextmanager
+def explain_writing(path: str) -> Iterator[None]:
+    """Turn errors of libraries on names, attributes and themselves into errors of one line."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"'{path}' needs {error.name} to be written: pip install 'dkrls-cli[zarr]'."
+        ) from None
+    except (AttributeError, TypeError, ValueError) as error:  # of names and attributes
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise OutputError(f"'{path}' cannot be written ({reason}).") from None
 
 
 def write_members(
@@ -175,12 +192,16 @@ def write_netcdf_to_stdout(
 # What goes into the file --------------------------------------------------------------------------
 
 
-def _dataset(
-    fields: Sequence[Field], command: Sequence[str], reserved: Collection[str] = ()
+def dataset_of(
+    fields: Sequence[Field],
+    command: Sequence[str],
+    reserved: Collection[str] = (),
+    store: Callable[[Field, dict[str, Any]], Encoded] | None = None,
 ) -> tuple[xr.Dataset, list[str]]:
     """Return fields as an xarray.Dataset of stored values and attributes, and notes on them.
 
-    What stands beside them under a reserved name is left out.
+    What stands beside them under a reserved name is left out. `store` encodes a field with the
+    attributes that hold for it; by default it looks at the values for what holds them.
     """
     import xarray as xr
 
@@ -198,7 +219,7 @@ def _dataset(
         kept = {name: one for name, one in kept.items() if name not in taken}
         for name, one in kept.items():
             _refuse_difference(name, beside.setdefault(name, one), one)
-        encoded = _encode(field)
+        encoded = (store or _encode)(field, _true_attrs(field))
         notes.extend(encoded.notes)
         attrs = {**encoded.attrs, **_pointers(field.style, kept, coords)}
         data[field.name] = (field.dims, encoded.values, attrs)
@@ -281,23 +302,26 @@ def _pointers(
     return found
 
 
-def _encode(field: Field) -> Encoded:
-    """Return a field as it is stored, with the attributes that hold for it."""
+def _true_attrs(field: Field) -> dict[str, Any]:
+    """Return the attributes of a field that hold on its axes, as a file can have them."""
     attrs = true_attrs(field.attrs, field.style, field.axes)
     gone = [key for key in NO_LONGER_TRUE if key != "ancillary_variables"]
-    kept = {key: value for key, value in _writable(attrs).items() if key not in gone}
-    return encode(field.name, field.values, kept, field.style)
+    return {key: value for key, value in _writable(attrs).items() if key not in gone}
+
+
+def _encode(field: Field, attrs: dict[str, Any]) -> Encoded:
+    return encode(field.name, field.values, attrs, field.style)
 
 
 # Filters and chunks -------------------------------------------------------------------------------
 
 
-def _encodings(
+def encodings(
     dataset: xr.Dataset, fields: Sequence[Field], compress: int | None, zarr: bool
 ) -> dict[str, dict[str, Any]]:
     """Return how each variable is compressed and cut into chunks, by name."""
     names = {field.name for field in fields}
-    grows = _growing(fields)
+    grows = growing_dims(fields)
     found = {}
     for name, variable in dataset.variables.items():
         encoding: dict[str, Any] = {}
@@ -312,7 +336,7 @@ def _encodings(
     return found
 
 
-def _growing(fields: Sequence[Field]) -> list[str]:
+def growing_dims(fields: Sequence[Field]) -> list[str]:
     """Return the dimensions along which the file can grow, as its source can."""
     return list(dict.fromkeys(d for f in fields for d in f.style.unlimited if d in f.dims))
 

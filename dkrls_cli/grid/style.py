@@ -43,6 +43,11 @@ class Packing:
         return float(self.attrs.get("add_offset", 0.0))
 
     @property
+    def marks(self) -> list[Any]:
+        """Numbers that mark missing values, that of ``_FillValue`` first."""
+        return [self.attrs[k] for k in ("_FillValue", "missing_value") if k in self.attrs]
+
+    @property
     def valid(self) -> dict[str, list[float]]:
         """Limits of valid numbers: valid_range, valid_min and valid_max, unpacked.
 

@@ -1,0 +1,195 @@
+"""Grids to files, region by region: the values of a variable are never all in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from dkrls_cli.arrays import Slices
+from dkrls_cli.files.output import atomic_write
+from dkrls_cli.files.regions.creating import Plan, create_file, finish_file, plan_file
+from dkrls_cli.files.regions.slots import Blank, Slot, Tally
+from dkrls_cli.files.stored.handles import NETCDF_LOCK
+
+# Bytes of the cache of chunks of a variable that is written: a few chunks.
+_CHUNK_CACHE = 2**24
+
+
+class Remote(Protocol):
+    """Writes regions in another process: it can be pickled, and holds no open file."""
+
+    def write(self, name: str, part: Slices, values: NDArray[Any]) -> Tally:
+        """Write a region, and return what is to be added to the writer: see `Writer.add`."""
+        ...
+
+
+class Writer:
+    """Writes regions of the variables of a file, each once, in any order.
+
+    Parameters
+    ----------
+    plan
+        The file, which has been created.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.tallies = {name: Tally() for name in plan.slots}
+
+    def write(self, name: str, part: Slices, values: NDArray[Any]) -> None:
+        """Write a region of a variable, NaN where values are missing.
+
+        Parameters
+        ----------
+        name
+            Name of the variable.
+        part
+            A slice for each of its axes.
+        values
+            Values of that shape.
+
+        Raises
+        ------
+        OutputError
+            If the type of the variable cannot hold the values: see :meth:`Slot.store`.
+        """
+        self.add(name, self._put(name, part, values))
+
+    def add(self, name: str, tally: Tally) -> None:
+        """Add what is known of a region that another process has written."""
+        self.tallies[name] += tally
+
+    def remote(self) -> Remote | None:
+        """Return what writes regions from other processes; None if only this one can."""
+        return None
+
+    @property
+    def notes(self) -> list[str]:
+        """What was not written as in the source, or not as it is, a sentence each."""
+        found = [slot.all_notes(self.tallies[name]) for name, slot in self.plan.slots.items()]
+        return [note for notes in found for note in notes]
+
+    def _put(self, name: str, part: Slices, values: NDArray[Any]) -> Tally:
+        raise NotImplementedError
+
+
+class NetcdfWriter(Writer):
+    """Writes regions into an open NetCDF file."""
+
+    def __init__(self, plan: Plan, file: Any) -> None:
+        super().__init__(plan)
+        self._file = file
+        for name in plan.slots:
+            file.variables[name].set_auto_maskandscale(False)
+            if file.variables[name].chunking() != "contiguous":
+                file.variables[name].set_var_chunk_cache(size=_CHUNK_CACHE)
+
+    def _put(self, name: str, part: Slices, values: NDArray[Any]) -> Tally:
+        stored, tally = self.plan.slots[name].store(values)
+        with NETCDF_LOCK:
+            self._file.variables[name][part] = stored
+        return tally
+
+
+@dataclass(frozen=True, eq=False)
+class ZarrRemote:
+    """Writes regions into a Zarr store, from any process."""
+
+    path: str
+    slots: Mapping[str, Slot]
+
+    def write(self, name: str, part: Slices, values: NDArray[Any]) -> Tally:
+        """Write a region of a variable, and return what is known of it."""
+        import zarr
+
+        stored, tally = self.slots[name].store(values)
+        group: Any = zarr.open_group(self.path, mode="r+", use_consolidated=False)
+        group[name][part] = stored
+        return tally
+
+
+class ZarrWriter(Writer):
+    """Writes regions into a Zarr store."""
+
+    def __init__(self, plan: Plan, path: Path) -> None:
+        super().__init__(plan)
+        self._remote = ZarrRemote(str(path), plan.slots)
+
+    def remote(self) -> Remote:
+        """Return what writes regions from other processes."""
+        return self._remote
+
+    def _put(self, name: str, part: Slices, values: NDArray[Any]) -> Tally:
+        return self._remote.write(name, part, values)
+
+
+@contextmanager
+def grid_writer(
+    path: str,
+    blanks: Sequence[Blank],
+    command: Sequence[str],
+    *,
+    overwrite: bool,
+    compress: int | None = None,
+    regions: Mapping[str, int] | None = None,
+) -> Iterator[Writer]:
+    """Yield what writes variables to a NetCDF file, or a Zarr store if named ``.zarr``, in regions.
+
+    The file takes its place, whole, when the block ends without an error, and is then as
+    :func:`dkrls_cli.files.writing.write_grid` writes it. Values that a packing cannot hold are an
+    exception: they are stored as the nearest that it can, and noted.
+
+    Parameters
+    ----------
+    path
+        The target.
+    blanks
+        The variables. Dimensions of the same name have the same coordinates.
+    command
+        Words of the command line, for the history.
+    overwrite
+        Whether the target may exist.
+    compress
+        Level of compression, 0 (none) to 9. None: 1 for variables above 1 MB, and what Zarr does.
+    regions
+        By dimension, how many coordinates a region has, where it does not have all of them: no two
+        regions share a chunk then. None: chunks as of a file that is written at once.
+
+    Raises
+    ------
+    OutputError
+        If the target exists and may not be overwritten, or cannot be written.
+    InputError
+        If the library for the format is not installed, or two variables have different coordinates
+        along the same dimension.
+    """
+    target = path.rstrip("/")
+    zarr = target.endswith(".zarr")
+    plan = plan_file(blanks, command, zarr=zarr, compress=compress, regions=regions)
+    with atomic_write(target, overwrite=overwrite, folder=zarr) as temporary:
+        create_file(temporary, plan, path)
+        with opened_writer(temporary, plan) as writer:
+            yield writer
+        finish_file(temporary, plan, writer.tallies)
+
+
+@contextmanager
+def opened_writer(path: Path, plan: Plan) -> Iterator[Writer]:
+    """Yield what writes regions into a file that has been created."""
+    if plan.zarr:
+        yield ZarrWriter(plan, path)
+        return
+    import netCDF4
+
+    with NETCDF_LOCK:
+        file = netCDF4.Dataset(path, "r+")
+    try:
+        yield NetcdfWriter(plan, file)
+    finally:
+        with NETCDF_LOCK:
+            file.close()
