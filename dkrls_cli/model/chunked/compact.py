@@ -45,7 +45,7 @@ from dkrls_cli.model.chunked.reduction import (
     plan_slabs,
     reduce_slab,
 )
-from dkrls_cli.model.chunked.survey import Surveyed, survey
+from dkrls_cli.model.chunked.survey import Surveyed, plan_survey, survey
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.planning import process_bytes
@@ -161,9 +161,9 @@ def plan_compact(
     held = process + core + sum(level_memory(number.size)[0] for number in numbers)
     held += sum(frame.nbytes for frame in frames if frame is not None)
     stored, workers = ground.stored, min(_MOST_WORKERS, os.cpu_count() or 1)
-    while True:  # a slab has a core of its own, and so has one that waits to be added
-        slabs = plan_slabs(stored, sizes, (limit - held - core) / workers - core)
-        memory = held + core + workers * (core + slabs.memory)
+    while True:
+        slabs = plan_slabs(stored, sizes, (limit - held) / (workers + 1))
+        memory = held + workers * slabs.memory + slabs.result  # one waits to be added
         if memory <= limit or workers == 1:
             break
         workers -= 1
@@ -239,7 +239,7 @@ def fit_compact(
     if settings.allowed is not None:
         settings.allowed.check_units(source.name, source.attrs)
     process = process_bytes()  # before the survey, whose memory is used again
-    found = survey(source, settings, None, limit, bars=False) if surveyed is None else surveyed
+    found = _survey(source, settings, limit) if surveyed is None else surveyed
     if found.missing:
         raise InputError(
             f"Cells of '{source.name}' are missing, {found.missing} in the first chunks that were "
@@ -248,6 +248,14 @@ def fit_compact(
         )
     plan = plan_compact(ground, found, limit, process)
     return _finish(plan, found, _pass(plan, tell, run))
+
+
+def _survey(source: Source, settings: Settings, limit: float) -> Surveyed:
+    """Return the settings of a grid; where none is to be chosen, nothing is read for its mean."""
+    panels = plan_survey(source, settings, None, limit, bars=False).panels
+    if not any(panel.whole for panel in panels) and settings.centre is None:
+        settings = replace(settings, mean=0.0)  # the pass tells it
+    return survey(source, settings, None, limit, bars=False)
 
 
 _FILL_FIRST = (

@@ -348,7 +348,9 @@ class SlabPlan:
     sides
         Sizes of a piece.
     memory
-        Bytes in use beside the core.
+        Bytes in use for a slab.
+    result
+        Bytes of what it adds to the core.
     operations
         Arithmetic operations of the pass.
     """
@@ -357,6 +359,7 @@ class SlabPlan:
     thickness: int
     sides: tuple[int, ...]
     memory: int
+    result: int
     operations: float
 
     def slabs(self, shape: Sequence[int]) -> Iterator[Slab]:
@@ -401,9 +404,11 @@ def _plan_outer(stored: Stored, ranks: Sequence[int], room: float, outer: int) -
         if axis == outer:  # the sum of a slab takes memory as well
             times = min(times, room / (2 * 2 * 8 * others * sides[outer]))
         sides[axis] = min(stored.shape[axis], sides[axis] * max(1, int(times)))
-    memory = CELL * math.prod(sides) + 2 * 8 * others * sides[outer]
+    framed = ranks[outer] != stored.shape[outer]
+    result = 8 * others * (ranks[outer] if framed else sides[outer])
+    memory = CELL * math.prod(sides) + 2 * 8 * others * sides[outer] + result
     operations = _operations(stored.shape, sides, ranks, outer)
-    return SlabPlan(outer, sides[outer], tuple(sides), memory, operations)
+    return SlabPlan(outer, sides[outer], tuple(sides), memory, result, operations)
 
 
 def _operations(

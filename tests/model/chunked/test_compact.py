@@ -201,3 +201,10 @@ def test_a_model_survives_its_file_and_grows(tmp_path):
     again = load_model(tmp_path / "m.npz")
     np.testing.assert_allclose(again.predict(lat=[33.3]), model.predict(lat=[33.3]))
     assert again.update(data.isel(time=slice(55, 60))).shape == (60, 20, 24)
+
+
+def test_every_cell_is_read_once_where_settings_are_given():
+    data = waves(noise=0.3)
+    source = stored(data, (7, 5, 8))
+    fit_compact(source, Settings(levels=LEVELS))
+    assert source.read.cells == data.size
