@@ -22,6 +22,8 @@ from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import calibrate
 from dkrls_cli.cascade.factors.levels import AnyFactor, express, make_factors
+from dkrls_cli.cascade.factors.long import LongFactor
+from dkrls_cli.cascade.factors.quasiseparable import AT_ONCE
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.spectrum import Spectrum
@@ -164,6 +166,7 @@ def plan_compact(
     while True:
         slabs = plan_slabs(stored, sizes, (limit - held) / (workers + 1))
         memory = held + workers * slabs.memory + slabs.result  # one waits to be added
+        memory = max(memory, held + _bars_memory(factors, math.prod(sizes)))
         if memory <= limit or workers == 1:
             break
         workers -= 1
@@ -178,6 +181,13 @@ def plan_compact(
     return CompactPlan(
         ground, levels, rows, factors, frames, slabs, core, stored.bytes, memory, workers
     )
+
+
+def _bars_memory(factors: Sequence[AnyFactor], cells: int) -> int:
+    """Return the bytes that error bars take beside the core: a long level solves for all of it."""
+    if not any(isinstance(factor, LongFactor) for factor in factors):
+        return 8 * cells
+    return 8 * (3 * cells + 5 * min(cells, AT_ONCE))
 
 
 def _frame(factor: AnyFactor, constant: bool) -> Array | None:

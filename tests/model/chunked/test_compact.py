@@ -208,3 +208,27 @@ def test_every_cell_is_read_once_where_settings_are_given():
     source = stored(data, (7, 5, 8))
     fit_compact(source, Settings(levels=LEVELS))
     assert source.read.cells == data.size
+
+
+@pytest.mark.slow
+def test_a_long_level_stays_in_samples_and_its_error_bars_are_planned_for():
+    data = waves(1100, 8, 9, noise=0.3)
+    levels = (*LEVELS[:2], Level("time", Kernel("matern32", 0.4), 1e-3))
+    source, settings = stored(data, (100, 8, 9)), Settings(levels=levels)
+    whole = fit(data, levels=levels, compact=True)
+    assert whole.cascade.frames[0] is None
+    agree(fit_compact(source, settings), whole, lat=[33.3])
+    plan = plan_compact(prepare(source, settings), survey(source, settings, bars=False))
+    assert plan.memory > process_bytes() - 1e6 + 4 * plan.core_bytes
+
+
+def test_a_store_of_zarr_is_read_as_well(tmp_path):
+    pytest.importorskip("zarr")
+    data = waves(40, 16, 18, noise=0.3)
+    data.to_dataset().to_zarr(
+        tmp_path / "p.zarr", encoding={"f": {"chunks": (9, 8, 7)}}, zarr_format=2
+    )
+    source = open_file(str(tmp_path / "p.zarr"))
+    assert prepare(source, Settings()).stored.chunks == (9, 8, 7)
+    whole = fit_grid(source.grid(), Settings(levels=LEVELS, compact=True))
+    agree(fit_compact(source, Settings(levels=LEVELS)), whole, lat=[33.3])
