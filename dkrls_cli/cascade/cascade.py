@@ -46,7 +46,7 @@ from dkrls_cli.cascade.solvers import JointSolver, LevelSolver, Solver
 from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.cascade.tensors import Rows, blocks, contract, count_points
 from dkrls_cli.circle import nearest, wrap
-from dkrls_cli.errors import SettingError
+from dkrls_cli.errors import InputError, SettingError
 
 # Points answered at once: what is known of each takes up to some hundred megabytes.
 _POINTS_AT_ONCE = 2**19
@@ -159,8 +159,22 @@ class Cascade:
         return isinstance(self.factor(axis), LongFactor)
 
     @property
+    def is_stand_in(self) -> bool:
+        """Whether the core is one number for all cells, and the data is somewhere else."""
+        return self.core.size > 1 and not any(self.core.strides)
+
+    def refuse_stand_in(self) -> None:
+        """Raise InputError if there are no values to answer from."""
+        if self.is_stand_in:
+            raise InputError(
+                "The model refers to its data and holds no values itself: they have to be read "
+                "part by part, from where they are stored."
+            )
+
+    @property
     def solver(self) -> Solver:
         """The solver of this kind of ridge."""
+        self.refuse_stand_in()
         return (
             LevelSolver(self) if self.joint_ridge is None else JointSolver(self, self.joint_ridge)
         )
@@ -385,6 +399,7 @@ class Cascade:
 
     def centred_core(self) -> Tensor:
         """Return the core of the data less its mean."""
+        self.refuse_stand_in()
         if self.mean == 0:
             return self.core
         ones = [

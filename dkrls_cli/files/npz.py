@@ -39,6 +39,9 @@ VERSION = 3
 Files of versions 1 (one variable) and 2 (several) held the factors of every level as well.
 """
 
+NEWEST = 4
+"""Newest version of the files that this program reads: one with models that refer to their data."""
+
 OLDEST = 1
 """Oldest version of the files that this program reads."""
 
@@ -238,10 +241,10 @@ def _read_header(
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError("its header is of another format")
     version = header.get("version")
-    if type(version) is not int or version not in range(OLDEST, VERSION + 1):
+    if type(version) is not int or version not in range(OLDEST, NEWEST + 1):
         raise ModelFileError(
             f"'{path}' is a model file of version {str(version)[:20]}; this program reads versions "
-            f"{OLDEST} to {VERSION}. Use the program that wrote it "
+            f"{OLDEST} to {NEWEST}. Use the program that wrote it "
             f"({str(header.get('program', 'unknown'))[:40]}), or fit the model again."
         )
     if _is_deep(header):

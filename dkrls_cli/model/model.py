@@ -47,6 +47,7 @@ from dkrls_cli.model.poles.planning import KINDS, Poles, extend_axes
 if TYPE_CHECKING:
     import xarray as xr
 
+    from dkrls_cli.model.filing.references import Reference
 
 OBS_ERRORS = "observation_errors"
 """Key of the origin of a model of observations with errors: how large, and where they come from."""
@@ -88,6 +89,8 @@ class Model:
         :mod:`dkrls_cli.cascade.poles.continuation`. They are no part of the axes.
     cell_means
         Dimensions along which the data are means over cells, and not values at coordinates.
+    reference
+        Where the data is, if the model holds none: see :mod:`dkrls_cli.model.filing.references`.
     """
 
     cascade: Cascade
@@ -104,6 +107,7 @@ class Model:
     bounds: Bounds | None = None
     poles: Continuation | None = None
     cell_means: tuple[str, ...] = ()
+    reference: Reference | None = None
 
     @cached_property
     def coverage(self) -> Coverage:
@@ -167,8 +171,8 @@ class Model:
 
     @property
     def storage(self) -> str:
-        """Type in which the data is stored: float64 or float32."""
-        return str(self.cascade.core.dtype.name)
+        """Type in which the data is stored: float64 or float32; or ``reference``."""
+        return "reference" if self.reference is not None else str(self.cascade.core.dtype.name)
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -847,6 +851,7 @@ class Model:
     @property
     def growing(self) -> Growing:
         """The cascade, the axis along which it grows, and the store of its slices."""
+        self.cascade.refuse_stand_in()
         return Growing(self.cascade, self.grows, self.store)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:

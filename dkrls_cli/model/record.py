@@ -136,7 +136,7 @@ def poles_record(cascade: Cascade, rows: Continuation) -> tuple[dict[str, Any], 
 
     Rows that are copies of others to the last bit are not stored.
     """
-    restored = rows.restores(cascade)
+    restored = not cascade.is_stand_in and rows.restores(cascade)
     record = {
         "latitude": rows.latitude,
         "longitude": rows.longitude,

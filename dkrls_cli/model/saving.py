@@ -14,6 +14,12 @@ from dkrls_cli.errors import InputError, ModelFileError, SettingError
 from dkrls_cli.files import npz as modelfile
 from dkrls_cli.grid.style import grow_style
 from dkrls_cli.model.filing.header import check_arrays, check_axes, check_header, check_variables
+from dkrls_cli.model.filing.references import (
+    VERSION,
+    reference_from,
+    reference_record,
+    stand_in_core,
+)
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.narrowing import pack_mask
 from dkrls_cli.model.record import (
@@ -82,9 +88,12 @@ def save_models(
     names = [model.name for model in several]
     if len(set(names)) < len(names):
         raise InputError(f"Two of the models have the same name: {', '.join(names)}.")
-    records = [model_record(model) for model in several]
-    record = join_records(records) if records[1:] else records[0]
-    modelfile.write(path, *record, overwrite=overwrite)
+    folder = os.path.dirname(os.path.abspath(path))
+    records = [model_record(model, folder) for model in several]
+    header, arrays = join_records(records) if records[1:] else records[0]
+    if any(model.reference is not None for model in several):
+        header = {**header, "version": VERSION}
+    modelfile.write(path, header, arrays, overwrite=overwrite)
 
 
 def load_models(path: str | os.PathLike[str]) -> dict[str, Model]:
@@ -111,7 +120,8 @@ def load_models(path: str | os.PathLike[str]) -> dict[str, Model]:
         records = split_record(header, arrays)
         for place, (one, _) in enumerate(records):
             check_header(one, f"variables[{place}]" if "variables" in header else "")
-        models = [_model_from(*record) for record in records]
+        folder = os.path.dirname(os.path.abspath(path))
+        models = [_model_from(*record, folder) for record in records]
         found = {model.name: model for model in models}
         if not found or len(found) < len(models):
             raise ValueError("its variables do not have a name each")
@@ -166,10 +176,15 @@ def load_model(path: str | os.PathLike[str], var: str | None = None) -> Model:
     return models[name]
 
 
-def _model_from(header: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) -> Model:
+def _model_from(
+    header: Mapping[str, Any], stored: Mapping[str, NDArray[Any]], folder: str
+) -> Model:
     """Return the model that was recorded, or raise an error if its parts do not fit together."""
     arrays = widen_arrays(header, stored)
     check_arrays(arrays)
+    known = header.get("reference")
+    if known is not None:
+        arrays = {**arrays, "core": stand_in_core(known)}
     trained = cascade_from(header, arrays)
     for level, numbers in zip(trained.levels, trained.coordinates, strict=True):
         check_axis(numbers, level)
@@ -204,17 +219,21 @@ def _model_from(header: Mapping[str, Any], stored: Mapping[str, NDArray[Any]]) -
         bounds=bounds_from(header),
         poles=poles,
         cell_means=tuple(header.get("cell_means", ())),
+        reference=None if known is None else reference_from(known, folder),
     )
 
 
-def model_record(model: Model) -> Record:
-    """Return a model as a file stores it."""
+def model_record(model: Model, folder: str | None = None) -> Record:
+    """Return a model as a file in some folder stores it."""
     cascade, poles = model.cascade, {}
     if model.poles is not None:
         record, cascade = poles_record(cascade, model.poles)
         poles = {"poles": record}
     header, arrays = cascade_record(cascade)
     header |= poles
+    if model.reference is not None:
+        core = arrays.pop("core")
+        header["reference"] = reference_record(model.reference, core.shape, cascade.mean, folder)
     bars, missing = bars_record(model.calibrated_bars)
     whole = model.coverage.axes
     style, beside = style_record(grow_style(model.style, whole[model.grows]), whole)

@@ -322,9 +322,9 @@ def test_a_header_that_is_too_large_is_not_read(
 
 
 def test_another_version_is_refused_with_the_program_that_wrote_it(path: Path) -> None:
-    words = r"of version 4; this program reads versions 1 to 3. Use .* \(dkrls 0\)"
+    words = r"of version 5; this program reads versions 1 to 4. Use .* \(dkrls 0\)"
     with pytest.raises(ModelFileError, match=words):
-        npz.read(rewrite(path, header=header_of(path, version=4)))
+        npz.read(rewrite(path, header=header_of(path, version=5)))
 
 
 @pytest.mark.parametrize("version", [0, "3", None, 3.5])
@@ -333,7 +333,7 @@ def test_versions_that_never_were_are_refused(path: Path, version: Any) -> None:
         npz.read(rewrite(path, header=header_of(path, version=version)))
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_older_versions_are_read(path: Path, version: int) -> None:
     header, arrays = npz.read(rewrite(path, header=header_of(path, version=version)))
     assert header["version"] == version

@@ -162,7 +162,7 @@ def rewritten(path, change):
 def test_another_version_is_refused_by_its_number(tmp_path):
     fit(sample()).save(tmp_path / "m.npz")
     rewritten(tmp_path / "m.npz", lambda header, _: header.update(version=99))
-    with pytest.raises(ModelFileError, match=r"version 99.*reads versions 1 to 3"):
+    with pytest.raises(ModelFileError, match=r"version 99.*reads versions 1 to 4"):
         load_model(tmp_path / "m.npz")
 
 

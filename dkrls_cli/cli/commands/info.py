@@ -121,8 +121,17 @@ def model_facts(model: Model, size: int) -> dict[str, Any]:
         "dropped": model.dropped,
         "storage": model.storage,
         "poles": pole_facts(model),
+        "reference": reference_facts(model),
         "origin": dict(model.origin),
     }
+
+
+def reference_facts(model: Model) -> dict[str, Any] | None:
+    """Return where the data of a model is that holds none, and how that has changed."""
+    reference = model.reference
+    if reference is None:
+        return None
+    return {"files": list(reference.paths), "changed": reference.changed}
 
 
 def model_words(model: Model, facts: dict[str, Any]) -> dict[str, str]:
@@ -135,6 +144,9 @@ def model_words(model: Model, facts: dict[str, Any]) -> dict[str, str]:
         "storage": facts["storage"],
         "ridge": "per level" if ridge is None else f"joint, {ridge:g}",
     }
+    if model.reference is not None:
+        changed = "; ".join(model.reference.changed)
+        words["data"] = f"{model.reference}, {f'changed: {changed}' if changed else 'unchanged'}"
     if model.dropped:
         words["dropped"] = f"{model.dropped:.3g} of the energy"
     words |= tolerance_words(model) | missing_words(model) | robust_words(model)

@@ -182,16 +182,16 @@ def plan_panel(
     """
     others = [axis for axis in range(len(stored.shape)) if axis not in whole]
     runs = tuple(axis for axis in others if axis in near)
-    best = None
+    found: list[Panel] = []
     for count in _NEAR if runs else _NEAR[:1]:
         for spread in _spreads(stored, whole, runs, count):
             sizes = {axis: count if axis in runs else spread for axis in others}
             if fits([min(size, sizes.get(axis, size)) for axis, size in enumerate(stored.shape)]):
-                best = Panel(tuple(whole), runs, _place(stored, sizes, runs, budget))
+                found.append(Panel(tuple(whole), runs, _place(stored, sizes, runs, budget)))
                 break
-        if best is not None and stored.touched(best.indices)[1] <= budget:
-            break
-    return best
+        if found and stored.touched(found[-1].indices)[1] <= budget:
+            return found[-1]
+    return min(found, key=lambda panel: stored.touched(panel.indices)[1], default=None)
 
 
 def _spreads(stored: Stored, whole: Sequence[int], runs: Sequence[int], near: int) -> list[int]:

@@ -31,6 +31,7 @@ from dkrls_cli.model.filing.checks import (
     typed_numbers,
     whole,
 )
+from dkrls_cli.model.filing.references import REFERENCE
 
 # Dimensions that a model has at most: as many as arrays of numpy can have in all its versions.
 _MOST_LEVELS = 32
@@ -297,6 +298,7 @@ ALSO: dict[str, Check] = {
     "coverage": optional(record({"axes": list_of(optional(AXIS)), "shape": SHAPE})),
     "narrowed": table_of(FORM),
     "poles": optional(POLES),
+    "reference": REFERENCE,
 }
 """Keys that the header of a model may have."""
 

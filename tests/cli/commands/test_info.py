@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import netCDF4
@@ -13,6 +14,9 @@ from sample_files import LAT, LON
 from shell import dkrls, refusal
 
 from dkrls_cli import fit
+from dkrls_cli.files.reading import open_source
+from dkrls_cli.model.chunked.reference import fit_by_reference
+from dkrls_cli.model.settings import Settings
 
 
 def test_weights_of_every_level_are_written(model: Path, tmp_path: Path) -> None:
@@ -138,3 +142,17 @@ def test_splines_and_warps_are_told(tmp_path: Path) -> None:
         code=2,
     )
     assert "needs a complete grid with a ridge per level" in refused.stderr
+
+
+def test_where_the_data_is_that_a_model_refers_to(globe: Path, tmp_path: Path) -> None:
+    source = open_source([str(globe)])
+    fit_by_reference(source, Settings()).save(tmp_path / "m.npz")
+    told = dkrls("info", tmp_path / "m.npz").stdout
+    assert "unchanged" in told
+    assert "reference" in told
+    os.utime(globe, ns=(1, 1))
+    assert "changed: " in dkrls("info", tmp_path / "m.npz").stdout
+    facts = json.loads(dkrls("info", tmp_path / "m.npz", "--json").stdout)
+    assert facts["reference"]["files"] == [str(globe)]
+    assert "written again" in facts["reference"]["changed"][0]
+    assert "holds no values" in refusal("info", tmp_path / "m.npz", "--weights", tmp_path / "w.nc")

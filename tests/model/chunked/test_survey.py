@@ -168,6 +168,7 @@ def test_bounds_are_as_the_panels_tell():
     assert survey(stored(data), asked, bars=False).model.bounds.high == 9.0
 
 
+@pytest.mark.slow
 def test_settings_of_a_grid_with_missing_cells_have_a_joint_ridge():
     data = waves(40, 12, 14)
     data.values[np.random.default_rng(1).random(data.shape) < 0.2] = np.nan

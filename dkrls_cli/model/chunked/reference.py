@@ -1,0 +1,137 @@
+"""Full models of grids beyond memory: they refer to their data, and grow without reading it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dkrls_cli.errors import InputError
+from dkrls_cli.files.reading import open_source
+from dkrls_cli.files.source import Source
+from dkrls_cli.model.chunked.survey import Surveyed, survey
+from dkrls_cli.model.filing.references import Reference
+from dkrls_cli.model.model import Model
+from dkrls_cli.model.settings import Settings
+
+
+def fit_by_reference(
+    source: Source,
+    settings: Settings,
+    limit: float = math.inf,
+    *,
+    surveyed: Surveyed | None = None,
+    contents: bool = False,
+) -> Model:
+    """Fit a full model of a grid whose data stays where it is.
+
+    Parameters
+    ----------
+    source
+        The grid, in files.
+    settings
+        Settings of the fit.
+    limit
+        Bytes that may be in use, the program included.
+    surveyed
+        Settings that were chosen, with error bars; None: they are, on a few chunks.
+    contents
+        Whether to read all of the data for a fingerprint of its contents: a copy of the files, with
+        other times of change, is then known as the same data.
+
+    Returns
+    -------
+    Model
+        A model without values, that knows where these are.
+
+    Raises
+    ------
+    InputError
+        If cells are missing, or the grid is not in files that can be read part by part.
+    SettingError
+        If a setting is not possible, or not for a grid beyond memory.
+    """
+    if settings.compact or settings.tolerance is not None:
+        raise InputError(
+            "A model that refers to its data holds none of it: there is nothing to make smaller. "
+            "Leave the tolerance and the compact model out, or fit a model that holds its data.",
+            setting="tolerance",
+        )
+    found = survey(source, settings, None, limit) if surveyed is None else surveyed
+    if found.missing:
+        raise InputError(
+            f"Cells of '{source.name}' are missing, {found.missing} in the first chunks that were "
+            "read. A model that refers to its data needs a complete grid: fill it in tiles first.",
+            setting="max_memory",
+        )
+    if not source.paths:
+        raise InputError(f"'{source.name}' is not in a file that a model could refer to.")
+    return replace(
+        found.model, reference=Reference.of(source.name, source.paths, contents=contents)
+    )
+
+
+def open_reference(model: Model) -> Source:
+    """Open the data that a model refers to, if it is what the model was made of.
+
+    Raises
+    ------
+    InputError
+        If the data is not there, or has changed.
+    """
+    assert model.reference is not None
+    model.reference.check()
+    source = _open(model, model.reference.paths)
+    own, theirs = model.coverage.axes, source.axes
+    if [(axis.name, axis.size) for axis in own] != [(axis.name, axis.size) for axis in theirs]:
+        raise InputError(f"'{model.reference}' has another grid than the model that refers to it.")
+    return source
+
+
+def _open(model: Model, paths: Sequence[str]) -> Source:
+    assert model.reference is not None
+    return open_source(paths, model.reference.variable, list(model.hierarchy))
+
+
+def extend_reference(model: Model, paths: Sequence[str], *, contents: bool = False) -> Model:
+    """Return a model that refers to more files, which go on along its last level.
+
+    Settings, mean, error bars and bounds stay. No values are read.
+
+    Parameters
+    ----------
+    model
+        A model that refers to its data.
+    paths
+        The new files.
+    contents
+        As for :func:`fit_by_reference`.
+
+    Raises
+    ------
+    InputError
+        If the data that the model refers to has changed, or the new files do not go on from it.
+    """
+    reference = model.reference
+    assert reference is not None
+    reference.check()
+    source = _open(model, [*reference.paths, *paths])
+    settings = Settings(
+        list(model.levels),
+        mean=model.cascade.mean,
+        poles=model.across_poles,
+        cell_means=model.cell_means or False,
+        bounds=None,
+    )
+    stand_in = survey(source, settings, bars=False).model
+    added = Reference.of(reference.variable, tuple(source.paths), contents=contents)
+    origin = dict(model.origin)
+    grown = stand_in.shape[model.grows] - model.shape[model.grows]
+    origin["slices_added"] = int(origin.get("slices_added", 0)) + grown
+    return replace(
+        stand_in,
+        known_bars=model.known_bars,
+        bounds=model.bounds,
+        origin=origin,
+        reference=added,
+    )
