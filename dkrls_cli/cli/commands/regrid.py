@@ -41,6 +41,7 @@ from dkrls_cli.cli.output.streams import (
     SchedulerOptions,
     asked_dims,
     refuse_rows,
+    resume_key,
     stream_facts,
     stream_result,
     stream_words,
@@ -124,7 +125,8 @@ def regrid(
             return
         if can_be_streamed(sources) and (is_large or scheduling.is_given):
             with scheduling.open(machine.threads) as scheduler:
-                request.run(sources, scheduler, target, report, dry_run=dry_run)
+                key = resume_key() if scheduling.resume else None
+                request.run(sources, scheduler, target, report, dry_run=dry_run, key=key)
             return
         refuse_too_large(sources, settings, limit, answers=held)
         fits = fit_sources(sources, settings, machine.threads, limit, inputs, report, history=False)
@@ -169,6 +171,7 @@ class RegridRequest:
         report: Report,
         *,
         dry_run: bool,
+        key: Mapping[str, Any] | None = None,
     ) -> None:
         """Regrid variables part by part, and report what was done; or what would be."""
         refuse_rows(target, f"{shape_text(sources[0].axes)} is beyond the memory allowed")
@@ -185,7 +188,7 @@ class RegridRequest:
             ]
             queries = [one.query for one in streams]
             report_cells(queries, self.answers, report)
-            write_streams(streams, scheduler, target, report)
+            write_streams(streams, scheduler, target, report, key=key)
             seconds = perf_counter() - start
         results = [
             stream_result(source, query, found, seconds)

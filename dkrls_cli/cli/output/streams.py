@@ -20,12 +20,14 @@ from dkrls_cli.errors import SettingError
 if TYPE_CHECKING:
     from dkrls_cli.cli.output.answers import AnswerOptions
     from dkrls_cli.cli.output.target import Target
+    from dkrls_cli.files.regions.checkpoint import Checkpoint
     from dkrls_cli.files.regions.writer import Writer
     from dkrls_cli.files.source import Source
     from dkrls_cli.model.answering.answers import Query
     from dkrls_cli.model.chunked.survey import SurveyPlan
     from dkrls_cli.model.streaming.request import Streamed
     from dkrls_cli.model.streaming.running import Scheduler
+    from dkrls_cli.model.streaming.stages import Sink
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,22 @@ class SchedulerOptions:
         str | None,
         typer.Option(metavar="FILE", help="The file that a dask scheduler wrote with its address."),
     ] = None
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Work part by part, keep what is done beside the output, and go on with it after "
+            "an interruption.",
+        ),
+    ] = False
 
     @property
     def is_given(self) -> bool:
+        """Whether work is to go part by part, whatever its size."""
+        return self.resume or self.is_remote
+
+    @property
+    def is_remote(self) -> bool:
         """Whether a scheduler is given."""
         return self.scheduler is not None or self.scheduler_file is not None
 
@@ -57,13 +72,28 @@ class SchedulerOptions:
 
         if self.scheduler is not None and self.scheduler_file is not None:
             raise SettingError("--scheduler and --scheduler-file do not go together.")
-        if not self.is_given:
+        if not self.is_remote:
             yield local_threads(threads)
             return
         from dkrls_cli.model.streaming.cluster import open_cluster
 
         with open_cluster(self.scheduler, self.scheduler_file) as scheduler:
             yield scheduler
+
+
+def resume_key() -> dict[str, Any]:
+    """Return what has to be the same for a run to be resumed: all options but those of the run."""
+    words = command_line()
+    free = {"--resume", "--overwrite", "--quiet", "-q", "--verbose", "-v", "--json", "--debug"}
+    valued = {"--scheduler", "--scheduler-file", "--threads"}
+    kept = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if word not in free | valued
+        and before not in valued
+        and word.partition("=")[0] not in valued
+    ]
+    return {"command": kept}
 
 
 def refuse_rows(target: Target, why: str) -> None:
@@ -76,27 +106,136 @@ def refuse_rows(target: Target, why: str) -> None:
 
 
 def write_streams(
-    streams: Sequence[Streamed], scheduler: Scheduler, target: Target, report: Report
+    streams: Sequence[Streamed],
+    scheduler: Scheduler,
+    target: Target,
+    report: Report,
+    *,
+    key: Mapping[str, Any] | None = None,
 ) -> int:
-    """Write the answers of variables, block by block, and return the number of cells."""
+    """Write the answers of variables, block by block, and return the number of cells.
+
+    With a `key` the run leaves a checkpoint, and goes on with that of an earlier run of the same
+    key.
+    """
+    from dkrls_cli.files.regions.checkpoint import has_checkpoint, open_checkpoint
     from dkrls_cli.files.regions.writer import grid_writer
 
     assert target.path is not None
     blanks = [blank for one in streams for blank in answer_blanks(one.query, one.answers.std)]
-    with grid_writer(
-        target.path,
-        blanks,
-        command_line(),
-        overwrite=target.overwrite,
-        compress=compression_of(streams, target),
-        regions=common_regions(streams),
-    ) as writer:
-        for one in streams:
-            write_stream(one, scheduler, writer, target.path, report)
-        notes = writer.notes
+    regions, compress = common_regions(streams), compression_of(streams, target)
+    how: dict[str, Any] = {"overwrite": target.overwrite, "compress": compress, "regions": regions}
+    if key is None:
+        with grid_writer(target.path, blanks, command_line(), **how) as writer:
+            for one in streams:
+                write_stream(one, scheduler, writer, target.path, report)
+            notes = writer.notes
+    else:
+        inputs = [path for one in streams for path in one.source.paths]
+        if has_checkpoint(target.path):
+            report.note("Note: going on with what an earlier run has done.")
+        whole_key = {
+            **key,
+            "blocks": [[str(cut) for cut in one.plan.blocks.cuts] for one in streams],
+        }
+        with (
+            open_checkpoint(target.path, whole_key, inputs, resume=True) as checkpoint,
+            checkpoint.writer(blanks, command_line(), **how) as writer,
+        ):
+            first = 0
+            for one in streams:
+                resume_stream(one, scheduler, writer, checkpoint, first, report)
+                first += len(one.plan.blocks)
+            notes = writer.notes
     for note in notes:
         report.note(f"Note: {note}.")
     return sum(math.prod(one.query.shape) for one in streams)
+
+
+def write_stream(
+    streamed: Streamed, scheduler: Scheduler, writer: Writer, path: str, report: Report
+) -> None:
+    """Write the answers of one variable, block by block."""
+    names = [blank.name for blank in answer_blanks(streamed.query, streamed.answers.std)]
+    blocks, remote = list(streamed.plan.blocks), writer.remote()
+    if not scheduler.is_remote:
+        run_stream(streamed, scheduler, partial(put_answers, writer.write, names), path, report)
+    elif remote is None:
+
+        def write_here(place: int, answers: Sequence[Any]) -> None:
+            put_answers(writer.write, names, blocks[place], answers)
+
+        run_stream(streamed, scheduler, None, path, report, collect=write_here)
+    else:
+
+        def add_tallies(place: int, tallies: Sequence[Any]) -> None:
+            for name, tally in zip(names, tallies, strict=True):
+                writer.add(name, tally)
+
+        sink = partial(put_answers, remote.write, names)
+        run_stream(streamed, scheduler, sink, path, report, collect=add_tallies)
+
+
+def resume_stream(
+    streamed: Streamed,
+    scheduler: Scheduler,
+    writer: Writer,
+    checkpoint: Checkpoint,
+    first: int,
+    report: Report,
+) -> None:
+    """Write those answers of one variable that are not there yet; `first` numbers its blocks."""
+    names = [blank.name for blank in answer_blanks(streamed.query, streamed.answers.std)]
+    remote = writer.remote()
+    assert remote is not None  # regions of a checkpoint are files of their own
+
+    def mark(place: int, tallies: Sequence[Any]) -> None:
+        checkpoint.mark(first + place, dict(zip(names, tallies, strict=True)))
+
+    run_stream(
+        streamed,
+        scheduler,
+        partial(put_answers, remote.write, names),
+        checkpoint.output,
+        report,
+        collect=mark,
+        done={number - first for number in checkpoint.done},
+    )
+
+
+def run_stream(
+    streamed: Streamed,
+    scheduler: Scheduler,
+    sink: Sink | None,
+    path: str,
+    report: Report,
+    **how: Any,
+) -> None:
+    """Answer one variable block by block, and show how far that is."""
+    import os
+
+    from dkrls_cli.model.streaming.stages import answer_in_blocks
+
+    what = f"answering {streamed.query.model.name} in {len(streamed.plan.blocks)} parts"
+    folder = os.path.dirname(os.path.abspath(path))
+    with report.working(what) as done:
+        answer_in_blocks(
+            streamed.boxes,
+            streamed.answers,
+            streamed.plan,
+            scheduler,
+            sink,
+            progress=done,
+            folder=folder,
+            **how,
+        )
+
+
+def put_answers(
+    write: Callable[..., Any], names: Sequence[str], part: Any, answers: Sequence[Any]
+) -> list[Any]:
+    """Write the answers of a block and their errors; return what the writer tells of each."""
+    return [write(name, part, values) for name, values in zip(names, answers, strict=False)]
 
 
 def compression_of(streams: Sequence[Streamed], target: Target) -> int | None:
@@ -116,45 +255,6 @@ def common_regions(streams: Sequence[Streamed]) -> dict[str, int]:
             if size < axis.size:
                 found[axis.name] = math.gcd(size, found.get(axis.name, size))
     return found
-
-
-def write_stream(
-    streamed: Streamed, scheduler: Scheduler, writer: Writer, path: str, report: Report
-) -> None:
-    """Write the answers of one variable, block by block."""
-    import os
-
-    from dkrls_cli.model.streaming.stages import answer_in_blocks
-
-    names = [blank.name for blank in answer_blanks(streamed.query, streamed.answers.std)]
-    remote = writer.remote()
-    what = f"answering {streamed.query.model.name} in {len(streamed.plan.blocks)} parts"
-    with report.working(what) as done:
-        answer_in_blocks(
-            streamed.boxes,
-            streamed.answers,
-            streamed.plan,
-            scheduler,
-            partial(put_answers, writer.write, names),
-            remote=None
-            if remote is None
-            else (partial(put_answers, remote.write, names), partial(add_tallies, writer, names)),
-            progress=done,
-            folder=os.path.dirname(os.path.abspath(path)),
-        )
-
-
-def put_answers(
-    write: Callable[..., Any], names: Sequence[str], part: Any, answers: Sequence[Any]
-) -> list[Any]:
-    """Write the answers of a block and their errors; return what the writer tells of each."""
-    return [write(name, part, values) for name, values in zip(names, answers, strict=False)]
-
-
-def add_tallies(writer: Writer, names: Sequence[str], tallies: Sequence[Any]) -> None:
-    """Add what other processes have written."""
-    for name, tally in zip(names, tallies, strict=True):
-        writer.add(name, tally)
 
 
 def stream_facts(streamed: Streamed, survey: SurveyPlan | None = None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ class Remote(Protocol):
 
 
 class Writer:
-    """Writes regions of the variables of a file, each once, in any order.
+    """Writes regions of the variables of a file, each once, in any order and from any thread.
 
     Parameters
     ----------
@@ -44,6 +45,7 @@ class Writer:
         self.plan = plan
         self.tallies = {name: Tally() for name in plan.slots}
         self._fresh: dict[str, Tally] = {}
+        self._adding = Lock()
 
     def write(self, name: str, part: Slices, values: NDArray[Any]) -> None:
         """Write a region of a variable, NaN where values are missing.
@@ -66,8 +68,9 @@ class Writer:
 
     def add(self, name: str, tally: Tally) -> None:
         """Add what is known of a region that another process has written."""
-        self.tallies[name] += tally
-        self._fresh[name] = self._fresh.get(name, Tally()) + tally
+        with self._adding:
+            self.tallies[name] += tally
+            self._fresh[name] = self._fresh.get(name, Tally()) + tally
 
     def take_fresh(self) -> dict[str, Tally]:
         """Return what is known of the regions since this was called last."""

@@ -35,6 +35,9 @@ from dkrls_cli.tuning.footprint import Machine
 _EACH = 4
 """Blocks for every worker at least, so that none waits long for the last one."""
 
+_ROUNDED = 2**25
+"""Bytes to which the size of the program is rounded up: it differs by less from run to run."""
+
 _SURVEY_SHARE = 0.9
 """Share of the memory that choosing settings may take: what is read stays in caches for a while."""
 
@@ -70,6 +73,15 @@ class Streamed:
     def query(self) -> Query:
         """What the stand-in is asked."""
         return self.answers.query
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What tells whether the blocks of two runs belong to the same answers."""
+        model = self.query.model
+        return {
+            "settings": repr((model.cascade.levels, model.cascade.mean, model.bounds)),
+            "blocks": repr(self.plan.blocks.cuts),
+        }
 
 
 def stream_regrid(
@@ -177,8 +189,8 @@ def refuse_gaps(found: Surveyed) -> None:
 
 
 def process_bytes() -> int:
-    """Return the bytes that the program takes by itself."""
-    return Machine(held_bytes(), peak_bytes()).process
+    """Return the bytes that the program takes by itself, rounded so that plans are repeatable."""
+    return -(-Machine(held_bytes(), peak_bytes()).process // _ROUNDED) * _ROUNDED
 
 
 def work_of(source: Source, limit: float, workers: int) -> Work:

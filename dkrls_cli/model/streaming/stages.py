@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -81,11 +80,10 @@ def answer_in_blocks(
     answers: BlockAnswers,
     plan: BlockPlan,
     scheduler: Scheduler,
-    sink: Sink,
+    sink: Sink | None,
     *,
-    remote: tuple[Sink, Callable[[Any], None]] | None = None,
+    collect: Callable[[int, Any], None] = lambda place, result: None,
     done: Collection[int] = (),
-    mark: Callable[[int], None] = lambda place: None,
     progress: Callable[[float], None] = lambda share: None,
     folder: str | None = None,
 ) -> None:
@@ -102,14 +100,12 @@ def answer_in_blocks(
     scheduler
         Runs the blocks.
     sink
-        Takes the answers, in this process.
-    remote
-        Takes them in the processes of a remote scheduler, and what is called here with what that
-        returns; None: answers are sent to this process.
+        Takes the answers where they are made, on a worker; None: they are returned from there.
+    collect
+        Called here with the place of a block, and with what the sink returned of it, or with its
+        answers if there is no sink; block by block, in their order.
     done
         Places of the blocks that have been answered before.
-    mark
-        Called with the place of a block when it has been answered.
     progress
         Called with the share that is done, 0 to 1.
     folder
@@ -117,29 +113,29 @@ def answer_in_blocks(
     """
     tiles = list(plan.blocks)
     left = [place for place in range(len(tiles)) if place not in done]
-    begun = 0.0
-    here: Sink | None = sink
-    if scheduler.is_remote:
-        here = None if remote is None else remote[0]
-    spooled = plan.spooling if left else None
-    with private_folder(folder) if spooled is not None else nullcontext() as place_of_spool:
-        task: Callable[[Any], Any]
-        items: Sequence[Any]
-        if spooled is None:
-            task, items = DirectTask(boxes, answers, here), [tiles[place] for place in left]
-        else:
-            axis = spooled.axis
-            spool = make_spool(
-                str(place_of_spool), axis, answers.samples[axis], tiles, answers.dtype.name
-            )
-            parts, begun = list(spooled.first), 0.5
-            for place, _ in scheduler.run(FirstStage(boxes, answers, spool), parts):
-                progress(begun * (place + 1) / len(parts))
-            task, items = SecondStage(answers, spool, here), left
-        for number, found in scheduler.run(task, items):
-            if here is None:
-                sink(tiles[left[number]], found)
-            elif remote is not None and scheduler.is_remote:
-                remote[1](found)
-            mark(left[number])
-            progress(begun + (1 - begun) * (number + 1) / len(left))
+    if plan.spooling is None or not left:
+        parts = [tiles[place] for place in left]
+        _run(scheduler, DirectTask(boxes, answers, sink), parts, left, collect, progress)
+        return
+    axis, first = plan.spooling.axis, list(plan.spooling.first)
+    with private_folder(folder) as place_of_spool:
+        samples = answers.samples[axis]
+        spool = make_spool(place_of_spool, axis, samples, tiles, answers.dtype.name)
+        for place, _ in scheduler.run(FirstStage(boxes, answers, spool), first):
+            progress(0.5 * (place + 1) / len(first))
+        second = SecondStage(answers, spool, sink)
+        _run(scheduler, second, left, left, collect, lambda share: progress(0.5 + share / 2))
+
+
+def _run(
+    scheduler: Scheduler,
+    task: Callable[[Any], Any],
+    items: Sequence[Any],
+    places: Sequence[int],
+    collect: Callable[[int, Any], None],
+    progress: Callable[[float], None],
+) -> None:
+    """Run a task for all items, each of which belongs to the block at a place."""
+    for number, found in scheduler.run(task, items):
+        collect(places[number], found)
+        progress((number + 1) / len(items))

@@ -10,6 +10,8 @@ import xarray as xr
 from sample_files import EAST, NORTH
 from shell import csv_rows, dkrls, refusal
 
+from dkrls_cli.cli.output import answers
+
 LAT, LON = np.linspace(-60.0, 60.0, 9), np.arange(0.0, 360.0, 30.0)
 
 
@@ -98,10 +100,20 @@ def test_rows_of_the_file_beyond_its_data_are_told_where_they_are_answered(tmp_p
         assert sum(row["sst"] == "" for row in csv_rows(out.stdout)) == 36
 
 
-def test_answers_that_do_not_fit_the_memory_are_refused(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+def test_large_answers_are_written_region_by_region(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
-    monkeypatch.setattr("dkrls_cli.memory.available_bytes", lambda: 1000.0)
-    line = refusal("predict", model, "-o", tmp_path / "o.nc", code=2)
-    assert "cells do not fit the memory. Ask for parts" in line
-    dkrls("predict", model, "-o", tmp_path / "o.csv")
+    words = ["predict", model, "--at", "lat=-60:60:10", "--std", "-o"]
+    dkrls(*words, tmp_path / f"once.{ending}")
+    monkeypatch.setattr(answers, "_HELD_CELLS", 10)
+    monkeypatch.setattr(answers, "_REGION_CELLS", 50)
+    dkrls(*words, tmp_path / f"regions.{ending}")
+    engine = "zarr" if ending == "zarr" else None
+    once, regions = (
+        xr.load_dataset(tmp_path / f"{name}.{ending}", engine=engine)
+        for name in ("once", "regions")
+    )
+    xr.testing.assert_identical(once.drop_attrs(), regions.drop_attrs())
+    for name in once.data_vars:
+        assert once[name].attrs == regions[name].attrs

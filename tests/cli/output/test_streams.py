@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from chunked_grids import globe
-from shell import dkrls
+from shell import dkrls, refusal
 
 GIVEN = ["--kernel", "matern52", "--sigma", "lat=40,lon=50,time=3", "--ridge", "1e-2"]
 AT = ["--at", "lat=-90:90:10", "--at", "lon=0:350:10"]
@@ -115,10 +115,8 @@ def test_what_cannot_go_part_by_part_is_one_line(
     folder, tmp_path, little, monkeypatch, words, message
 ):
     monkeypatch.chdir(tmp_path)
-    done = dkrls("regrid", folder / "grid.nc", *AT, *words)
-    assert done.exit_code in (1, 2)
-    assert message in done.stderr
-    assert done.stderr.count("Error") == 1
+    at = AT[2:] if "--mean-over" in words else AT
+    assert message in refusal("regrid", folder / "grid.nc", *at, *words, code=2)
     assert not list(tmp_path.iterdir())
 
 
@@ -126,9 +124,8 @@ def test_missing_cells_say_what_to_try(folder, tmp_path, little):
     data = xr.load_dataset(folder / "grid.nc")
     data.f[3, 2, 1] = np.nan
     data.to_netcdf(tmp_path / "holes.nc")
-    done = dkrls("regrid", tmp_path / "holes.nc", *AT, *GIVEN, "-o", tmp_path / "out.nc")
-    assert done.exit_code == 1
-    assert "fill it first" in done.stderr
+    words = ["regrid", tmp_path / "holes.nc", *AT, *GIVEN, "-o", tmp_path / "out.nc"]
+    assert "fill it first" in refusal(*words)
     assert not (tmp_path / "out.nc").exists()
 
 
@@ -145,6 +142,52 @@ def test_outputs_are_compressed_as_inputs_are(folder, tmp_path, little):
         dkrls("regrid", name, *at, *GIVEN, "-o", out, "--overwrite", *words)
         with xr.open_dataset(out) as found:
             assert found.f.encoding["zlib"] == (level is not False)
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+@pytest.mark.parametrize("stop", [0, 2, 5])
+def test_an_interrupted_run_is_resumed(folder, tmp_path, monkeypatch, ending, stop):
+    from dkrls_cli.files.regions.checkpoint import Checkpoint
+
+    out = tmp_path / f"out.{ending}"
+    words = ["regrid", folder / "grid.nc", *AT, *GIVEN, "--std", "--resume", "-o", out]
+    real, marked = Checkpoint.mark, []
+
+    def mark(self, number, tallies=None):
+        if len(marked) == stop:
+            raise KeyboardInterrupt
+        marked.append(number)
+        real(self, number, tallies)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "mark", mark)
+        dkrls(*words, code=130)
+    assert not out.exists()
+    assert marked == list(range(stop))
+    again = dkrls(*words, "--quiet" if stop else "--json")
+    assert again.exit_code == 0
+    words[-1] = tmp_path / f"once.{ending}"
+    dkrls(*words)
+    engine = "zarr" if ending == "zarr" else None
+    xr.testing.assert_identical(
+        xr.load_dataset(out, engine=engine).drop_attrs(),
+        xr.load_dataset(words[-1], engine=engine).drop_attrs(),
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([out.name, words[-1].name])
+
+
+def test_a_run_on_other_input_is_not_resumed(folder, tmp_path, monkeypatch):
+    from dkrls_cli.files.regions.checkpoint import Checkpoint
+
+    data = xr.load_dataset(folder / "grid.nc")
+    data.to_netcdf(tmp_path / "in.nc")
+    words = ["regrid", tmp_path / "in.nc", *AT, *GIVEN, "--resume", "-o", tmp_path / "out.nc"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "mark", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt()))
+        dkrls(*words, code=130)
+    (tmp_path / "in.nc").unlink()
+    (data + 1).to_netcdf(tmp_path / "in.nc")
+    assert "changed" in refusal(*words)
 
 
 CODE = """

@@ -13,12 +13,6 @@ MAP = {"lat": np.arange(-90.0, 91.0, 7.5), "lon": np.arange(0.0, 360.0, 10.0)}
 LATER = {"time": np.arange(0.0, 13.0, 0.5)}
 
 
-class Remote(Threads):
-    """Threads that are taken for other processes."""
-
-    is_remote = True
-
-
 TWO = Threads(2)
 
 
@@ -89,7 +83,9 @@ def test_blocks_that_are_done_are_not_answered_again():
     query = query_of(fitted(data), MAP)
     work = Work((1, 13, 12), 8, 8, 9e5, 2)
     marked = []
-    plan, _, values, _ = run(data.values, query, work, done={0, 2}, mark=marked.append)
+    plan, _, values, _ = run(
+        data.values, query, work, done={0, 2}, collect=lambda place, _: marked.append(place)
+    )
     assert marked == [place for place in range(len(plan.blocks)) if place not in (0, 2)]
     blocks = list(plan.blocks)
     assert (values[blocks[0]] == 9e9).all()
@@ -118,20 +114,34 @@ def test_progress_rises_to_one():
     assert len(shares) > 3
 
 
-def test_remote_tasks_return_their_answers_or_write_them_there():
+@pytest.mark.parametrize("at", [MAP, {**MAP, **LATER}])
+def test_without_a_sink_answers_are_collected(at):
+    data = globe()
+    query = query_of(fitted(data), at)
+    answers = BlockAnswers.of(query, std=False, single=False)
+    plan = plan_blocks(answers, Work((1, 13, 12), 8, 8, 1.6e6, 2))
+    values, blocks = np.full(query.shape, 9e9), list(plan.blocks)
+
+    def collect(place, found):
+        values[blocks[place]] = found[0]
+
+    answer_in_blocks(InMemory(data.values), answers, plan, Threads(2), None, collect=collect)
+    np.testing.assert_allclose(values, query.values(), atol=1e-12)
+
+
+def test_what_a_sink_returns_is_collected_in_order():
     data = globe()
     query = query_of(fitted(data), MAP)
-    work = Work((1, 13, 12), 8, 8, 9e5, 2)
-    _, _, values, _ = run(data.values, query, work, Remote(2))
-    np.testing.assert_allclose(values, query.values(), atol=1e-12)
-    there = np.full(query.shape, 9e9)
-
-    def remote(part, found):
-        there[part] = found[0]
-        return found[0].size
-
-    told: list[int] = []
-    _, _, here, _ = run(data.values, query, work, Remote(2), remote=(remote, told.append))
-    assert (here == 9e9).all()
-    assert sum(told) == query.values().size
-    np.testing.assert_allclose(there, query.values(), atol=1e-12)
+    answers = BlockAnswers.of(query, std=False, single=False)
+    plan = plan_blocks(answers, Work((1, 13, 12), 8, 8, 9e5, 2))
+    told = []
+    answer_in_blocks(
+        InMemory(data.values),
+        answers,
+        plan,
+        Threads(2),
+        lambda part, found: found[0].size,
+        collect=lambda place, size: told.append((place, size)),
+    )
+    assert [place for place, _ in told] == list(range(len(plan.blocks)))
+    assert sum(size for _, size in told) == query.values().size
