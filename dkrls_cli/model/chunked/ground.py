@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -18,6 +18,7 @@ from dkrls_cli.grid.grid import Grid, drop_repeats
 from dkrls_cli.model.answering.cellmeans import cell_mean_dims, source_cells
 from dkrls_cli.model.chunked.panels import Panel, Stored
 from dkrls_cli.model.settings import FitPlan, Settings, plan_fit
+from dkrls_cli.model.tiling.scan import equal_steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,7 @@ class Ground:
         read = self.source.read
         assert read is not None
         result = np.empty([own.size for own in indices], self.source.dtype)
-        runs = [list(_runs(own)) for own in indices]
+        runs = [list(equal_steps(own)) for own in indices]
         for part in product(*runs):
             places = [
                 columns[own[one]]
@@ -88,20 +89,6 @@ def stored_chunks(source: Source) -> tuple[int, ...]:
     if chunks is None:
         return (*(1 for _ in source.shape[1:]), source.shape[-1])
     return tuple(max(1, min(c, size)) for c, size in zip(chunks, source.shape, strict=True))
-
-
-def _runs(indices: Indices) -> Iterator[slice]:
-    """Yield parts of rising indices with equal steps, each of which is read at once."""
-    start = 0
-    while start < indices.size:
-        stop = start + 1
-        while stop < indices.size and (
-            stop - start < 2
-            or indices[stop] - indices[stop - 1] == indices[start + 1] - indices[start]
-        ):
-            stop += 1
-        yield slice(start, stop)
-        start = stop
 
 
 def prepare(source: Source, settings: Settings, wanted: Collection[int] | None = None) -> Ground:

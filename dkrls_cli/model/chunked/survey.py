@@ -44,6 +44,17 @@ _ALONE = Kernel("gaussian", 1e-3)
 """Kernel between positions under which every slice is on its own."""
 
 
+_ON_THE_WAY = 2.0
+"""Memory that a choice on a panel takes, beside the footprint of a fit of a large grid: 2.3 times
+was measured on two million cells, where many small arrays count."""
+
+_MOST_CELLS = 2**24
+"""Cells of a panel at most: choosing on these takes some seconds."""
+
+_MOST_ROWS = 12
+"""Rows that are added behind each pole at most."""
+
+
 @dataclass(frozen=True)
 class SurveyPlan:
     """What choosing the settings of a stored grid will read.
@@ -162,17 +173,6 @@ def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> Su
     )
 
 
-_ON_THE_WAY = 2.0
-"""Memory that a choice on a panel takes, beside the footprint of a fit of a large grid: 2.3 times
-was measured on two million cells, where many small arrays count."""
-
-_MOST_CELLS = 2**24
-"""Cells of a panel at most: choosing on these takes some seconds."""
-
-_MOST_ROWS = 12
-"""Rows that are added behind each pole at most."""
-
-
 def _is_closed(level: Level | LevelRequest) -> bool:
     """Return whether nothing of a level is left to be chosen."""
     if isinstance(level, Level):
@@ -203,7 +203,8 @@ def survey(
     limit
         Bytes that may be in use, the program included.
     bars
-        Whether error bars are needed. Without them, and with all settings given, nothing is read.
+        Whether error bars are needed. Without them, and with all settings and the mean given,
+        nothing is read.
 
     Returns
     -------
@@ -219,14 +220,13 @@ def survey(
     """
     ground = prepare(source, settings, wanted)
     plan = _plan(ground, limit, bars=bars)
-    choice = _Choice(ground)
+    choice = _Choice(ground, bars=bars)
     for panel in plan.panels:
-        grid = ground.grid(panel, labelled=True)
-        if not grid.is_complete:
-            return _survey_gaps(ground, limit, int(np.count_nonzero(~grid.observed)))
-        choice.add(panel, grid)
+        missing = choice.read(panel)
+        if missing:
+            return _survey_gaps(ground, limit, missing)
     return Surveyed(
-        choice.stand_in(plan, bars=bars and bool(plan.panels)),
+        choice.stand_in(plan),
         plan,
         0,
         choice.mean,
@@ -253,11 +253,11 @@ def unsurveyed(source: Source, settings: Settings, wanted: Collection[int] | Non
 class _Choice:
     """Levels of a grid and their error bars, chosen on one panel after the other."""
 
-    def __init__(self, ground: Ground) -> None:
-        self.ground = ground
+    def __init__(self, ground: Ground, *, bars: bool) -> None:
+        self.ground, self.wants_bars = ground, bars
         self.known_mean = ground.settings.centre
         self.levels: dict[int, Level] = {}
-        self.trained: list[tuple[Panel, TrainingResult]] = []
+        self.found: list[tuple[Panel, LevelBars | None, Continuation | None]] = []
         self.notes: list[str] = []
         self.bounds: list[tuple[Bounds | None, str]] = []
 
@@ -267,7 +267,15 @@ class _Choice:
         assert self.known_mean is not None
         return self.known_mean
 
-    def add(self, panel: Panel, grid: Grid) -> None:
+    def read(self, panel: Panel) -> int:
+        """Read a panel and choose on it; return the number of its cells that are missing."""
+        grid = self.ground.grid(panel, labelled=True)
+        missing = 0 if grid.is_complete else int(np.count_nonzero(~grid.observed))
+        if not missing:
+            self._choose(panel, grid)
+        return missing
+
+    def _choose(self, panel: Panel, grid: Grid) -> None:
         """Choose the levels of the axes along which a panel is whole."""
         grid.refuse_extremes()
         ground = self.ground
@@ -286,7 +294,8 @@ class _Choice:
         result = train(grid, replace(ground.plan, levels=levels, poles=poles), settings)
         self.levels |= {place: result.cascade.levels[place] for place in panel.whole}
         self.notes += result.facts["notes"]
-        self.trained.append((panel, result))
+        bars = _panel_bars(panel, result) if self.wants_bars else None
+        self.found.append((panel, bars, result.poles))
 
     def _level(self, panel: Panel, place: int) -> Level | LevelRequest:
         """Return the level of an axis of a panel: to be chosen, chosen before, or arbitrary."""
@@ -297,7 +306,7 @@ class _Choice:
             return self.levels[place]
         return planned if self.ground.axes[place].size == 1 else Level(planned.name, _ALONE)
 
-    def stand_in(self, plan: SurveyPlan, *, bars: bool) -> Model:
+    def stand_in(self, plan: SurveyPlan) -> Model:
         """Return the model of the whole grid without its values."""
         ground = self.ground
         levels = tuple(
@@ -310,7 +319,7 @@ class _Choice:
             ground,
             levels,
             self.mean,
-            bars=self._bars() if bars else no_bars(len(levels)),
+            bars=self._bars(),
             rows=self._rows(levels),
             bounds=self._bounds(),
             facts={"notes": self.notes, SURVEYED: _describe(ground, plan.panels)},
@@ -321,15 +330,17 @@ class _Choice:
         poles = self.ground.plan.poles
         if poles is None:
             return None
-        for panel, result in self.trained:
+        for panel, _, rows in self.found:
             if poles.latitude in panel.whole:
-                return result.poles
+                return rows
         return continue_rows(self.ground.axes, poles, SIGNS[poles.kind], levels, None, self.mean)
 
     def _bars(self) -> LevelBars:
         """Return error bars: of each level by its own panel, of several together by the last."""
         count = len(self.ground.axes)
-        found = [(panel, _panel_bars(panel, result)) for panel, result in self.trained]
+        found = [(panel, bars) for panel, bars, _ in self.found if bars is not None]
+        if not found:
+            return no_bars(count)
         last = found[-1][1]
         errors, scales, factors = last.errors.copy(), last.scales.copy(), last.factors.copy()
         local: list[LocalScale | None] = [None] * count

@@ -59,7 +59,7 @@ class PartReader:
         indices[self.axis] = rows
         result = np.empty([own.size for own in indices], self.dtype)
         cells = math.prod(own.size for place, own in enumerate(indices) if place != self.axis)
-        for part in _runs(rows, max(1, _AT_ONCE // max(1, cells))):
+        for part in equal_steps(rows, max(1, _AT_ONCE // max(1, cells))):
             indices[self.axis] = rows[part]
             values, counts = mask_unusable(self._read(indices))
             self.unusable += counts
@@ -76,7 +76,7 @@ class PartReader:
             yield part, self.rows(np.arange(part.start, part.stop))
 
 
-def _runs(rows: Indices, most: int) -> Iterator[slice]:
+def equal_steps(rows: Indices, most: float = math.inf) -> Iterator[slice]:
     """Yield parts of indices with equal steps, at most so many each, which are read at once."""
     start = 0
     while start < rows.size:
