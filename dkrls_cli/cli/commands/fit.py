@@ -26,6 +26,9 @@ from dkrls_cli.cli.describe import (
     shape_text,
     tolerance_words,
 )
+from dkrls_cli.cli.output.chunks import fit_beyond_memory, refuse_several
+from dkrls_cli.cli.output.chunks import plan_result as plan_result_beyond
+from dkrls_cli.cli.output.streams import SchedulerOptions, resume_key
 from dkrls_cli.cli.output.target import check_file, refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, command_line, edge
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs, table
@@ -57,6 +60,7 @@ def fit(
     ] = None,
     options: opt.FitOptions,
     machine: opt.RunOptions,
+    scheduling: SchedulerOptions,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
     ] = False,
@@ -82,7 +86,21 @@ def fit(
         target = None if dry_run else check_output(output, outputs.overwrite, inputs, report)
         errors = options.obs_error or ()
         sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
-        refuse_too_large(sources, settings, limit := machine.memory_limit)
+        limit = machine.memory_limit
+        is_large = scheduling.is_given or exceeds(sources, settings, limit)
+        if is_large and can_be_streamed(sources):
+            if target is None:
+                report.results([plan_result_beyond(one, settings, limit) for one in sources])
+                return
+            if scheduling.resume:
+                refuse_several(sources)
+            fits = fit_large(
+                sources, settings, limit, scheduling, machine.threads, inputs, target, report
+            )
+            save_fits(fits, target, outputs.overwrite)
+            report_fits(fits, target, report)
+            return
+        refuse_too_large(sources, settings, limit)
         if target is None:
             report.results(plan_results(sources, settings, report))
             return
@@ -129,6 +147,53 @@ def fit_sources(
         )
         fits.append(FittedVariable(model, grid.values.size, grid.values.nbytes, seconds))
     return fits
+
+
+def can_be_streamed(sources: Sequence[Source]) -> bool:
+    """Return whether variables can be read part by part."""
+    return all(source.reader is not None for source in sources)
+
+
+def exceeds(sources: Sequence[Source], settings: Settings, limit: float, answers: int = 0) -> bool:
+    """Return whether fits in memory would need more than is allowed."""
+    return any(needs.memory > limit for needs in estimates(sources, settings, answers=answers))
+
+
+def fit_large(
+    sources: Sequence[Source],
+    settings: Settings,
+    limit: float,
+    scheduling: SchedulerOptions,
+    threads: int | None,
+    inputs: list[str],
+    target: Path,
+    report: Report,
+) -> list[FittedVariable]:
+    """Fit models of grids beyond memory."""
+    from math import prod
+
+    from dkrls_cli.model.streaming.request import source_bytes
+
+    resumed = (target, resume_key()) if scheduling.resume else None
+    fits = []
+    with scheduling.open(threads) as scheduler:
+        for source in sources:
+            model, seconds = fit_beyond_memory(source, settings, limit, scheduler, report, resumed)
+            report_notes(source, report)
+            report_fit_notes(model, report)
+            origin = {**fit_origin(settings, inputs), **model.origin}
+            model = replace(model, origin=origin)
+            fits.append(FittedVariable(model, prod(source.shape), source_bytes(source), seconds))
+    return fits
+
+
+def fit_origin(settings: Settings, inputs: Sequence[str]) -> dict[str, Any]:
+    """Return where a model comes from: inputs, options and program."""
+    return {
+        "inputs": [Path(path).name for path in inputs],
+        "options": settings.given,
+        "program": f"dkrls {__version__}",
+    }
 
 
 def save_fits(fits: Sequence[FittedVariable], target: Path, overwrite: bool) -> None:
@@ -238,12 +303,7 @@ def run_fit(
     from dkrls_cli.model.fit import error_origin, fit_grid
     from dkrls_cli.threads import blas_threads
 
-    origin = {
-        "inputs": [Path(path).name for path in inputs],
-        "options": settings.given,
-        "program": f"dkrls {__version__}",
-        **error_origin(errors_from),
-    }
+    origin = {**fit_origin(settings, inputs), **error_origin(errors_from)}
     start = perf_counter()
     with report.working(f"fitting {shape_text(grid.axes)}"), blas_threads(threads):
         watch = choice_printer(report, grid.axes)

@@ -10,10 +10,12 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.output.answers import (
+    HELD_CELLS,
     AnswerOptions,
     answer_grids,
     asked_cells,
     asked_grids,
+    report_cells,
 )
 from dkrls_cli.cli.output.ensembles import (
     EnsembleOptions,
@@ -21,13 +23,19 @@ from dkrls_cli.cli.output.ensembles import (
     answer_point_ensembles,
 )
 from dkrls_cli.cli.output.points import answer_points
-from dkrls_cli.cli.output.target import chosen_target
+from dkrls_cli.cli.output.streams import (
+    SchedulerOptions,
+    refuse_rows,
+    resume_key,
+    write_streams,
+)
+from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, edge
 from dkrls_cli.errors import SettingError
 from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
-    from dkrls_cli.model.answering.answers import Outside
+    from dkrls_cli.model.answering.answers import Outside, Query
     from dkrls_cli.model.model import Model
 
 
@@ -54,7 +62,8 @@ def predict(
     ] = None,
     answers: AnswerOptions,
     members: EnsembleOptions,
-    threads: opt.Threads = None,
+    machine: opt.RunOptions,
+    scheduling: SchedulerOptions,
     outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:
@@ -91,7 +100,14 @@ def predict(
             )
         target.refuse_unwritable(report, model, like, points)
         models = chosen_models(model, var)
-        with blas_threads(threads):
+        if any(one.reference is not None for one in models):
+            refuse_of_references(points, members.ensemble)
+        elif scheduling.is_given:
+            raise SettingError(
+                f"'{model}' holds its data: --scheduler and --resume are for models that refer to "
+                "theirs."
+            )
+        with blas_threads(machine.threads):
             if points is not None:
                 cells = (
                     answer_point_ensembles(models, points, at, target, answers, members, report)
@@ -102,17 +118,72 @@ def predict(
                 asked, bounded = asked_cells([one.coverage.axes for one in models], at, like)
                 usual: Outside = "refuse" if like is None else "missing"
                 queries = asked_grids(models, asked, answers, usual, bounded)
-                cells = (
-                    answer_ensembles(queries, target, answers, members, report)
-                    if members.ensemble
-                    else answer_grids(queries, target, answers, report)
-                )
+                if any(one.reference is not None for one in models):
+                    cells = answer_references(queries, target, answers, machine, scheduling, report)
+                else:
+                    cells = (
+                        answer_ensembles(queries, target, answers, members, report)
+                        if members.ensemble
+                        else answer_grids(queries, target, answers, report)
+                    )
         if target.path is not None:
             report.detail(f"{cells} cells written to {output}")
             if report.json:
                 names = [one.name for one in models]
                 known = {"variables": names} if names[1:] else {"variable": names[0]}
                 report.result({"output": output, **known, "cells": cells, **members.facts})
+
+
+def refuse_of_references(points: str | None, ensemble: int | None) -> None:
+    """Raise SettingError for what a model that refers to its data does not answer."""
+    if points is not None:
+        raise SettingError(
+            "The model refers to its data, which is read part by part: it answers on grids. Give "
+            "--at or --like instead of --points, or fit it with --compact."
+        )
+    if ensemble:
+        raise SettingError(
+            "The model refers to its data, and members of an ensemble need all of it. Leave "
+            "--ensemble out, or fit it with --compact."
+        )
+
+
+def answer_references(
+    queries: Sequence[Query],
+    target: Target,
+    answers: AnswerOptions,
+    machine: opt.RunOptions,
+    scheduling: SchedulerOptions,
+    report: Report,
+) -> int:
+    """Answer from the data that models refer to, part by part; return the number of cells."""
+    from math import prod
+
+    from dkrls_cli.model.chunked.reference import open_reference
+    from dkrls_cli.model.streaming.known import gather
+    from dkrls_cli.model.streaming.request import plan_stream
+
+    with scheduling.open(machine.threads) as scheduler:
+        streams = []
+        for query in queries:
+            source = open_reference(query.model)
+            kept = tuple(axis.distinct for axis in source.axes)
+            limit = machine.memory_limit
+            streams.append(plan_stream(source, kept, query, answers.std, limit, scheduler.workers))
+        cells = sum(prod(query.shape) for query in queries)
+        if (
+            target.form in ("nc", "zarr")
+            and target.path is not None
+            and (cells > HELD_CELLS or scheduling.is_given)
+        ):
+            report_cells(queries, answers, report)
+            key = resume_key() if scheduling.resume else None
+            return write_streams(streams, scheduler, target, report, key=key)
+        if cells > HELD_CELLS:
+            refuse_rows(target, f"{cells} answers from data that the model refers to are many")
+        with report.working("predicting"):
+            known = [gather(one, scheduler) for one in streams]
+        return answer_grids(known, target, answers, report)
 
 
 def chosen_models(path: Path, var: Sequence[str] | None) -> list[Model]:

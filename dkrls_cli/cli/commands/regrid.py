@@ -12,7 +12,8 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.commands.fit import (
-    estimates,
+    can_be_streamed,
+    exceeds,
     fit_settings,
     fit_sources,
     open_inputs,
@@ -237,16 +238,6 @@ class RegridRequest:
         if self.answers.mean or self.settings.cell_means:
             others += list(self.asked[place])
         return asked_between(source.axes, self.asked[place], others)
-
-
-def can_be_streamed(sources: Sequence[Source]) -> bool:
-    """Return whether variables can be read part by part."""
-    return all(source.reader is not None for source in sources)
-
-
-def exceeds(sources: Sequence[Source], settings: Settings, limit: float, held: int) -> bool:
-    """Return whether fits in memory would need more than is allowed."""
-    return any(needs.memory > limit for needs in estimates(sources, settings, answers=held))
 
 
 def regrid_target(

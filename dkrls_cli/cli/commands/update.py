@@ -103,6 +103,9 @@ def update_file(
     from dkrls_cli.model.saving import load_models, save_models
 
     models = list(load_models(path).values())
+    if any(model.reference is not None for model in models):
+        extend_file(models, target, inputs, slices, report)
+        return
     if models[1:] and var is not None:
         names = ", ".join(model.name for model in models)
         raise SettingError(f"--var is for a model of one variable; '{path}' has {names}.")
@@ -117,6 +120,46 @@ def update_file(
     place = f"{target.path}, {bytes_text(size)}"
     found = [change_result(one, place if one is changes[-1] else None) for one in changes]
     report.results(found, model=str(target.path), file_bytes=size)
+
+
+def extend_file(
+    models: Sequence[Model],
+    target: ChangedTarget,
+    inputs: list[str],
+    slices: opt.SliceOptions,
+    report: Report,
+) -> None:
+    """Let models refer to new files as well, and print what has changed; no values are read."""
+    from dkrls_cli.files.source import expand
+    from dkrls_cli.model.chunked.reference import extend_reference
+    from dkrls_cli.model.saving import save_models
+
+    if slices != opt.SliceOptions():
+        raise SettingError(
+            "The model refers to its data, which stays as it is: --replace, --window, --max-rank "
+            "and --retune do not go with it. Fit it again instead."
+        )
+    paths = [path for given in inputs for path in expand(given)]
+    after = [extend_reference(model, paths) for model in models]
+    save_models(after, target.path, overwrite=target.overwrite)
+    added = [
+        new.shape[new.grows] - old.shape[old.grows] for old, new in zip(models, after, strict=True)
+    ]
+    results = [
+        (
+            {"variable": new.name, "added": count, "slices": new.shape[new.grows]},
+            (
+                pairs(
+                    {
+                        "variable": new.name,
+                        "added": f"{count} slices, {shape_text(new.axes)} in all",
+                    }
+                ),
+            ),
+        )
+        for new, count in zip(after, added, strict=True)
+    ]
+    report.results(results, model=str(target.path), file_bytes=target.path.stat().st_size)
 
 
 @dataclass(frozen=True, eq=False)

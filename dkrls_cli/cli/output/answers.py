@@ -38,9 +38,11 @@ if TYPE_CHECKING:
 ROW_FORMATS = ("csv", "jsonl", "json")
 """Formats that are written row by row."""
 
+HELD_CELLS = 2**23
+"""Cells of answers that are held until they are written, 64 MB: more are written in regions."""
+
 _LAND = ("model", "none")
 _REGION_CELLS = 2**21  # cells of a region that is written: 16 MB of answers
-_HELD_CELLS = 2**23  # cells of answers that are held until they are written: 64 MB
 _BLOCK_CELLS = 2**15  # cells written at a time: a few MB of text, whatever the size of the grid
 
 
@@ -247,7 +249,7 @@ def answer_grids(
     report_cells(queries, answers, report)
     if target.form not in ROW_FORMATS:
         cells = sum(math.prod(query.shape) for query in queries)
-        write = write_in_regions if cells > _HELD_CELLS else write_at_once
+        write = write_in_regions if cells > HELD_CELLS else write_at_once
         for note in write(queries, target, answers.std, report):
             report.note(f"Note: {note}.")
         return cells

@@ -106,7 +106,7 @@ def test_large_answers_are_written_region_by_region(
 ) -> None:
     words = ["predict", model, "--at", "lat=-60:60:10", "--std", "-o"]
     dkrls(*words, tmp_path / f"once.{ending}")
-    monkeypatch.setattr(answers, "_HELD_CELLS", 10)
+    monkeypatch.setattr(answers, "HELD_CELLS", 10)
     monkeypatch.setattr(answers, "_REGION_CELLS", 50)
     dkrls(*words, tmp_path / f"regions.{ending}")
     engine = "zarr" if ending == "zarr" else None

@@ -1,0 +1,123 @@
+"""``dkrls fit`` of a grid beyond memory: settings from a part of it, and one pass or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from dkrls_cli.cli.describe import shape_text
+from dkrls_cli.cli.report import Report, Result, command_line
+from dkrls_cli.cli.terminal.tables import bytes_text, pairs
+from dkrls_cli.errors import SettingError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dkrls_cli.files.source import Source
+    from dkrls_cli.model.chunked.survey import Surveyed
+    from dkrls_cli.model.model import Model
+    from dkrls_cli.model.settings import Settings
+    from dkrls_cli.model.streaming.running import Scheduler
+
+
+def fit_beyond_memory(
+    source: Source,
+    settings: Settings,
+    limit: float,
+    scheduler: Scheduler,
+    report: Report,
+    resumed: tuple[Path, dict[str, Any]] | None,
+) -> tuple[Model, float]:
+    """Fit a model of a grid that does not fit into memory; return it, and the seconds that took.
+
+    `resumed` is the output and what has to be the same for a run to be resumed; None: nothing of
+    this run is kept for another one.
+    """
+    from dkrls_cli.model.chunked.reference import fit_by_reference
+    from dkrls_cli.model.chunked.survey import survey
+
+    start = perf_counter()
+    source = with_history(source)
+    is_compact = settings.compact or settings.tolerance is not None
+    if is_compact:
+        model = fit_one_pass(source, settings, limit, scheduler, report, resumed)
+    else:
+        with report.working(f"choosing settings of {source.name}"):
+            found: Surveyed = survey(source, settings, None, limit)
+        model = fit_by_reference(source, settings, limit, surveyed=found)
+        report.note(
+            f"Note: the model refers to the data in {source.paths[0]}, which has to stay as it is. "
+            "--compact or --tolerance keeps what is needed of it in the model."
+        )
+    note = model.origin.get("settings_chosen_on")
+    if note:
+        report.note(f"Note: {note}.")
+    return model, perf_counter() - start
+
+
+def with_history(source: Source) -> Source:
+    """Return a source whose history begins with this command."""
+    from dkrls_cli.files.writing import history_line
+
+    return replace(source, style=source.style.after(history_line(command_line())))
+
+
+def fit_one_pass(
+    source: Source,
+    settings: Settings,
+    limit: float,
+    scheduler: Scheduler,
+    report: Report,
+    resumed: tuple[Path, dict[str, Any]] | None,
+) -> Model:
+    """Fit a compact model in one pass over the chunks of a grid."""
+    from dkrls_cli.files.regions.checkpoint import has_checkpoint, open_checkpoint
+    from dkrls_cli.model.chunked.compact import fit_compact
+    from dkrls_cli.model.streaming.summing import SlabRunner
+
+    kept: Any = nullcontext()
+    if resumed is not None:
+        output, key = resumed
+        if has_checkpoint(str(output)):
+            report.note("Note: going on with what an earlier run has done.")
+        kept = open_checkpoint(str(output), key, source.paths, resume=True)
+    with kept as keeper, report.working(f"fitting {shape_text(source.axes)}") as done:
+        run = SlabRunner(scheduler, keeper) if keeper or scheduler.is_remote else None
+        return fit_compact(source, settings, limit, tell=done, run=run)
+
+
+def refuse_several(sources: Sequence[Source]) -> None:
+    """Raise SettingError if several variables are to be resumed."""
+    if sources[1:]:
+        raise SettingError("--resume is for one variable at a time. Choose it by --var.")
+
+
+def plan_result(source: Source, settings: Settings, limit: float) -> Result:
+    """Return what a fit beyond memory would do and take; nothing of the grid is read."""
+    from dkrls_cli.model.chunked.survey import plan_survey
+    from dkrls_cli.model.streaming.request import source_bytes
+
+    is_compact = settings.compact or settings.tolerance is not None
+    choosing = plan_survey(source, settings, None, limit, bars=not is_compact)
+    total = source_bytes(source)
+    read = choosing.bytes_read + (total if is_compact else 0)
+    facts: dict[str, Any] = {
+        "variable": source.name,
+        "model": "compact" if is_compact else "reference",
+        "memory_bytes": int(min(limit, max(choosing.memory, limit if is_compact else 0))),
+        "passes": read / total,
+        "chunks_read_for_settings": choosing.chunks_read,
+        "bytes_read": read,
+    }
+    what = "compact, in one pass" if is_compact else "refers to the data, which stays where it is"
+    words = {
+        "variable": source.name,
+        "grid": shape_text(source.axes),
+        "model": what,
+        "memory": f"at most {bytes_text(facts['memory_bytes'])}",
+        "read": f"{bytes_text(read)}, {facts['passes']:.2g} passes",
+    }
+    return facts, (pairs(words),)
