@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array
-from dkrls_cli.errors import InputError, OutputError
+from dkrls_cli.errors import InputError
 from dkrls_cli.files.output import atomic_write
 from dkrls_cli.files.patching import Members, whole_chunks
 from dkrls_cli.files.text.csv import is_missing, parse_values
@@ -26,8 +26,10 @@ from dkrls_cli.files.writing import (
     _stored,
     _writable,
     compression,
+    explain_writing,
     history_line,
     reserved_names,
+    write_dataset,
     write_members,
 )
 from dkrls_cli.grid.axes import Axis
@@ -124,21 +126,9 @@ def write_stations(
             # the default of an UNLIMITED time is a chunk for each
             encoding[name]["chunksizes"] = whole_chunks(dataset[name].shape)
     with atomic_write(path.rstrip("/"), overwrite=overwrite, folder=zarr) as temporary:
-        try:
-            if zarr:
-                dataset.to_zarr(temporary, encoding=encoding, zarr_format=2, consolidated=True)
-            else:
-                grows = [axis.name for axis in spread if is_time(axis)]
-                dataset.to_netcdf(
-                    temporary, engine="netcdf4", encoding=encoding, unlimited_dims=grows
-                )
-        except ModuleNotFoundError as error:
-            raise InputError(
-                f"'{path}' needs {error.name} to be written: pip install 'dkrls-cli[zarr]'."
-            ) from None
-        except (AttributeError, TypeError, ValueError) as error:  # of names and attributes
-            reason = " ".join(str(error).split()).rstrip(".")
-            raise OutputError(f"'{path}' cannot be written ({reason}).") from None
+        with explain_writing(path):
+            grows = [axis.name for axis in spread if is_time(axis)]
+            write_dataset(dataset, temporary, encoding, grows, zarr=zarr)
         turned = [replace(each, arrays=_turned(each, dataset, spread)) for each in members]
         write_members(temporary, turned, compress, zarr=zarr)
 

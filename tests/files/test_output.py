@@ -577,3 +577,26 @@ def test_a_lock_without_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".m.lock").mkdir()
     with pytest.raises(OutputError, match="m' cannot be locked"):
         lock_file(tmp_path / "m", 0.0, lambda _: None).__enter__()
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_what_is_whole_moves_into_place(tmp_path: Path, folder: bool) -> None:
+    def made(text: str) -> Path:
+        path = tmp_path / "made"
+        if folder:
+            path.mkdir()
+        (path / ".zgroup" if folder else path).write_text(text)
+        return path
+
+    target = tmp_path / "target"
+    output.move_into_place(made("one"), target, overwrite=False, folder=folder)
+    with pytest.raises(OutputError, match="exists already"):
+        output.move_into_place(made("two"), target, overwrite=False, folder=folder)
+    assert (tmp_path / "made").exists()
+    output.move_into_place(tmp_path / "made", target, overwrite=True, folder=folder)
+    assert (target / ".zgroup" if folder else target).read_text() == "two"
+
+
+def test_a_hidden_name_stands_for_its_target(tmp_path: Path) -> None:
+    assert output.hidden_beside(tmp_path / "a.nc", ".x") == tmp_path / ".a.nc.x"
+    assert len(output.hidden_beside(tmp_path / ("a" * 250), ".x").name) < 100

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def can_be_tiled(sources: Sequence[Source]) -> bool:
-    """Return whether variables can be read part by part."""
-    return all(source.read is not None for source in sources)
+    """Return whether variables can be read part by part, from one file that can be copied."""
+    return all(source.read is not None and len(source.paths) < 2 for source in sources)
 
 
 def refuse_untiled(

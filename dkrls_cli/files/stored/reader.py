@@ -5,6 +5,7 @@ A reader holds no open file and can be pickled: it knows names and sizes, and op
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Indices, Slices
-from dkrls_cli.errors import SettingError
+from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.source import FileKind
 from dkrls_cli.files.stored.handles import close_files, read_part
 
@@ -45,7 +46,12 @@ class StoredVariable:
         sizes = [_length(own) for own in part]
         if 0 in sizes:
             return np.empty(sizes, self.dtype)
-        return read_part(self.path, self.kind, self.name, part).reshape(sizes)
+        values = read_part(self.path, self.kind, self.name, part)
+        if values.size != math.prod(sizes):
+            raise InputError(
+                f"'{self.path}' has changed: '{self.name}' has fewer cells than before."
+            )
+        return values.reshape(sizes)
 
 
 @dataclass(frozen=True)

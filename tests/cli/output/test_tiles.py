@@ -12,6 +12,8 @@ import xarray as xr
 from shell import dkrls, refusal
 from tiled_grids import daily, shrink
 
+from dkrls_cli.cli.output.tiles import can_be_tiled
+from dkrls_cli.files.reading import open_source
 from dkrls_cli.model.tiling import planning
 from dkrls_cli.model.tiling.layout import Context
 
@@ -202,3 +204,16 @@ def test_memory_stays_within_one_and_a_half_times_the_limit(std, tmp_path):
     done = subprocess.run(run, capture_output=True, text=True, check=True)
     assert "tiles" in done.stderr
     assert int(done.stderr.split("peak ")[-1]) < 1.5 * 260e6
+
+
+def test_files_that_are_joined_are_not_tiled(tmp_path):
+    """Tiles go into a copy of the file, and there is none of several."""
+    days = {"units": "days since 2000-01-01"}
+    for day in (0, 1):
+        values = xr.DataArray(np.ones((2, 3)), dims=("time", "x"), name="v")
+        times = ("time", [2.0 * day, 2.0 * day + 1], days)
+        values.assign_coords(time=times).to_netcdf(tmp_path / f"{day}.nc")
+    joined, single = open_source([str(tmp_path / "*.nc")]), open_source([str(tmp_path / "0.nc")])
+    assert joined.read is not None
+    assert not can_be_tiled([single, joined])
+    assert can_be_tiled([single])

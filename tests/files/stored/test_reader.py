@@ -148,6 +148,14 @@ def test_a_file_that_has_changed_is_read_anew(tmp_path: Path) -> None:
     assert source.reader.read_box(box).item() == 7
 
 
+def test_a_file_that_has_fewer_cells_than_before_is_named(tmp_path: Path) -> None:
+    (path,) = daily(tmp_path, (3,))
+    source = open_source([path])
+    daily(tmp_path, (2,))
+    with pytest.raises(InputError, match=r"0000\.nc' has changed: 't' has fewer cells"):
+        source.load()
+
+
 def test_few_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handles, "_MOST_OPEN", 3)
     source = open_source(daily(tmp_path, (1,) * 8))
