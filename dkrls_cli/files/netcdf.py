@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Indices
+from dkrls_cli.arrays import AT_ONCE, Indices, Slices
 from dkrls_cli.errors import DkrlsError, InputError
 from dkrls_cli.files.guards.classic import check_classic, is_classic
 from dkrls_cli.files.packing import UNWRITTEN_INTEGERS
@@ -397,11 +397,37 @@ def _fill_notes(array: xr.DataArray) -> list[str]:
 def _load(array: xr.DataArray) -> NDArray[Any]:
     """Return values as floats of the machine, NaN also for fill values that xarray leaves."""
     floats = array.dtype.newbyteorder("=") if array.dtype.kind == "f" else np.dtype(np.float64)
-    values = array.values.astype(floats, copy=False)
-    for fill in _unmasked_fills(array):
-        there = np.isclose(values, fill, rtol=4 * np.finfo(floats).eps, atol=0)
-        values = np.where(there, np.nan, values) if there.any() else values
+    values, fills = np.empty(array.shape, floats), _unmasked_fills(array)
+    for part in _parts(array):  # what is made on the way, as by decoding, is small
+        some = array[part].values.astype(floats, copy=False)
+        for fill in fills:
+            there = np.isclose(some, fill, rtol=4 * np.finfo(floats).eps, atol=0)
+            some = np.where(there, np.nan, some) if there.any() else some
+        values[part] = some
     return values
+
+
+def _parts(array: xr.DataArray) -> Iterator[Slices]:
+    """Yield parts of a variable along one axis, whole chunks of its file if it has any.
+
+    The axis is the one of most chunks, so that a part is as small as it should be.
+    """
+    part = [slice(None)] * array.ndim
+    if array.size <= AT_ONCE:
+        yield tuple(part)
+        return
+    stored = (array.encoding.get(key) for key in ("shards", "chunks", "chunksizes"))
+    chunks = next((sizes for sizes in stored if sizes and len(sizes) == array.ndim), None)
+    if chunks is None:  # one number behind the other: parts along the first axis that has several
+        axis, chunk = next(axis for axis, size in enumerate(array.shape) if size > 1), 1
+    else:
+        counts = [size / chunk for size, chunk in zip(array.shape, chunks, strict=True)]
+        axis = counts.index(max(counts))
+        chunk = chunks[axis]
+    step = chunk * max(1, AT_ONCE * array.shape[axis] // (array.size * chunk))
+    for start in range(0, array.shape[axis], step):
+        part[axis] = slice(start, start + step)
+        yield tuple(part)
 
 
 def _unmasked_fills(array: xr.DataArray) -> list[float]:

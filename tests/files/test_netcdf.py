@@ -16,7 +16,7 @@ from sample_files import LAT, LON, NORTH, grid, latlon, netcdf
 from shell import dkrls, refusal
 
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.netcdf import open_dataset, open_xarray, read_axis, read_scalars
+from dkrls_cli.files.netcdf import _parts, open_dataset, open_xarray, read_axis, read_scalars
 from dkrls_cli.files.reading import open_slices, open_source
 from dkrls_cli.files.source import Source, kind_of
 
@@ -501,3 +501,48 @@ def test_files_that_are_joined_are_read_whole(tmp_path: Path) -> None:
             "v",
         ).to_netcdf(tmp_path / f"{day}.nc")
     assert open_source([str(tmp_path / "*.nc")]).read is None
+
+
+# ---- in parts
+
+
+@pytest.mark.parametrize(
+    ("chunks", "spans"),
+    [
+        (None, [slice(s, s + 2) for s in range(0, 7, 2)]),
+        ((7, 2, 5), [slice(s, s + 2) for s in range(0, 6, 2)]),
+        ((3, 6, 5), [slice(0, 3), slice(3, 6), slice(6, 9)]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["netcdf", "zarr"])
+def test_a_large_variable_is_read_in_parts_of_whole_chunks(
+    kind: str, chunks: Any, spans: list[slice], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Packed, with fill values: all of it as xarray reads it at once."""
+    monkeypatch.setattr("dkrls_cli.files.netcdf.AT_ONCE", 70)
+    values = np.random.default_rng(0).integers(0, 100, (7, 6, 5)) / 4
+    values[2, 3] = np.nan
+    axes = {"time": np.arange(7.0), "lat": np.arange(6.0), "lon": np.arange(5.0)}
+    packed = {"dtype": "int16", "scale_factor": 0.25, "_FillValue": -1}
+    key = "chunksizes" if kind == "netcdf" else "chunks"
+    encoding = {"t": packed | ({} if chunks is None else {key: chunks})}
+    made = xr.Dataset({"t": (tuple(axes), values)}, axes)
+    path = tmp_path / f"t.{'nc' if kind == 'netcdf' else 'zarr'}"
+    if kind == "netcdf":
+        made.to_netcdf(path, encoding=encoding)
+    else:
+        pytest.importorskip("zarr")
+        made.to_zarr(path, encoding=encoding, consolidated=False)
+    with open_xarray(str(path), kind_of(str(path))) as dataset:
+        parts = list(_parts(dataset["t"]))
+    if kind == "netcdf" or chunks is not None:
+        assert [next(s for s in part if s != slice(None)) for part in parts] == spans
+    source = open_source([str(path)])
+    found = source.grid().values
+    np.testing.assert_array_equal(found, values)
+    assert found.flags.c_contiguous
+
+
+def test_a_small_variable_is_read_at_once(tmp_path: Path) -> None:
+    with open_xarray(str(latlon(tmp_path / "a.nc")), "netcdf") as dataset:
+        assert list(_parts(dataset["t"])) == [(slice(None), slice(None))]
