@@ -35,8 +35,8 @@ SIDES = (80, 172, 369, 794)
 _SIGMA, _RIDGE = 0.3, 1e-3
 """Length scale of every level, as a share of its axis, and its ridge."""
 
-_BYTES = 12
-"""Bytes a cell that must be free: the data, in single precision, twice, and answers of a part."""
+_BYTES = 6
+"""Bytes a cell that must be free: the data, in single precision, and half as much on the way."""
 
 _PART = 2**15
 """Cells that are answered at once: few enough that parts of small and large grids fit a cache."""

@@ -192,7 +192,7 @@ def fit(
         cell_means,
         robust,
     )
-    grid = with_errors(data, as_grid(data, coordinates), obs_error)
+    grid = with_errors(data, as_grid(data, coordinates, keep_single=True), obs_error)
     origin = {**origin, **error_origin(obs_error)}
     return fit_grid(grid, settings, origin=origin, watch=watch)
 

@@ -163,7 +163,7 @@ def footprint(
         steps += [data | {"joint ridge": 3 * _NUMBER * cells}]
         steps += [data | model | across | {"error bars": 4 * _NUMBER * (cells + added)}]
     kept = {"data": 0, "model": cells * _NUMBER} if gaps else data | model
-    if saved:
+    if saved and not compact:  # which has given the data back by then
         steps += [kept | {"saving": _saved(cells, dtype, storage, gaps)}]
     if answers:
         solved = 2 * _NUMBER * cells if joint or gaps else 0  # the data in eigenbases
@@ -243,11 +243,11 @@ def _bytes_as_read(dtype: DTypeLike) -> int:
 def _model(cells: int, dtype: DTypeLike, storage: DTypeLike, compact: bool) -> int:
     """Return the bytes of the numbers of a model beside the data, which it shares if it can.
 
-    What the kernels can express is not known yet: half of all is told.
+    How much the kernels can express is not known yet: a quarter of all is told.
     """
     stored = np.dtype(storage).itemsize
     if compact:
-        return _NUMBER * cells // 2
+        return _NUMBER * cells // 4
     return stored * cells if stored < _bytes_as_read(dtype) else 0
 
 

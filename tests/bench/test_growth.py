@@ -61,7 +61,7 @@ def test_the_series_ends_before_a_size_that_takes_too_long(
     assert measured == [100, 200, 400][:count]
 
 
-@pytest.mark.parametrize(("free", "count"), [(11e6, 0), (12e6, 1), (95e6, 1), (96e6, 2)])
+@pytest.mark.parametrize(("free", "count"), [(5.9e6, 0), (6e6, 1), (47e6, 1), (48e6, 2)])
 def test_the_series_ends_before_a_size_that_needs_too_much_memory(
     free: float, count: int, measured: list[int]
 ) -> None:

@@ -51,7 +51,7 @@ def test_the_memory_is_the_sum_of_the_parts():
          | {"error bars": 32.0}),
         ({"dtype": "float32", "joint": True, "storage": "float32"}, {"data": 4.0}
          | {"error bars": 32.0}),
-        ({"dtype": "float32", "joint": True, "compact": True}, {"data": 4.0, "model": 4.0}
+        ({"dtype": "float32", "joint": True, "compact": True}, {"data": 4.0, "model": 2.0}
          | {"error bars": 32.0}),
         ({"dtype": "float64", "gaps": True}, {"data": 8.0, "missing cells": 72.0}),
         (
@@ -91,6 +91,7 @@ def test_saving_takes_all_bytes_but_those_of_the_exponents(settings, parts):
     large = {name: size / 1e9 for name, size in found.items() if size > 0.5e9}
     assert large == parts
     assert "saving" not in footprint((1000,) * 3, **settings).parts
+    assert "saving" not in footprint((1000,) * 3, saved=True, compact=True, **settings).parts
 
 
 def test_the_choice_of_a_joint_ridge_takes_three_arrays(monkeypatch):
