@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -14,8 +18,35 @@ Mask = NDArray[np.bool_]
 Slices = tuple[slice, ...]  # one slice object per axis: a block of a grid
 
 
-def checked_values(values: ArrayLike) -> Array:
-    """Return a grid as float64, or raise InputError if it is empty or has a cell without a number.
+AT_ONCE = 2**20
+"""Cells of a large array that are worked on at once: what is made on the way takes 8 MB."""
+
+
+def blocks(shape: Sequence[int], cells: int) -> Iterator[Slices]:
+    """Yield the blocks of a grid in C order, each of at most `cells` cells (or one).
+
+    A block is a part of one axis, whole along the axes after it, and one index of those before.
+    """
+    if math.prod(shape) == 0:
+        return
+    inner = len(shape)
+    while inner > 0 and math.prod(shape[inner - 1 :]) <= cells:
+        inner -= 1
+    whole = tuple(slice(0, size) for size in shape[inner:])
+    if inner == 0:
+        yield whole
+        return
+    step = max(1, cells // math.prod(shape[inner:]))
+    for outer in np.ndindex(*shape[: inner - 1]):
+        for start in range(0, shape[inner - 1], step):
+            part = slice(start, min(start + step, shape[inner - 1]))
+            yield (*(slice(i, i + 1) for i in outer), part, *whole)
+
+
+def checked_values(values: ArrayLike) -> Tensor:
+    """Return a grid, or raise InputError if it is empty or has a cell without a number.
+
+    Single precision stays: a grid is large, and a copy of it in double precision twice as large.
 
     Examples
     --------
@@ -23,10 +54,10 @@ def checked_values(values: ArrayLike) -> Array:
     array([[1., 2.],
            [3., 4.]])
     """
-    data = as_numbers(values, "values")
+    data = as_tensor(values, "values")
     if data.ndim == 0 or data.size == 0:
         raise InputError(f"Values of shape {data.shape} hold no grid. Expected at least one cell.")
-    if not (np.isfinite(data.min()) and np.isfinite(data.max())):  # either is NaN if any cell is
+    if not are_finite(data):
         bad = data.size - int(np.count_nonzero(np.isfinite(data)))
         raise InputError(
             f"{bad} of {data.size} values are missing or infinite. Expected finite numbers."
@@ -79,6 +110,12 @@ def vector_of(values: ArrayLike, what: str, error: type[Exception] = InputError)
     return vector
 
 
+def are_finite(values: NDArray[Any]) -> bool:
+    """Return whether all numbers are finite; no mask is made of a large array."""
+    # the least and the largest are both NaN if any number is
+    return values.size == 0 or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
+
+
 def fits_single(values: Tensor) -> bool:
     """Return whether float32 holds all values exactly; missing ones (NaN) are no matter.
 
@@ -87,6 +124,12 @@ def fits_single(values: Tensor) -> bool:
     >>> fits_single(np.array([0.5, np.nan, -0.0])), fits_single(np.array([0.1]))
     (True, False)
     """
+    return values.dtype == np.float32 or all(
+        _part_fits_single(values[part]) for part in blocks(values.shape, AT_ONCE)
+    )
+
+
+def _part_fits_single(values: Tensor) -> bool:
     with np.errstate(over="ignore"):
         same = values.astype(np.float32) == values
     return bool(same.all()) or bool((same | np.isnan(values)).all())
@@ -103,6 +146,44 @@ def round_to_single(values: Array, cells: Mask) -> Array:
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32)
     return np.where(cells & np.isfinite(rounded), rounded, values)
+
+
+def is_frozen(values: NDArray[Any]) -> bool:
+    """Return whether an array is read-only, and so is every array that it is a view of.
+
+    Such an array may be shared instead of copied.
+
+    Examples
+    --------
+    >>> values = np.zeros(3)
+    >>> view = values[:]
+    >>> view.setflags(write=False)
+    >>> is_frozen(view)
+    False
+    >>> values.setflags(write=False)
+    >>> is_frozen(view)
+    True
+    """
+    owner: object = values
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return False
+        owner = owner.base
+    return owner is None
+
+
+def freeze(values: NDArray[Any]) -> None:
+    """Make an array read-only, and every array that it is a view of: nobody else may have them."""
+    owner: object = values
+    while isinstance(owner, np.ndarray):
+        owner.setflags(write=False)
+        owner = owner.base
+
+
+def as_tensor(values: ArrayLike, what: str) -> Tensor:
+    """Return values as :func:`as_numbers` does, but those of single precision as they are."""
+    single = type(values) is np.ndarray and values.dtype == np.float32
+    return cast(Tensor, values) if single else as_numbers(values, what)
 
 
 def as_numbers(values: ArrayLike, what: str, error: type[Exception] = InputError) -> Array:

@@ -1,4 +1,6 @@
-"""What is accepted as numbers, and what is refused with which words."""
+"""What is accepted as numbers, what is refused with which words, and blocks of grids."""
+
+import math
 
 import numpy as np
 import pytest
@@ -7,10 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dkrls_cli.arrays import (
+    are_finite,
     as_numbers,
+    blocks,
     checked_gaps,
     checked_values,
     fits_single,
+    freeze,
+    is_frozen,
     round_to_single,
     vector_of,
 )
@@ -28,12 +34,50 @@ NUMBERS = st.floats(allow_nan=True, allow_infinity=True, width=64)
 
 @each
 @pytest.mark.parametrize(
-    "values", [[1, 2], (1.0, 2.0), np.array([1, 2], "int16"), np.array([1, 2], "f4"), ["1", "2"]]
+    "values", [[1, 2], (1.0, 2.0), np.array([1, 2], "int16"), np.array([1, 2], ">f4"), ["1", "2"]]
 )
 def test_numbers_of_any_type_become_float64(convert, values) -> None:
     found = convert(values)
     assert found.dtype == np.float64
     assert found.tolist() == [1.0, 2.0]
+
+
+@each
+def test_a_complete_grid_of_single_precision_stays_as_it_is(convert) -> None:
+    values = np.array([1, 2], "f4")
+    assert (convert(values) is values) == (convert is checked_values)
+    assert convert(np.ma.masked_array(values, [False, False])).dtype == np.float64
+
+
+def test_an_array_is_frozen_if_nobody_can_write_to_it() -> None:
+    owner = np.zeros((4, 3))
+    part = owner[1:].T
+    part.setflags(write=False)
+    assert not is_frozen(part)  # who has the owner can change it
+    freeze(part)
+    assert is_frozen(part)
+    assert not owner.flags.writeable
+    assert not is_frozen(np.frombuffer(bytearray(8), np.uint8)[:2])
+    read_only = np.frombuffer(bytearray(8), np.uint8)
+    read_only.setflags(write=False)
+    assert not is_frozen(read_only)  # what has the bytes is no array, and may change them
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_one_number_that_is_not_finite_is_enough(bad: float) -> None:
+    values = np.ones((3, 4), "f4")
+    assert are_finite(values)
+    assert are_finite(values[:0])
+    values[2, 1] = bad
+    assert not are_finite(values)
+
+
+def test_large_arrays_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dkrls_cli.arrays.AT_ONCE", 4)
+    values = np.ones((5, 3))
+    assert fits_single(values)
+    values[4, 2] = 0.1
+    assert not fits_single(values)
 
 
 @each
@@ -167,3 +211,40 @@ def test_some_cells_are_rounded_and_none_becomes_infinite() -> None:
     rounded = round_to_single(values, cells)
     assert rounded.dtype == np.float64
     assert rounded.tolist() == [float(np.float32(0.1)), 0.1, 1e300, -1e300, 2.5]
+
+
+# ---- blocks
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 60))
+def test_blocks_part_the_grid_in_c_order(shape: list[int], cells: int) -> None:
+    numbers = np.arange(math.prod(shape)).reshape(shape)
+    parts = [numbers[block] for block in blocks(shape, cells)]
+    np.testing.assert_array_equal(np.concatenate([part.ravel() for part in parts]), numbers.ravel())
+    assert max(part.size for part in parts) <= cells
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 60))
+def test_blocks_are_as_large_as_they_may_be(shape: list[int], cells: int) -> None:
+    """A block ends where its axis does, or where one more index along it would be too much."""
+    for block in blocks(shape, cells):
+        sides = [part.stop - part.start for part in block]
+        cut = next((axis for axis, side in enumerate(sides) if side < shape[axis]), None)
+        if cut is None:
+            assert math.prod(shape) <= cells
+            continue
+        last_cut = max(axis for axis, side in enumerate(sides) if side < shape[axis])
+        assert all(side == 1 for side in sides[:last_cut])
+        ends = block[last_cut].stop == shape[last_cut]
+        assert ends or math.prod(sides) + math.prod(sides[last_cut + 1 :]) > cells
+
+
+@pytest.mark.parametrize(
+    ("cells", "count"), [(120, 1), (119, 2), (60, 2), (59, 4), (20, 6), (1, 120)]
+)
+def test_blocks_are_counted_at_their_limits(cells: int, count: int) -> None:
+    assert len(list(blocks((2, 3, 20), cells))) == count
+
+
+def test_an_empty_grid_has_no_block() -> None:
+    assert list(blocks((3, 0, 2), 10)) == []

@@ -31,11 +31,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial, reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dkrls_cli.arrays import Array, Indices, Slices, Tensor, vector_of
+from dkrls_cli.arrays import Array, Indices, Slices, Tensor, blocks, vector_of
 from dkrls_cli.cascade.chebyshev import resolve
 from dkrls_cli.cascade.factors.levels import AnyFactor, express, make_factor, make_joint_factors
 from dkrls_cli.cascade.factors.long import LongFactor, LongRows, LongSmoother
@@ -44,7 +45,7 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.panels import Curve, contract_points
 from dkrls_cli.cascade.solvers import JointSolver, LevelSolver, Solver
 from dkrls_cli.cascade.spectrum import Spectrum
-from dkrls_cli.cascade.tensors import Rows, blocks, contract, count_points
+from dkrls_cli.cascade.tensors import Operator, Rows, apply, contract, count_points
 from dkrls_cli.circle import nearest, wrap
 from dkrls_cli.errors import InputError, SettingError
 
@@ -81,6 +82,9 @@ class Cascade:
         Value to which answers fall back far from data: taken out before the solve, added after.
     compact
         Whether the model works only with directions that the kernels can express.
+    exact
+        Whether a core of single precision holds the data exactly, to save memory: new data need
+        not be rounded to it.
     """
 
     levels: tuple[Level, ...]
@@ -92,6 +96,18 @@ class Cascade:
     dropped: float = 0.0
     mean: float = 0.0
     compact: bool = False
+    exact: bool = False
+
+    @property
+    def storage(self) -> np.dtype[Any]:
+        """Type to which data is rounded: that of the core, unless this holds the data exactly."""
+        return np.dtype(np.float64) if self.exact else self.core.dtype
+
+    def widen(self) -> Cascade:
+        """Return the cascade with its core in the type that data is rounded to."""
+        core: Tensor = self.core.astype(self.storage)
+        core.setflags(write=False)
+        return replace(self, core=core, exact=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -402,11 +418,19 @@ class Cascade:
         self.refuse_stand_in()
         if self.mean == 0:
             return self.core
+        if not any(frame is not None for frame in self.frames):
+            return np.subtract(self.core, self.mean, dtype=np.float64)
         ones = [
             np.ones(m) if f is None else f.sum(axis=0)
             for m, f in zip(self.shape, self.frames, strict=True)
         ]
         return np.asarray(self.core - self.mean * reduce(np.multiply.outer, ones))
+
+    def apply_centred(self, operators: Sequence[Operator]) -> Array:
+        """Return the data less its mean with operators applied; no copy is made of a large core."""
+        if any(frame is not None for frame in self.frames):
+            return apply(self.centred_core(), operators)
+        return apply(self.core, operators, self.mean)
 
     def _queries(self, queries: Sequence[ArrayLike | None]) -> list[Array]:
         """Return one vector of numbers per axis, or raise SettingError."""

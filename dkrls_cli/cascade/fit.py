@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from dkrls_cli.arrays import Array, Tensor, checked_values
+from dkrls_cli.arrays import AT_ONCE, Array, Tensor, blocks, checked_values, is_frozen
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.levels import AnyFactor, express, make_factors
 from dkrls_cli.cascade.level import Level, check_ridges, checked_coordinates
@@ -31,7 +32,8 @@ def fit_cascade(
     Parameters
     ----------
     values
-        The data, one axis per level (any order of levels gives the same answers).
+        The data, one axis per level (any order of levels gives the same answers). Single precision
+        is kept in the model as it is. An array that is read-only may be shared with the model.
     coordinates
         One vector per axis, distinct numbers in any order.
     levels
@@ -80,9 +82,8 @@ def fit_cascade(
         usable = [express(factor) for factor in usable]
     frames, core = _frame(data, usable, compact, with_constant=mean != 0)
     dropped = lost_energy(data, core) if compact else 0.0
-    shared = np.may_share_memory(core, np.asarray(values))
-    stored = np.array(core, dtype, order="C", copy=True if shared else None)
-    stored.setflags(write=False)
+    exact = core.dtype == np.float32 and np.dtype(dtype) == np.float64
+    stored = _own(core, core.dtype if exact else dtype, values)
     return Cascade(
         tuple(levels),
         axes,
@@ -93,12 +94,22 @@ def fit_cascade(
         dropped,
         mean,
         compact,
+        exact,
     )
 
 
+def _own(core: Tensor, dtype: DTypeLike, values: ArrayLike) -> Tensor:
+    """Return the core of values in a type, read-only, and as a copy if the values may change."""
+    given = np.asarray(values)
+    may_change = np.may_share_memory(core, given) and not is_frozen(given)
+    stored: Tensor = np.array(core, dtype, order="C", copy=True if may_change else None)
+    stored.setflags(write=False)
+    return stored
+
+
 def _frame(
-    data: Array, factors: Sequence[AnyFactor], compact: bool, with_constant: bool
-) -> tuple[tuple[Array | None, ...], Array]:
+    data: Tensor, factors: Sequence[AnyFactor], compact: bool, with_constant: bool
+) -> tuple[tuple[Array | None, ...], Tensor]:
     """Return a frame for every axis that has a smaller one, and the data in these frames.
 
     The longest axis goes first: the others need not read the part that it removes. A constant that
@@ -106,7 +117,7 @@ def _frame(
     most half as large as the data, all in float64: so it is no larger than the data in float32.
     """
     frames: list[Array | None] = [None] * data.ndim
-    core = data
+    core: Tensor = data
     for axis in sorted(range(data.ndim), key=lambda a: -data.shape[a]):
         frame = span(core, axis, data.size // data.shape[axis])
         factor = factors[axis]
@@ -120,7 +131,7 @@ def _frame(
     return tuple(frames), core
 
 
-def _is_small(data: Array, frames: Sequence[Array | None], core: Array, axis: int) -> bool:
+def _is_small(data: Tensor, frames: Sequence[Array | None], core: Tensor, axis: int) -> bool:
     """Return whether frames, the last one applied to the core along an axis, halve the data."""
     taken = [frame for frame in frames if frame is not None]
     left = core.size // core.shape[axis] * taken[-1].shape[1]
@@ -129,8 +140,13 @@ def _is_small(data: Array, frames: Sequence[Array | None], core: Array, axis: in
 
 def lost_energy(data: Tensor, core: Tensor) -> float:
     """Return the share of the sum of squares that the core does not hold."""
-    largest = float(np.abs(data).max())
+    largest = float(max(-data.min(), data.max()))
     if largest == 0:
         return 0.0
-    whole, held = np.linalg.norm(data / largest), np.linalg.norm(core / largest)
-    return max(0.0, 1.0 - float(held / whole) ** 2)
+    return max(0.0, 1.0 - _sum_of_squares(core, largest) / _sum_of_squares(data, largest))
+
+
+def _sum_of_squares(values: Tensor, unit: float) -> float:
+    """Return the sum of the squares of numbers in some unit; no copy is made of a large array."""
+    parts = (values[part].astype(np.float64) / unit for part in blocks(values.shape, AT_ONCE))
+    return math.fsum(float(np.vdot(part, part)) for part in parts)

@@ -13,7 +13,7 @@ from typing import Self, cast
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Indices, Tensor
+from dkrls_cli.arrays import Array, Indices, Tensor, fits_single
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.levels import AnyFactor
 from dkrls_cli.cascade.factors.long import LongFactor
@@ -138,6 +138,8 @@ class Growing:
         The first `drop` old slices are left out. `slices` has the axes of the data.
         """
         cascade, projected = _project(_in_samples(self.cascade, self.axis), self.axis, slices)
+        if cascade.exact and not fits_single(projected):
+            cascade = cascade.widen()
         new = np.moveaxis(projected, self.axis, 0)
         store = self.store
         if store is None or cascade is not self.cascade:
@@ -206,8 +208,8 @@ def _change_frame(cascade: Cascade, axis: int, frame: Array | None, change: Arra
     """Return the cascade with another frame of an axis; `change` leads there from the old one."""
     frames = list(cascade.frames)
     frames[axis] = frame
-    core = along(cascade.core, axis, change).astype(cascade.core.dtype, copy=False)
-    return replace(cascade, frames=tuple(frames), core=cast(Tensor, core))
+    core = along(cascade.core, axis, change).astype(cascade.storage, copy=False)
+    return replace(cascade, frames=tuple(frames), core=cast(Tensor, core), exact=False)
 
 
 def _project(cascade: Cascade, grows: int, slices: Array) -> tuple[Cascade, Array]:

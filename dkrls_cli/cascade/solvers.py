@@ -70,10 +70,13 @@ class LevelSolver:
             return self._answer_long(long, queries, smooth)
         rows = [cascade.answer_rows(axis, query, smooth) for axis, query in enumerate(queries)]
         passed = all(row.ndim == 1 for row in rows)
-        tensor, mean = (cascade.core, 0.0) if passed else (cascade.centred_core(), cascade.mean)
+        framed = any(frame is not None for frame in cascade.frames)
+        tensor = cascade.centred_core() if framed and not passed else cascade.core
+        mean = 0.0 if passed else cascade.mean
+        less = 0.0 if framed else mean  # of a core in samples, which may be large, in parts of it
 
         def answer(part: Slices) -> Array:
-            result = apply(tensor, [row[p] for row, p in zip(rows, part, strict=True)])
+            result = apply(tensor, [row[p] for row, p in zip(rows, part, strict=True)], less)
             result += mean
             return result
 
@@ -146,7 +149,7 @@ class LevelSolver:
         """Return the core less its mean, the given axes solved for in their eigenbases."""
         cascade = self.cascade
         solves = [cascade.solve_rows(axis) if yes else None for axis, yes in enumerate(solved)]
-        return apply(cascade.centred_core(), solves)
+        return cascade.apply_centred(solves)
 
     def weights(self, axes: Sequence[int]) -> Array:
         """Return alpha^1 of (20) for one axis, alpha^2 of (21) for two, and so on."""
@@ -213,7 +216,7 @@ class JointSolver:
             cascade.frames[axis] if axis == long else cascade.to_eigenbasis(axis)
             for axis in range(cascade.ndim)
         ]
-        coefficients = apply(cascade.centred_core(), bases)
+        coefficients = cascade.apply_centred(bases)
         if long is None:
             coefficients /= self.eigenvalues()
             return coefficients

@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Array, Indices, Slices, Tensor
+from dkrls_cli.arrays import AT_ONCE, Array, Indices, Slices, Tensor, blocks
 from dkrls_cli.threads import one_blas_thread
 
 
@@ -56,56 +56,62 @@ _DATA_ROUND_OFF = 1e-14
 _WIDEST = 2048
 
 
-def blocks(shape: Sequence[int], cells: int) -> Iterator[Slices]:
-    """Yield the blocks of a grid in C order, each of at most `cells` cells (or one).
-
-    A block is a part of one axis, whole along the axes after it, and one index of those before.
-    """
-    if math.prod(shape) == 0:
-        return
-    inner = len(shape)
-    while inner > 0 and math.prod(shape[inner - 1 :]) <= cells:
-        inner -= 1
-    whole = tuple(slice(0, size) for size in shape[inner:])
-    if inner == 0:
-        yield whole
-        return
-    step = max(1, cells // math.prod(shape[inner:]))
-    for outer in np.ndindex(*shape[: inner - 1]):
-        for start in range(0, shape[inner - 1], step):
-            part = slice(start, min(start + step, shape[inner - 1]))
-            yield (*(slice(i, i + 1) for i in outer), part, *whole)
-
-
-def along(tensor: Tensor, axis: int, matrix: Tensor | Rows) -> Array:
+def along(tensor: Tensor, axis: int, matrix: Tensor | Rows, less: float = 0.0) -> Array:
     """Return the tensor with a matrix (p, m) applied to every fibre along an axis of length m.
 
-    Both may be stored in single precision; the product is not.
+    Both may be stored in single precision; the product is not. `less` is taken off every number of
+    the tensor first. Neither makes a copy of a large tensor.
     """
     if not isinstance(matrix, np.ndarray):
-        return along_map(tensor, axis, matrix.__matmul__)
+        return along_map(tensor, axis, matrix.__matmul__, less)
     matrix = np.asarray(matrix, np.float64)
     before, m, after = _fold(tensor.shape, axis)
     fibres = tensor.reshape(before, m, after)
+    if less == 0 and fibres.dtype == np.float64:
+        product = _product(cast(Array, fibres), matrix)
+    else:
+        product = np.empty((before, matrix.shape[0], after))
+        for outer, inner in _columns(before, m, after):
+            part = np.subtract(fibres[outer, :, inner], less, dtype=np.float64)
+            product[outer, :, inner] = _product(part, matrix)
+    return product.reshape(*tensor.shape[:axis], matrix.shape[0], *tensor.shape[axis + 1 :])
+
+
+def _product(fibres: Array, matrix: Array) -> Array:
+    """Return a matrix (p, m) applied along the middle axis of fibres (before, m, after)."""
+    after = fibres.shape[2]
     if after == 1:
-        product = fibres[:, :, 0] @ matrix.T
+        product = (fibres[:, :, 0] @ matrix.T)[:, :, None]
     elif after < 8:  # too narrow for one product per leading index: one product for all of them
         product = np.tensordot(fibres, matrix, (1, 1)).swapaxes(1, 2)
     else:
         product = np.matmul(matrix, fibres)
-    return product.reshape(*tensor.shape[:axis], matrix.shape[0], *tensor.shape[axis + 1 :])
+    return np.asarray(product)
 
 
-def along_map(tensor: Tensor, axis: int, function: Callable[[Array], Array]) -> Array:
-    """Return the tensor with a function (m, n) -> (p, n) applied to its fibres along an axis."""
+def _columns(before: int, m: int, after: int) -> Iterator[Slices]:
+    """Yield parts of the outer axes of fibres (before, m, after), each of a few million numbers."""
+    return blocks((before, after), max(1, AT_ONCE // max(m, 1)))
+
+
+def along_map(
+    tensor: Tensor, axis: int, function: Callable[[Array], Array], less: float = 0.0
+) -> Array:
+    """Return the tensor with a function (m, n) -> (p, n) applied to its fibres along an axis.
+
+    `less` is taken off every number of the tensor first.
+    """
     first = np.moveaxis(tensor, axis, 0)
     fibres = np.asarray(first.reshape(first.shape[0], -1), np.float64)
-    result = function(fibres)
+    result = function(fibres - less if less else fibres)
     return np.moveaxis(result.reshape(-1, *first.shape[1:]), 0, axis)
 
 
-def apply(tensor: Tensor, operators: Sequence[Operator]) -> Array:
-    """Apply one operator along each axis, those that shrink it most first; return a new array."""
+def apply(tensor: Tensor, operators: Sequence[Operator], less: float = 0.0) -> Array:
+    """Apply one operator along each axis, those that shrink it most first; return a new array.
+
+    `less` is taken off every number of the tensor first.
+    """
     result = tensor
     active = {
         axis: operator
@@ -117,7 +123,9 @@ def apply(tensor: Tensor, operators: Sequence[Operator]) -> Array:
         if isinstance(operator, np.ndarray) and operator.ndim == 1:
             result = result.take(operator, axis)
         else:
-            result = along(result, axis, operator)
+            result, less = along(result, axis, operator, less), 0.0
+    if less:
+        return np.subtract(result, less, dtype=np.float64)
     return np.array(result, np.float64, copy=True if result is tensor else None)
 
 
@@ -252,10 +260,22 @@ def span(tensor: Tensor, axis: int, fibres: int | None = None) -> Array | None:
 def _sums(fibres: Tensor, width: int) -> Array:
     """Return randomly weighted sums (m, width) of all fibres (before, m, after)."""
     rng = np.random.default_rng(0)
-    before, _, after = fibres.shape
+    before, m, after = fibres.shape
     rows, columns = rng.random((before, width)) - 0.5, rng.random((after, width)) - 0.5
-    if after == 1:
-        return np.asarray(fibres[:, :, 0].T @ rows)
+    columns = np.ones((1, width)) if after == 1 else columns
+    if fibres.dtype == np.float64:
+        return _weighted(cast(Array, fibres), rows, columns)
+    sums = np.zeros((m, width))
+    for outer, inner in _columns(before, m, after):
+        part = np.asarray(fibres[outer, :, inner], np.float64)
+        sums += _weighted(part, rows[outer], columns[inner])
+    return sums
+
+
+def _weighted(fibres: Array, rows: Array, columns: Array) -> Array:
+    """Return sums (m, width) of fibres (before, m, after) with weights of the outer axes."""
+    if fibres.shape[2] == 1:
+        return np.asarray(fibres[:, :, 0].T @ (rows * columns))
     return np.asarray(np.einsum("ams,as->ms", np.matmul(fibres, columns), rows))
 
 

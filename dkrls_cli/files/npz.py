@@ -29,6 +29,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from dkrls_cli.arrays import are_finite
 from dkrls_cli.errors import ModelFileError, OutputError
 from dkrls_cli.files.output import atomic_write
 
@@ -202,7 +203,7 @@ def _read_members(
                 "other contents. Fit the model again."
             )
     for name, array in arrays.items():
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
+        if array.dtype.kind == "f" and not are_finite(array):
             raise ValueError(f"array '{name}' holds numbers that are not finite")
     return header, arrays
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -307,6 +308,7 @@ def _open(
     grid = placed.grid
     notes = [note.removesuffix(".") for note in placed.notes]
     kept = raw if path == "-" else None
+    grid.values.setflags(write=False)
     return Source(
         grid.axes,
         grid.name,
@@ -333,7 +335,7 @@ def _join(sources: Sequence[Source], paths: Sequence[str], levels: Sequence[str]
     reader = _join_readers([source.reader for source in sources], place)
 
     def load() -> NDArray[Any]:
-        return np.concatenate([source.load() for source in sources], axis=place)
+        return _load_joined(sources, tuple(axis.size for axis in axes), place)
 
     notes = list(dict.fromkeys(note for source in sources for note in source.notes))
     notes.append(f"{len(sources)} files joined along {last}")
@@ -367,6 +369,18 @@ def _join_chunks(sources: Sequence[Source], axis: int) -> tuple[int, ...] | None
         return None
     least = min(chunks[axis], *(source.shape[axis] for source in sources))
     return (*chunks[:axis], least, *chunks[axis + 1 :])
+
+
+def _load_joined(sources: Sequence[Source], shape: tuple[int, ...], axis: int) -> NDArray[Any]:
+    """Return the values of sources one behind the other; only one is in memory besides."""
+    start, first = 0, sources[0].load()
+    values = np.empty(shape, first.dtype)
+    for part in chain([first], (source.load() for source in sources[1:])):
+        values = values.astype(np.result_type(values, part), copy=False)
+        stop = start + part.shape[axis]
+        values[(*[slice(None)] * axis, slice(start, stop))] = part
+        start = stop
+    return values
 
 
 def _join_axes(axes: Sequence[Axis]) -> Axis:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Indices
+from dkrls_cli.arrays import AT_ONCE, Indices, blocks
 from dkrls_cli.errors import InputError
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid
@@ -45,7 +45,7 @@ class Source:
     dtype
         Type of the values.
     load
-        Reads the values.
+        Reads the values, which may then be written to, or are read-only.
     scalars
         Axes of one coordinate that the grid does not have: scalars of the file.
     notes
@@ -179,17 +179,27 @@ def mask_unusable(values: NDArray[Any]) -> tuple[NDArray[Any], Counter[str]]:
     """Return values with NaN where they are infinite or were never written, and counts of these.
 
     Every NaN becomes a quiet one: arithmetic with the signalling NaN that R writes for NA warns.
+    Values that may be written to are changed in place.
     """
+    values = values if values.flags.writeable else values.copy()
+    counts: Counter[str] = Counter()
+    for part in blocks(values.shape, AT_ONCE):
+        counts.update(_mask_part(values[part]))
+    return values, counts
+
+
+def _mask_part(values: NDArray[Any]) -> dict[str, int]:
+    """Set values to NaN where they are infinite or were never written, and return their counts."""
     with np.errstate(invalid="ignore"):
         usable = np.abs(values) < UNWRITTEN
         if usable.all():
-            return values, Counter()
+            return {}
         missing = np.isnan(values)
         infinite = int(np.count_nonzero(np.isinf(values)))
         unwritten = int(np.count_nonzero(np.abs(np.abs(values) - _DEFAULT_FILL) < _NEAR_FILL))
     large = int(np.count_nonzero(~usable & ~missing)) - infinite - unwritten
-    counts = {"infinite": infinite, "never written": unwritten, "beyond 9.9e+36": large}
-    return np.where(usable, values, np.nan), Counter(counts)
+    values[~usable] = np.nan
+    return {"infinite": infinite, "never written": unwritten, "beyond 9.9e+36": large}
 
 
 def unusable_notes(counts: Mapping[str, int]) -> list[str]:

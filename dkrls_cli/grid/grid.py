@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dkrls_cli.arrays import Array, Mask, as_numbers
+from dkrls_cli.arrays import Array, Mask, as_numbers, as_tensor, freeze
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import Attributes, Axis, axis_of, index_axis, number_axis
 from dkrls_cli.grid.cf import is_time, is_time_itself
@@ -67,6 +67,14 @@ class Grid:
     def is_complete(self) -> bool:
         """Whether no cell is missing."""
         return self.values.size == 0 or not np.isnan(self.values.min())
+
+    def freeze(self) -> Grid:
+        """Make the values read-only, so that a model may share them, and return the grid.
+
+        Nobody else may have them.
+        """
+        freeze(self.values)
+        return self
 
     def refuse_extremes(self) -> None:
         """Raise InputError if numbers are so large or so small that their squares are none.
@@ -169,7 +177,9 @@ Coordinates: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
 """One coordinate vector per axis of an array of plain numbers, by name or in order."""
 
 
-def as_grid(data: GridLike, coordinates: Coordinates | None = None) -> Grid:
+def as_grid(
+    data: GridLike, coordinates: Coordinates | None = None, *, keep_single: bool = False
+) -> Grid:
     """Return the data as a grid of real numbers, NaN where cells are missing.
 
     Parameters
@@ -179,6 +189,8 @@ def as_grid(data: GridLike, coordinates: Coordinates | None = None) -> Grid:
     coordinates
         One coordinate vector per axis of an array of numbers, by name or in order. Without them,
         the coordinates are the positions 0, 1, 2, ... and the dimensions dim_0, dim_1, ...
+    keep_single
+        Whether numbers of single precision stay so; all others become float64.
 
     Returns
     -------
@@ -197,14 +209,15 @@ def as_grid(data: GridLike, coordinates: Coordinates | None = None) -> Grid:
     >>> as_grid([[1.0, 2.0, 3.0]], {"x": [0.5], "t": [0, 1, 2]}).dims
     ('x', 't')
     """
+    convert = as_tensor if keep_single else as_numbers
     if is_labelled(data):
         labelled = from_data_array(data)
-        data = replace(labelled, values=as_numbers(labelled.values, "values"))
+        data = replace(labelled, values=convert(labelled.values, "values"))
     if isinstance(data, Grid):
         if coordinates is not None:
             raise SettingError("Coordinates were given for data that has its own.")
         return data
-    values = as_numbers(data, "values")
+    values = convert(data, "values")
     if coordinates is None:
         return Grid(values, tuple(index_axis(f"dim_{i}", n) for i, n in enumerate(values.shape)))
     if not isinstance(coordinates, Mapping):

@@ -126,7 +126,7 @@ def choose_levels(
     )
     chosen = ChosenLevels(in_order, None, tuple(warnings), tuple(taken), alone)
     return (
-        _choose_joint_ridge(plan, axes, np.asarray(values, np.float64) - mean, chosen)
+        _choose_joint_ridge(plan, axes, np.subtract(values, mean, dtype=np.float64), chosen)
         if plan.joint
         else chosen
     )

@@ -82,7 +82,8 @@ def fit(
     ----------
     data
         An xarray.DataArray with its coordinates and attributes, a Grid, or an array of numbers;
-        NaN where cells are missing.
+        NaN where cells are missing. Values of single precision stay so in memory. An array that is
+        read-only may be shared with the model, any other is copied.
     coordinates
         For an array of numbers, a coordinate vector per axis, by name or in order. Without them,
         the positions 0, 1, 2, ...
@@ -191,7 +192,7 @@ def fit(
         cell_means,
         robust,
     )
-    grid = with_errors(data, as_grid(data, coordinates), obs_error)
+    grid = with_errors(data, as_grid(data, coordinates, keep_single=True), obs_error)
     origin = {**origin, **error_origin(obs_error)}
     return fit_grid(grid, settings, origin=origin, watch=watch)
 
@@ -255,6 +256,8 @@ def fit_grid(
         share = float(np.isnan(grid.values).mean())
         grid, lost = drop_lost_slices(grid)
         dropped += lost
+    if not np.may_share_memory(grid.values, whole.values):  # a copy that nobody else has
+        grid.freeze()
     complete = grid.is_complete
     averaged = cell_mean_dims(settings.cell_means, grid.axes, grid.attrs)
     if averaged and (not complete or settings.noise == "joint" or grid.errors is not None):

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dkrls_cli.arrays import Array, Mask, Slices
+from dkrls_cli.arrays import Array, Mask, Slices, blocks
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, calibrate, variance_on_grid
 from dkrls_cli.cascade.growing import Growing, Stored
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation
-from dkrls_cli.cascade.tensors import blocks, count_points
+from dkrls_cli.cascade.tensors import count_points
 from dkrls_cli.circle import outside
 from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps.noisy.analysis import Observations
@@ -172,7 +172,7 @@ class Model:
     @property
     def storage(self) -> str:
         """Type in which the data is stored: float64 or float32; or ``reference``."""
-        return "reference" if self.reference is not None else str(self.cascade.core.dtype.name)
+        return "reference" if self.reference is not None else str(self.cascade.storage.name)
 
     @property
     def ranks(self) -> tuple[int, ...]:

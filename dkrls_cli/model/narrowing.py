@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Mask, fits_single
+from dkrls_cli.arrays import AT_ONCE, Mask, are_finite, blocks, fits_single
 from dkrls_cli.memory import available_bytes
 
 Form = dict[str, Any]
@@ -57,8 +57,10 @@ _MASK_SHARE = 0.25
 _FIRST = 64
 
 
-def narrow_values(values: Numbers) -> tuple[Form, Numbers]:
+def narrow_values(values: Numbers, dtype: np.dtype[Any] | None = None) -> tuple[Form, Numbers]:
     """Return how to store data: in float32 if that holds all of it, exponents deflated.
+
+    `dtype` is the type of the numbers, if `values` hold them in a smaller one.
 
     Examples
     --------
@@ -67,14 +69,16 @@ def narrow_values(values: Numbers) -> tuple[Form, Numbers]:
     """
     if values.dtype.kind != "f":
         return {}, np.asarray(values, order="C")
+    own = values.dtype if dtype is None else dtype
     single = values.dtype == np.float64 and fits_single(values)
     held = np.asarray(values, np.float32 if single else values.dtype, order="C")
     if held.nbytes >= _LARGE:
-        top, rest = _split(held)
-        if top.size + rest.size < held.nbytes:
+        octets = _octets(held)
+        top = _deflate(octets[:, -1])
+        if top.size < len(octets):
             form = {"held": held.dtype.str, "shape": list(held.shape), "deflated": top.size}
-            return {"dtype": values.dtype.str, **form}, np.concatenate([top, rest])
-    return ({"dtype": values.dtype.str} if single else {}), held
+            return {"dtype": own.str, **form}, _lay_out(top, octets)
+    return ({"dtype": own.str} if held.dtype != own else {}), held
 
 
 def narrow_coordinates(values: Numbers) -> Narrowed:
@@ -103,8 +107,10 @@ def _may_step(values: Numbers) -> bool:
     return len(values) > 1 and 0 < values[0].size <= _WIDEST and values.size <= _MOST_EVEN
 
 
-def widen(form: Mapping[str, Any], stored: Numbers | None) -> Numbers:
+def widen(form: Mapping[str, Any], stored: Numbers | None, *, held: bool = False) -> Numbers:
     """Return the array that was narrowed, read only.
+
+    If `held`, data of float64 that float32 holds exactly stays in it.
 
     Raises
     ------
@@ -120,26 +126,48 @@ def widen(form: Mapping[str, Any], stored: Numbers | None) -> Numbers:
             numbers = start + step * _places(form, start, stored)
             array = np.asarray(numbers / parts if parts != 1 else numbers).astype(dtype)
     elif "held" in form and stored is not None:
-        array = _join(form, stored).astype(dtype, copy=False)
+        array = _join(form, stored)
+        array = array if held and _is_wider(dtype, array) else array.astype(dtype, copy=False)
     elif stored is None or dtype.itemsize > 4 * stored.itemsize:
         raise ValueError(f"an array of type {dtype} is stored in another form")
+    elif held and _is_wider(dtype, stored):
+        array = stored
     else:
         array = (np.char.decode(stored, "utf-8") if dtype.kind == "U" else stored).astype(dtype)
-    if dtype.kind == "f" and not np.isfinite(array).all():
+    if dtype.kind == "f" and not are_finite(array):
         raise ValueError("an array holds numbers that are not finite")
     array.setflags(write=False)
     return array
 
 
-def _split(held: Numbers) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the bytes of sign and exponent of all values, deflated, and their other bytes.
+def _is_wider(dtype: np.dtype[Any], held: Numbers) -> bool:
+    """Return whether float64 is held in float32."""
+    return dtype == np.float64 and held.dtype == np.float32
+
+
+def _octets(held: Numbers) -> NDArray[np.uint8]:
+    """Return the bytes of values (values, bytes), those of sign and exponent last."""
+    little = held.astype(held.dtype.newbyteorder("<"), copy=False)
+    return little.reshape(-1).view(np.uint8).reshape(-1, held.itemsize)
+
+
+def _deflate(octets: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return bytes deflated, in parts: no copy is made of all of them."""
+    deflater = zlib.compressobj(1)
+    parts = [deflater.compress(octets[part].tobytes()) for part in blocks(octets.shape, AT_ONCE)]
+    return np.frombuffer(b"".join([*parts, deflater.flush()]), np.uint8)
+
+
+def _lay_out(top: NDArray[np.uint8], octets: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the deflated bytes of sign and exponent, and the other bytes of values behind them.
 
     Of these, the first bytes of all values come first, then the second ones, and so on.
     """
-    little = held.astype(held.dtype.newbyteorder("<"), copy=False)
-    octets = little.reshape(-1).view(np.uint8).reshape(-1, held.itemsize)
-    top = zlib.compress(octets[:, -1].tobytes(), 1)
-    return np.frombuffer(top, np.uint8), np.ascontiguousarray(octets.T[:-1]).reshape(-1)
+    count, size = octets.shape
+    stored = np.empty(top.size + count * (size - 1), np.uint8)
+    stored[: top.size] = top
+    stored[top.size :].reshape(size - 1, count)[:] = octets.T[:-1]
+    return stored
 
 
 def _join(form: Mapping[str, Any], stored: Numbers) -> Numbers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from hashlib import sha256
 from typing import Any
@@ -83,6 +83,7 @@ def cascade_from(header: Mapping[str, Any], arrays: Arrays) -> Cascade:
         header["dropped"],
         header["mean"],
         header["compact"] if "compact" in header else _was_compact(header, arrays),
+        exact=arrays["core"].dtype == np.float32 and _dtype_of(header, "core") == np.float64,
     )
     if cascade.core.ndim != len(levels):
         raise ValueError(f"{len(levels)} levels for {cascade.core.ndim} axes")
@@ -341,12 +342,16 @@ def filled_from(arrays: Arrays, shape: tuple[int, ...]) -> Mask | None:
     return unpack_mask(arrays["filled"], shape, "filled cells")
 
 
-def narrow_record(header: Mapping[str, Any], arrays: Arrays) -> Record:
-    """Return the record of a model with its arrays in fewer bytes, and the forms that they have."""
+def narrow_record(header: Mapping[str, Any], arrays: Arrays, exact: Collection[str] = ()) -> Record:
+    """Return the record of a model with its arrays in fewer bytes, and the forms that they have.
+
+    Arrays in `exact` are of single precision, which holds their numbers of double precision.
+    """
     forms, narrowed = {}, {}
     for name, array in arrays.items():
-        narrow = narrow_coordinates if name.startswith(_STEPPED) else narrow_values
-        form, stored = narrow(array)
+        stepped = name.startswith(_STEPPED)
+        dtype = np.dtype(np.float64) if name in exact else array.dtype
+        form, stored = narrow_coordinates(array) if stepped else narrow_values(array, dtype)
         if form:
             forms[name] = form
         if stored is not None:
@@ -355,9 +360,21 @@ def narrow_record(header: Mapping[str, Any], arrays: Arrays) -> Record:
 
 
 def widen_arrays(header: Mapping[str, Any], arrays: Arrays) -> Arrays:
-    """Return the arrays of a model as they were before they were narrowed, if they were."""
+    """Return the arrays of a model as they were before they were narrowed, if they were.
+
+    A core that is held in single precision stays so: it is large.
+    """
     forms = header.get("narrowed", {})
-    return {**arrays, **{name: widen(form, arrays.get(name)) for name, form in forms.items()}}
+    widened = {
+        name: widen(form, arrays.get(name), held=name == "core") for name, form in forms.items()
+    }
+    return {**arrays, **widened}
+
+
+def _dtype_of(header: Mapping[str, Any], name: str) -> np.dtype[Any] | None:
+    """Return the type that an array had before it was narrowed; None if it was not."""
+    form = header.get("narrowed", {}).get(name)
+    return None if form is None else np.dtype(form["dtype"])
 
 
 def join_records(records: Sequence[Record]) -> Record:
@@ -371,7 +388,7 @@ def join_records(records: Sequence[Record]) -> Record:
     for number, (header, own) in enumerate(records):
         members = {}
         for name, array in own.items():
-            key = array.dtype.str, array.shape, sha256(array.tobytes()).digest()
+            key = array.dtype.str, array.shape, sha256(np.ascontiguousarray(array).data).digest()
             members[name] = stored.setdefault(key, f"{number}_{name}")
             arrays.setdefault(members[name], array)
         headers.append({**header, "members": members})

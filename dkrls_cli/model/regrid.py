@@ -133,7 +133,7 @@ def regrid(
     >>> fine.dims, bool(np.allclose(fine[:, 0], np.sin([0.75, 1.5]), atol=1e-3))
     (('x', 't'), True)
     """
-    grid = with_errors(data, as_grid(data, coordinates), obs_error)
+    grid = with_errors(data, as_grid(data, coordinates, keep_single=True), obs_error)
     Rules(outside, mask, smooth)  # wrong ones are refused before the fit
     model = fit_grid(grid, Settings(**settings))
     asked, cells = _asked(target, model.axes)

@@ -256,4 +256,4 @@ def model_record(model: Model, folder: str | None = None) -> Record:
     coverage, land = coverage_record(model.known_coverage, model.axes)
     written = {name: array for _, one in axes for name, array in one.items()}
     together = {**arrays, **missing, **filled, **land, **beside, **written}
-    return narrow_record({**header, **coverage}, together)
+    return narrow_record({**header, **coverage}, together, {"core"} if cascade.exact else ())

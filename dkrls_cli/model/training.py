@@ -143,7 +143,7 @@ def train(
         If the grid has no cell, or one that is not finite.
     """
     values = checked_values(grid.values)
-    mean = float(np.mean(values)) if settings.centre is None else settings.centre
+    mean = float(np.mean(values, dtype=np.float64)) if settings.centre is None else settings.centre
     chosen = choose_levels(
         plan, grid.axes, values, mean, folds=settings.folds, watch=watch, spectra=spectra
     )
@@ -153,7 +153,8 @@ def train(
     del values  # if this is a copy of the data as float64, the fit makes its core of another one
     data, axes, rows = grid.values, grid.axes, None
     if found is not None:
-        chosen, data, axes, rows = found.chosen, found.grid.values, found.grid.axes, found.rows
+        chosen, axes, rows = found.chosen, found.grid.axes, found.rows
+        data = found.grid.freeze().values
     trained = fit_cascade(
         data,
         [axis.numbers for axis in axes],

@@ -377,7 +377,7 @@ def _across_poles(model: Model, sign: int) -> Model:
         joint_ridge=trained.joint_ridge,
         mean=trained.mean,
         compact=trained.compact,
-        dtype=trained.core.dtype,
+        dtype=trained.storage,
     )
     if filled is not None:
         filled = rows.extend_mask(filled)
@@ -710,7 +710,7 @@ def _refill_all(
         trained.levels,
         joint_ridge=ridge,
         mean=trained.mean,
-        dtype=trained.core.dtype,
+        dtype=trained.storage,
         spectra=spectra,
     )
     known = calibrate(trained, model.poles) if model.known_bars is None else model.known_bars
@@ -745,7 +745,7 @@ def _reanalyse(
         trained.levels,
         joint_ridge=ridge,
         mean=trained.mean,
-        dtype=trained.core.dtype,
+        dtype=trained.storage,
     )
     known = dataclasses.replace(bars, observations=seen, factors=bars.known_factors)
     after = _with_slices(model, Growing(solved, growing.axis), axis, bars=known, done=done)

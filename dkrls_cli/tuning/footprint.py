@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
+from dkrls_cli.arrays import AT_ONCE
 from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.factors.blocks import BLOCK
-from dkrls_cli.cascade.factors.quasiseparable import AT_ONCE
+from dkrls_cli.cascade.factors.quasiseparable import AT_ONCE as SOLVED_AT_ONCE
 from dkrls_cli.tuning import masks, slices, spectra
 
 PROCESS = 115_000_000
@@ -27,6 +28,9 @@ _STILL_TO_COME = 8_000_000
 
 _NUMBER = 8
 """Bytes of a number with which is computed."""
+
+_READING = 24
+"""Bytes a cell of a part that is read: as it is stored, decoded, and masks."""
 
 _KERNELS, _GAP_KERNELS = 60, 26
 """Kernels of one level that are tried on a complete grid, and with missing cells."""
@@ -92,9 +96,11 @@ def footprint(
     dtype: DTypeLike = np.float64,
     *,
     storage: DTypeLike = np.float64,
+    compact: bool = False,
     joint: bool = False,
     gaps: bool = False,
     loaded: bool = False,
+    saved: bool = False,
     others: int = 0,
     answers: int = 0,
     sphere: int = 0,
@@ -109,12 +115,16 @@ def footprint(
         Of the data, as it is stored.
     storage
         Type of the numbers of the model.
+    compact
+        Whether the model keeps only what the kernels can express.
     joint
         Whether the model has one ridge over the whole grid.
     gaps
         Whether cells are missing; the model then has one ridge over the whole grid as well.
     loaded
         Whether the data is in memory already, and part of what the process holds.
+    saved
+        Whether the model is written to a file.
     others
         Bytes that are held from before: other models, other data.
     answers
@@ -131,39 +141,47 @@ def footprint(
     --------
     >>> found = footprint((500, 500, 50), "float32")
     >>> {part: round(size / 1e6) for part, size in found.parts.items()}
-    {'levels': 12, 'data': 50, 'data as float64': 100, 'search': 70}
+    {'levels': 12, 'data': 50, 'search': 70}
     """
     cells = math.prod(shape)
     as_read = cells * _bytes_as_read(dtype)
     own = machine or Machine(held=-_STILL_TO_COME)
     always = {"process": own.process, "held besides": others, "levels": _levels(shape)}
     data = {"data": 0 if loaded else as_read}
-    copy = {"data as float64": 0 if _bytes_as_read(dtype) == _NUMBER else _NUMBER * cells}
-    model = {"model": _model(cells + added, storage)}
+    model = {"model": _model(cells + added, dtype, storage, compact)}
     across = {"across the poles": (cells + added) * _bytes_as_read(dtype) if added else 0}
-    steps = [{"opening": own.opening}, data | {"reading": as_read + cells}]
+    steps = [{"opening": own.opening}, data | {"reading": _READING * min(cells, AT_ONCE)}]
     if gaps:
+        copy = {"data as float64": 0 if _bytes_as_read(dtype) == _NUMBER else _NUMBER * cells}
         more = {"across the poles": across["across the poles"] + _missing_cells(added, False)}
         besides = data | copy | more | {"sphere": sphere}
         steps += [besides | step for step in _gap_steps(shape)]
     else:
-        steps += [data | copy | across | {"search": _search(shape)}]
+        steps += [data | across | {"search": _search(shape)}]
         steps += [data | model | across | {"long levels": _solve_long(shape)}]
     if joint and not gaps:
-        steps += [data | copy | {"joint ridge": 3 * _NUMBER * cells}]
+        steps += [data | {"joint ridge": 3 * _NUMBER * cells}]
         steps += [data | model | across | {"error bars": 4 * _NUMBER * (cells + added)}]
+    kept = {"data": 0, "model": cells * _NUMBER} if gaps else data | model
+    if saved and not compact:  # which has given the data back by then
+        steps += [kept | {"saving": _saved(cells, dtype, storage, gaps)}]
     if answers:
         solved = 2 * _NUMBER * cells if joint or gaps else 0  # the data in eigenbases
-        steps += [model | {"joint ridge": solved, "answers": answers}]
+        steps += [kept | {"joint ridge": solved, "answers": answers}]
     largest = max(steps, key=lambda step: sum(step.values()))
     parts = {name: size for name, size in (always | largest).items() if size}
     return Footprint(cells, parts, _operations(shape))
 
 
-def kept_memory(shape: Sequence[int], storage: DTypeLike = np.float64) -> int:
-    """Return the bytes of a model: its numbers, and the factors of its levels."""
+def kept_memory(
+    shape: Sequence[int], storage: DTypeLike = np.float64, dtype: DTypeLike = np.float64
+) -> int:
+    """Return the bytes of a model: its numbers, and the factors of its levels.
+
+    `dtype` is that of the data: numbers of single precision stay so.
+    """
     kept = sum(level_memory(size)[0] for size in shape)
-    return math.prod(shape) * np.dtype(storage).itemsize + kept
+    return math.prod(shape) * min(np.dtype(storage).itemsize, _bytes_as_read(dtype)) + kept
 
 
 def holdout_memory(
@@ -176,7 +194,7 @@ def holdout_memory(
 
     They are the whole grid, and the model of the hold-out before.
     """
-    return math.prod(shape) * _bytes_as_read(dtype) + kept_memory(trained, storage)
+    return math.prod(shape) * _bytes_as_read(dtype) + kept_memory(trained, storage, dtype)
 
 
 def solve_memory(shape: Sequence[int], *, std: bool = False) -> int:
@@ -222,13 +240,25 @@ def _bytes_as_read(dtype: DTypeLike) -> int:
     return int(stored.itemsize) if stored.kind == "f" else _NUMBER
 
 
-def _model(cells: int, storage: DTypeLike) -> int:
-    """Return the bytes of the numbers of a model while it is made.
+def _model(cells: int, dtype: DTypeLike, storage: DTypeLike, compact: bool) -> int:
+    """Return the bytes of the numbers of a model beside the data, which it shares if it can.
 
-    Numbers of single precision are computed with as float64.
+    How much the kernels can express is not known yet: a quarter of all is told.
     """
     stored = np.dtype(storage).itemsize
-    return cells * (_NUMBER if stored == _NUMBER else stored + _NUMBER)
+    if compact:
+        return _NUMBER * cells // 4
+    return stored * cells if stored < _bytes_as_read(dtype) else 0
+
+
+def _saved(cells: int, dtype: DTypeLike, storage: DTypeLike, gaps: bool) -> int:
+    """Return the bytes for writing the numbers of a model: :mod:`dkrls_cli.model.narrowing`.
+
+    All bytes but those of the exponents, which are deflated; if float64 is written as float32, that
+    as well.
+    """
+    size = _NUMBER if gaps else _bytes_as_read(dtype)
+    return cells * (min(np.dtype(storage).itemsize, size) - 1) + cells // 4
 
 
 def _search(shape: Sequence[int]) -> int:
@@ -251,7 +281,7 @@ def _solve_long(shape: Sequence[int]) -> int:
     See :mod:`dkrls_cli.cascade.factors.quasiseparable`.
     """
     cells = math.prod(shape)
-    return _NUMBER * (2 * cells + 5 * min(cells, AT_ONCE)) if max(shape) > choice.LONG else 0
+    return _NUMBER * (2 * cells + 5 * min(cells, SOLVED_AT_ONCE)) if max(shape) > choice.LONG else 0
 
 
 def _gap_steps(shape: Sequence[int]) -> list[dict[str, int]]:

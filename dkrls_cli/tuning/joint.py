@@ -19,11 +19,11 @@ from functools import reduce
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Tensor
+from dkrls_cli.arrays import Array, Tensor, blocks
 from dkrls_cli.cascade.factors.choice import LONG
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.spectrum import Spectrum, decompose
-from dkrls_cli.cascade.tensors import along, apply, blocks
+from dkrls_cli.cascade.tensors import along, apply
 from dkrls_cli.circle import is_even
 from dkrls_cli.gaps.field import NO_GROUPS, Grouping
 

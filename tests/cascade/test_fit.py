@@ -98,6 +98,51 @@ def test_model_does_not_share_memory_with_its_input_or_answers(values: np.ndarra
     np.testing.assert_allclose(model.predict(), values, atol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_only_values_that_nobody_can_change_are_shared(dtype: str) -> None:
+    data = NOISE.astype(dtype)
+    view = data[:]
+    view.setflags(write=False)
+    for given in (data, view):
+        assert not np.shares_memory(fit_cascade(given, [X, D], levels(ridge=1e-3)).core, data)
+    data.setflags(write=False)
+    model = fit_cascade(data, [X, D], levels(ridge=1e-3))
+    assert np.shares_memory(model.core, data)
+    turned = fit_cascade(data.T, [D, X], levels(ridge=1e-3)[::-1])  # a core is in order
+    assert not np.shares_memory(turned.core, data)
+
+
+@pytest.mark.parametrize("compact", [False, True])
+@pytest.mark.parametrize("mean", [0.0, 0.3])
+@pytest.mark.parametrize("joint", [None, 1e-3])
+@pytest.mark.parametrize("values", [NOISE, SMOOTH], ids=["noise", "smooth"])
+def test_single_precision_answers_as_the_same_numbers_in_double(
+    values: np.ndarray, joint: float | None, mean: float, compact: bool
+) -> None:
+    single = values.astype(np.float32)
+    ridge = 1e-3 if joint is None else 0.0
+    how = {"joint_ridge": joint, "mean": mean, "compact": compact}
+    found, same = (
+        fit_cascade(data, [X, D], levels(ridge=ridge), **how)
+        for data in (single, single.astype(np.float64))
+    )
+    assert same.core.dtype == found.storage == same.storage == np.float64
+    assert found.exact == (found.core.dtype == np.float32)
+    assert found.dropped == pytest.approx(same.dropped, abs=1e-14)
+    points = [np.array([0.31, X[3], 2.2]), np.array([1.1, D[2], D[5]])]
+    for smooth in (False, True):
+        np.testing.assert_allclose(
+            found.predict(NEW, smooth=smooth), same.predict(NEW, smooth=smooth), atol=1e-12
+        )
+        np.testing.assert_allclose(
+            found.predict_points(points, smooth=smooth),
+            same.predict_points(points, smooth=smooth),
+            atol=1e-12,
+        )
+    rounded = fit_cascade(single, [X, D], levels(ridge=ridge), dtype="float32", **how)
+    assert (rounded.storage, rounded.exact) == (np.float32, False)
+
+
 def test_model_is_frozen() -> None:
     model = fitted(NOISE)
     with pytest.raises(dataclasses.FrozenInstanceError):

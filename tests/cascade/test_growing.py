@@ -47,6 +47,31 @@ def assert_same(found: Growing, expected: Growing) -> None:
     np.testing.assert_allclose(found.cascade.predict(), expected.cascade.predict(), atol=1e-12)
 
 
+# ---- single precision
+
+
+def test_slices_that_single_precision_does_not_hold_widen_a_core_that_was_exact() -> None:
+    """New slices are not rounded, also when others before them were exact."""
+    old, exact = NOISE[:, :8].astype("f4"), NOISE[:, 8:12].astype("f4").astype(float)
+    start = grown(old)
+    assert start.cascade.core.dtype == np.float32
+    more = start.append(T[8:12], exact)
+    assert more.cascade.core.dtype == np.float32
+    assert more.cascade.storage == np.float64
+    whole = more.append(T[12:], NOISE[:, 12:])
+    assert whole.cascade.core.dtype == np.float64
+    np.testing.assert_array_equal(whole.cascade.predict()[:, 8:12], exact)
+    np.testing.assert_array_equal(whole.cascade.predict()[:, 12:], NOISE[:, 12:])
+    np.testing.assert_array_equal(more.cascade.predict()[:, :8], old)  # as it was
+    expected = np.column_stack([old, exact, NOISE[:, 12:]])
+    assert_same(whole, grown(expected))
+
+
+def test_slices_of_a_model_in_single_precision_are_rounded() -> None:
+    found = grown(NOISE[:, :8], dtype="float32").append(T[8:], NOISE[:, 8:])
+    assert found.cascade.core.dtype == found.cascade.storage == np.float32
+
+
 # ---- storage
 
 

@@ -1,14 +1,10 @@
-"""Blocks of grids, products along axes against einsum, and spans of tensors of known rank."""
-
-import math
+"""Products along axes against einsum, and spans of tensors of known rank."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dkrls_cli.cascade import tensors
-from dkrls_cli.cascade.tensors import along, apply, blocks, contract, count_points, lay_out, span
+from dkrls_cli.cascade.tensors import along, apply, contract, count_points, lay_out, span
 
 RNG = np.random.default_rng(5)
 LETTERS = "abcdef"
@@ -30,44 +26,61 @@ def lost(tensor: np.ndarray, axis: int, basis: np.ndarray) -> float:
     return np.abs(fibres - fibres @ basis @ basis.T).max() / np.abs(tensor).max()
 
 
-# ---- blocks
-
-
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 60))
-def test_blocks_part_the_grid_in_c_order(shape: list[int], cells: int) -> None:
-    numbers = np.arange(math.prod(shape)).reshape(shape)
-    parts = [numbers[block] for block in blocks(shape, cells)]
-    np.testing.assert_array_equal(np.concatenate([part.ravel() for part in parts]), numbers.ravel())
-    assert max(part.size for part in parts) <= cells
-
-
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 60))
-def test_blocks_are_as_large_as_they_may_be(shape: list[int], cells: int) -> None:
-    """A block ends where its axis does, or where one more index along it would be too much."""
-    for block in blocks(shape, cells):
-        sides = [part.stop - part.start for part in block]
-        cut = next((axis for axis, side in enumerate(sides) if side < shape[axis]), None)
-        if cut is None:
-            assert math.prod(shape) <= cells
-            continue
-        last_cut = max(axis for axis, side in enumerate(sides) if side < shape[axis])
-        assert all(side == 1 for side in sides[:last_cut])
-        ends = block[last_cut].stop == shape[last_cut]
-        assert ends or math.prod(sides) + math.prod(sides[last_cut + 1 :]) > cells
-
-
-@pytest.mark.parametrize(
-    ("cells", "count"), [(120, 1), (119, 2), (60, 2), (59, 4), (20, 6), (1, 120)]
-)
-def test_blocks_are_counted_at_their_limits(cells: int, count: int) -> None:
-    assert len(list(blocks((2, 3, 20), cells))) == count
-
-
-def test_an_empty_grid_has_no_block() -> None:
-    assert list(blocks((3, 0, 2), 10)) == []
-
-
 # ---- products
+
+
+@pytest.mark.parametrize("less", [0.0, 2.5])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [1, 30, 10**6])
+@pytest.mark.parametrize(("shape", "axis"), SHAPES_AND_AXES)
+def test_large_tensors_are_multiplied_in_parts(
+    shape: tuple[int, ...],
+    axis: int,
+    size: int,
+    dtype: type,
+    less: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those in single precision, and those that a number is taken off."""
+    monkeypatch.setattr(tensors, "AT_ONCE", size)
+    tensor = (10 + np.random.default_rng(1).standard_normal(shape)).astype(dtype)
+    matrix = np.random.default_rng(2).standard_normal((6, shape[axis]))
+    exact = tensor.astype(np.float64) - less
+    expected = np.moveaxis(np.tensordot(matrix, exact, (1, axis)), 0, axis)
+    found = along(tensor, axis, matrix, less)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_is_taken_off_is_taken_off_once(dtype: type) -> None:
+    tensor = (300 + np.random.default_rng(1).standard_normal((4, 5, 6))).astype(dtype)
+    rows, places = np.random.default_rng(2).standard_normal((3, 5)), np.array([3, 1])
+    centred = tensor.astype(np.float64) - 300
+    for operators in (
+        [None, None, None],
+        [places, None, None],
+        [places, rows, rows @ np.eye(5, 6)],
+        [None, rows, places],
+    ):
+        found = apply(tensor, operators, 300.0)
+        np.testing.assert_allclose(found, apply(centred, operators), atol=1e-12)
+        assert not np.shares_memory(found, tensor)
+
+
+@pytest.mark.parametrize("size", [1, 200, 10**6])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_the_span_of_single_precision_is_that_of_the_same_numbers(
+    axis: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensors, "AT_ONCE", size)
+    waves = [np.random.default_rng(m).integers(1, 30, m).astype(float) for m in (24, 25, 26)]
+    tensor = np.multiply.outer(np.multiply.outer(*waves[:2]), waves[2])  # exact in both
+    single, double = span(tensor.astype(np.float32), axis), span(tensor, axis)
+    assert single is not None
+    assert double is not None
+    assert single.shape == double.shape == (tensor.shape[axis], 1)
+    assert lost(tensor, axis, single) < 1e-12
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -65,6 +65,22 @@ def test_files_join_along_time(tmp_path: Path) -> None:
     np.testing.assert_array_equal(source.grid().values, whole)
 
 
+def test_files_of_different_precision_join_without_rounding(tmp_path: Path) -> None:
+    values = [np.full((4, LAT.size), number) for number in (0.1, 0.3, 0.7)]
+    time = [np.arange(4.0) + 4 * i for i in range(3)]
+    attrs = {"units": "days since 2000-01-01"}
+    paths = []
+    for i, dtype in enumerate(("f4", "f8", "f4")):
+        data = {"t": (("time", "lat"), values[i].astype(dtype), {})}
+        axes = {"time": (("time",), time[i], attrs), "lat": (("lat",), LAT, NORTH)}
+        paths.append(str(netcdf(tmp_path / f"p{i}.nc", {**axes, **data})))
+    found = open_source(paths).grid().values
+    expected = [values[0].astype("f4"), values[1], values[2].astype("f4")]
+    np.testing.assert_array_equal(found, np.concatenate(expected))
+    assert found.dtype == np.float64
+    assert open_source(paths[::2]).grid().values.dtype == np.float32
+
+
 def test_a_quoted_pattern_joins_in_order_of_names(tmp_path: Path) -> None:
     for i in range(3):
         part(tmp_path / f"p{i}.nc", np.arange(4) + 4 * i)

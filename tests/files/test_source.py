@@ -20,6 +20,27 @@ def source(values: np.ndarray) -> Source:
     return Source(axes, "t", {"units": "K"}, Style(), str(values.dtype), lambda: values)
 
 
+def test_large_grids_are_looked_at_in_parts_and_changed_in_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dkrls_cli.files.source.AT_ONCE", 3)
+    values = np.array([[1, np.inf], [2, 3], [np.nan, 9.97e36], [-np.inf, 1e38]])
+    made = source(values)
+    expected = [[1, np.nan], [2, 3], [np.nan, np.nan], [np.nan, np.nan]]
+    assert made.grid().values is values
+    np.testing.assert_array_equal(values, expected)
+    assert made.notes == ["values taken as missing: 2 infinite, 1 never written, 1 beyond 9.9e+36"]
+
+
+def test_values_that_are_read_only_are_not_changed() -> None:
+    values = np.array([[1, np.inf], [2, 3]])
+    values.setflags(write=False)
+    made = source(values)
+    for _ in range(2):  # a table has its values already, and may be asked again
+        np.testing.assert_array_equal(made.grid().values, [[1, np.nan], [2, 3]])
+    assert values[0, 1] == np.inf
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_values_that_are_no_numbers_are_missing_and_counted(dtype: str) -> None:
     values = np.array([[1, np.nan], [np.inf, -np.inf], [9.97e36, 9.8e36], [-1e37, 2]], dtype)

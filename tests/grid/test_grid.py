@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from dkrls_cli.arrays import is_frozen
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import axis_of, text_axis
 from dkrls_cli.grid.grid import (
@@ -301,3 +302,20 @@ def test_digits_that_float32_loses_are_told(scale, told):
     made = Grid(rng.random((3, 2)) * scale, AXES)
     made.values[0, 0] = np.nan
     assert ("lose digits in float32" in made.single_note) == told
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_single_precision_is_kept_where_that_is_asked_for(labelled: bool) -> None:
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    data = xr.DataArray(values, dims=["x", "y"]) if labelled else values
+    assert as_grid(data).values.dtype == np.float64
+    assert np.shares_memory(as_grid(data, keep_single=True).values, values)
+    assert as_grid(data.astype("int16"), keep_single=True).values.dtype == np.float64
+
+
+def test_a_frozen_grid_cannot_be_changed_by_the_way_of_its_owner() -> None:
+    owner = np.zeros((4, 3))
+    grid = as_grid(owner.reshape(3, 4))
+    assert grid.freeze() is grid
+    assert is_frozen(grid.values)
+    assert not owner.flags.writeable

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dkrls_cli import Level, fit
+from dkrls_cli import Level, fit, load_model
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.grid import as_grid
 from dkrls_cli.model.fit import fit_grid, retune
@@ -63,6 +63,40 @@ def test_data_in_every_form_makes_the_same_model():
         np.testing.assert_array_equal(model.predict(x=1.3), models[0].predict(x=1.3))
     assert [model.name for model in models] == ["tas", "tas", "values", "values"]
     assert models[0].attrs == models[1].attrs == {"units": "K"}
+
+
+@pytest.mark.parametrize("noise", ["level", "joint"])
+def test_single_precision_makes_the_model_of_the_same_numbers_in_double(noise, tmp_path):
+    """The same settings and the very same file; also read again it answers the same."""
+    rng = np.random.default_rng(4)
+    single = (280 + VALUES[..., None] * rng.random((*VALUES.shape, 9))).astype(np.float32)
+    found, same = (fit(v, noise=noise, mean=280.0) for v in (single, single.astype(np.float64)))
+    assert (found.cascade.core.dtype, same.cascade.core.dtype) == ("float32", "float64")
+    assert found.storage == same.storage == "float64"
+    files = [tmp_path / "found.npz", tmp_path / "same.npz"]
+    found.save(files[0]), same.save(files[1])
+    assert files[0].read_bytes() == files[1].read_bytes()
+    again = load_model(files[0])
+    assert (again.cascade.core.dtype, again.storage) == ("float32", "float64")
+    asked = {"dim_0": [0.5, 3.0], "dim_2": [2.25]}
+    answers, errors = same.predict(**asked), same.std(**asked)
+    for model in (found, again):
+        np.testing.assert_allclose(model.predict(**asked), answers, rtol=1e-12)
+        np.testing.assert_allclose(model.std(**asked), errors, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_model_is_not_changed_by_who_has_the_data(dtype):
+    values = np.random.default_rng(4).random((12, 9)).astype(dtype)
+    grid, kept = labelled_as(values), values.copy()
+    model = fit(grid, sigma=2.0, ridge=1e-3, kernel="gaussian")
+    values[:] = 0
+    np.testing.assert_array_equal(model.predict(), kept)
+    assert values.flags.writeable
+
+
+def labelled_as(values):
+    return xr.DataArray(values, {"x": np.arange(12.0), "t": np.arange(9.0)}, ["x", "t"])
 
 
 def test_the_origin_is_remembered_with_the_notes_of_the_fit():

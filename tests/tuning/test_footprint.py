@@ -43,41 +43,61 @@ def test_the_memory_is_the_sum_of_the_parts():
 @pytest.mark.parametrize(
     ("settings", "parts"),
     [
-        ({"dtype": "float64", "storage": "float32"}, {"data": 8.0, "model": 12.0}),
-        ({"dtype": "float64", "joint": True}, {"data": 8.0, "model": 8.0, "error bars": 32.0}),
-        (
-            {"dtype": "float32"},  # ten coordinates: all midpoints
-            {"data": 4.0, "data as float64": 8.0, "search": 8.0},
-        ),
-        ({"dtype": "float32", "loaded": True}, {"data as float64": 8.0, "search": 8.0}),
-        ({"dtype": "int16", "storage": "float32"}, {"data": 8.0, "model": 12.0}),
+        ({"dtype": "float64", "joint": True}, {"data": 8.0, "error bars": 32.0}),
+        ({"dtype": "float64"}, {"data": 8.0, "search": 8.0}),  # ten coordinates: all midpoints
+        ({"dtype": "float32"}, {"data": 4.0, "search": 8.0}),
+        ({"dtype": "float32", "loaded": True}, {"search": 8.0}),
+        ({"dtype": "int16", "joint": True, "storage": "float32"}, {"data": 8.0, "model": 4.0}
+         | {"error bars": 32.0}),
+        ({"dtype": "float32", "joint": True, "storage": "float32"}, {"data": 4.0}
+         | {"error bars": 32.0}),
+        ({"dtype": "float32", "joint": True, "compact": True}, {"data": 4.0, "model": 2.0}
+         | {"error bars": 32.0}),
         ({"dtype": "float64", "gaps": True}, {"data": 8.0, "missing cells": 72.0}),
         (
             {"dtype": "float32", "gaps": True, "joint": True},
             {"data": 4.0, "data as float64": 8.0, "missing cells": 72.0},
         ),
-        ({"answers": 10**11}, {"model": 8.0, "answers": 100.0}),
-        ({"answers": 10**11, "joint": True}, {"model": 8.0, "joint ridge": 16.0, "answers": 100.0}),
+        ({"answers": 10**11}, {"data": 8.0, "answers": 100.0}),
+        ({"answers": 10**11, "storage": "float32"}, {"data": 8.0, "model": 4.0, "answers": 100.0}),
+        ({"answers": 10**11, "joint": True}, {"data": 8.0, "joint ridge": 16.0, "answers": 100.0}),
         ({"answers": 10**11, "gaps": True}, {"model": 8.0, "joint ridge": 16.0, "answers": 100.0}),
-        ({"others": 10**9, "joint": True}, {"held besides": 1.0, "data": 8.0, "model": 8.0}
-         | {"error bars": 32.0}),
+        ({"others": 10**9, "joint": True}, {"held besides": 1.0, "data": 8.0, "error bars": 32.0}),
     ],
 )  # fmt: skip
 def test_parts_of_a_large_grid(settings, parts):
     assert gigabytes(**settings) == parts
 
 
-def test_reading_takes_a_second_array_and_a_mask():
-    """More than the numbers of the model, if there are few midpoints."""
+def test_reading_takes_a_part_besides_and_no_second_array(monkeypatch):
+    monkeypatch.setattr(module, "_search", lambda shape: 0)
     assert footprint((1000,) * 3).parts["data"] == 8 * 10**9
-    assert footprint((1000,) * 3).parts["reading"] == 9 * 10**9
+    assert footprint((1000,) * 3).parts["reading"] == 24 * 2**20
+    assert footprint((100,) * 3).parts["reading"] == 24 * 10**6
     assert footprint((1000,) * 3, loaded=True).parts.keys() == {"levels", "reading"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "parts"),
+    [
+        ({"dtype": "float32"}, {"data": 4.0, "saving": 3.25}),
+        ({"dtype": "float64"}, {"data": 8.0, "saving": 7.25}),
+        ({"dtype": "int16", "storage": "float32"}, {"data": 8.0, "model": 4.0, "saving": 3.25}),
+    ],
+)
+def test_saving_takes_all_bytes_but_those_of_the_exponents(settings, parts):
+    """With few midpoints, as there are of long levels."""
+    found = footprint((1000,) * 3, saved=True, **settings).parts
+    large = {name: size / 1e9 for name, size in found.items() if size > 0.5e9}
+    assert large == parts
+    assert "saving" not in footprint((1000,) * 3, **settings).parts
+    assert "saving" not in footprint((1000,) * 3, saved=True, compact=True, **settings).parts
 
 
 def test_the_choice_of_a_joint_ridge_takes_three_arrays(monkeypatch):
     """The data less its mean, and two on the way to the eigenbases; error bars take more."""
     assert footprint((300,) * 3, joint=True).parts["error bars"] == 4 * 8 * 300**3
-    monkeypatch.setattr(module, "_model", lambda cells, storage: -(10**12))
+    monkeypatch.setattr(module, "_model", lambda *given: -(10**12))
     assert footprint((300,) * 3, joint=True).parts["joint ridge"] == 3 * 8 * 300**3
 
 
@@ -154,10 +174,13 @@ def test_a_peak_while_the_file_was_opened_counts():
 def test_a_model_keeps_its_numbers_and_the_factors_of_its_levels():
     assert kept_memory((10, 20)) == 8 * 200 + 8 * (100 + 400)
     assert kept_memory((10, 20), "float32") == 4 * 200 + 8 * (100 + 400)
+    assert kept_memory((10, 20), dtype="float32") == 4 * 200 + 8 * (100 + 400)
+    assert kept_memory((10, 20), dtype="int16") == 8 * 200 + 8 * (100 + 400)
 
 
 def test_a_hold_out_keeps_the_whole_grid_and_the_model_before():
-    assert holdout_memory((10, 20), (8, 16), "float32") == 4 * 200 + kept_memory((8, 16))
+    model = kept_memory((8, 16), dtype="float32")
+    assert holdout_memory((10, 20), (8, 16), "float32") == 4 * 200 + model
     assert holdout_memory((9,), (8,), "i2", "f4") == 8 * 9 + kept_memory((8,), "f4")
 
 

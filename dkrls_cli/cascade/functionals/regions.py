@@ -29,7 +29,6 @@ from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.functional import Functional
 from dkrls_cli.cascade.functionals.rows import left_variance
 from dkrls_cli.cascade.poles.continuation import Continuation
-from dkrls_cli.cascade.tensors import apply
 
 # Answers along the axes that are not averaged from which scales are taken: enough for a mean.
 _MOST = 512
@@ -111,7 +110,7 @@ def region_series(
     rows = all_rows(cascade, few, smooth, cells, skip=axis)
     own = cascade.frames[axis]
     operators = [own if other == axis else row for other, row in enumerate(rows)]
-    found = np.moveaxis(apply(cascade.centred_core(), operators), axis, 0)
+    found = np.moveaxis(cascade.apply_centred(operators), axis, 0)
     return found.reshape(len(found), -1)
 
 

@@ -170,7 +170,8 @@ def _unframe(full: Cascade) -> Cascade:
     for axis, frame in enumerate(full.frames):
         if frame is not None:
             frames = (*full.frames[:axis], None, *full.frames[axis + 1 :])
-            plain = replace(full, core=along(full.core, axis, frame), frames=frames)
+            core = along(full.core, axis, frame)
+            plain = replace(full, core=core, frames=frames, exact=False)
             full = min(full, plain, key=stored_bytes)
     return full
 
@@ -332,7 +333,7 @@ def _turn(full: Cascade, bases: Sequence[Array | None]) -> _Layout:
         for frame, basis in zip(full.frames, bases, strict=True)
     )
     kept = tuple(basis is None for basis in bases)
-    return _Layout(replace(full, core=core, frames=frames), kept)
+    return _Layout(replace(full, core=core, frames=frames, exact=False), kept)
 
 
 def _principal(full: Cascade) -> list[Array | None]:

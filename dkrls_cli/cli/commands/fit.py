@@ -100,7 +100,7 @@ def fit(
             save_fits(fits, target, outputs.overwrite)
             report_fits(fits, target, report)
             return
-        refuse_too_large(sources, settings, limit)
+        refuse_too_large(sources, settings, limit, saved=True)
         if target is None:
             report.results(plan_results(sources, settings, report))
             return
@@ -279,7 +279,7 @@ def note_known_errors(inputs: list[str], sources: Sequence[Source], report: Repo
 def read_values(source: Source, report: Report) -> Grid:
     """Read the values of a variable, and report what was noticed on the way."""
     with report.working(f"reading {source.name}"):
-        grid = source.grid()
+        grid = source.grid().freeze()  # so that a model need not copy it
     report_notes(source, report)
     return grid
 
@@ -375,14 +375,15 @@ def estimates(
     *,
     gaps: bool = False,
     loaded: bool = False,
+    saved: bool = False,
     besides: int = 0,
     answers: int = 0,
 ) -> list[Footprint]:
     """Estimate what fitting each of several variables takes, one after the other.
 
     With `gaps`, cells are missing; observations with errors take as much. With `loaded`, the data
-    has been read, as that of tables always has. `besides` are bytes that are held during the fits,
-    `answers` those of answers after them.
+    has been read, as that of tables always has. With `saved`, models are written. `besides` are
+    bytes that are held during the fits, `answers` those of answers after them.
     """
     from dkrls_cli.memory import held_bytes, peak_bytes
     from dkrls_cli.model.settings import group_memory, pole_shape
@@ -396,9 +397,11 @@ def estimates(
             source.shape,
             source.dtype,
             storage=settings.dtype,
+            compact=settings.compact,
             joint=settings.noise == "joint",
             gaps=in_holes,
             loaded=loaded or source.table is not None,
+            saved=saved,
             others=kept,
             answers=answers,
             sphere=group_memory(source.axes, settings) if gaps else 0,
@@ -406,7 +409,7 @@ def estimates(
             machine=machine,
         )
         found.append(needs)
-        kept += kept_memory(whole, settings.dtype)
+        kept += kept_memory(whole, settings.dtype, "float64" if in_holes else source.dtype)
     return found
 
 
@@ -483,10 +486,10 @@ def check_output(
 
 def plan_results(sources: Sequence[Source], settings: Settings, report: Report) -> list[Result]:
     """Check the settings as fits do, and return what these would do and take."""
-    complete = estimates(sources, settings)
+    complete = estimates(sources, settings, saved=True)
     with_gaps: Sequence[Footprint | None] = [None] * len(sources)
     if settings.missing == "model":
-        with_gaps = estimates(sources, settings, gaps=True)
+        with_gaps = estimates(sources, settings, gaps=True, saved=True)
     each = zip(sources, complete, with_gaps, strict=True)
     return [plan_result(*one, settings, report) for one in each]
 

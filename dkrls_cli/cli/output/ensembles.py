@@ -225,7 +225,7 @@ def write_member_cells(
 
     `parts` return, per variable, the columns of one part of the grid, given a member.
     """
-    from dkrls_cli.cascade.tensors import blocks
+    from dkrls_cli.arrays import blocks
     from dkrls_cli.grid.grid import REALIZATION
 
     dims, texts = [REALIZATION, *(axis.name for axis in axes)], [axis.texts for axis in axes]

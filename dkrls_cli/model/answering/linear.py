@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Slices
+from dkrls_cli.arrays import Array, Slices, blocks
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, LevelBars
 from dkrls_cli.cascade.functionals.answers import answer_blocks, answer_points
@@ -19,7 +19,7 @@ from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.functional import Functional
 from dkrls_cli.cascade.functionals.regions import region_blocks
 from dkrls_cli.cascade.poles.continuation import Continuation
-from dkrls_cli.cascade.tensors import blocks, lay_out
+from dkrls_cli.cascade.tensors import lay_out
 from dkrls_cli.model.answering.bounds import Bounds
 
 

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Indices, Mask, Slices
+from dkrls_cli.arrays import Array, Indices, Mask, Slices, blocks
 from dkrls_cli.cascade.functionals.answers import answer_blocks
 from dkrls_cli.cascade.functionals.functional import Functional, Means, Values
-from dkrls_cli.cascade.tensors import blocks
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import by_dimension, find_axis

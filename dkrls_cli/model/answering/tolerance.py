@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dkrls_cli.arrays import Array
+from dkrls_cli.arrays import Tensor
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.storage.compress import compress, stored_bytes
 from dkrls_cli.errors import SettingError
@@ -73,12 +73,12 @@ class Tolerance:
             "of the standard deviation such as 1e-3."
         )
 
-    def in_units(self, values: Array) -> float:
+    def in_units(self, values: Tensor) -> float:
         """Return the tolerance in units of the data; `values` may have missing cells."""
         if self.units is not None:
             return self.number
         largest = float(np.nanmax(np.abs(values))) or 1.0
-        return self.number * largest * float(np.nanstd(values / largest))
+        return self.number * largest * float(np.nanstd(values / largest, dtype=np.float64))
 
 
 def read_tolerance(given: float | str) -> Tolerance:
@@ -106,7 +106,7 @@ def read_tolerance(given: float | str) -> Tolerance:
 
 
 def shrink(
-    full: Cascade, axes: Sequence[Axis], values: Array, tolerance: Tolerance
+    full: Cascade, axes: Sequence[Axis], values: Tensor, tolerance: Tolerance
 ) -> tuple[Cascade, dict[str, Any]]:
     """Return the smallest cascade within a tolerance, and what is known of its answers.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Tensor
+from dkrls_cli.arrays import Tensor
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation, plan_rows
 from dkrls_cli.grid.axes import Axis
@@ -72,7 +72,7 @@ def continue_rows(
 
 def cross_poles(
     grid: Grid,
-    values: Array,
+    values: Tensor,
     plan: FitPlan,
     chosen: ChosenLevels,
     mean: float,
@@ -88,7 +88,7 @@ def cross_poles(
     grid
         The data.
     values
-        Its values as float64.
+        Its values as numbers with which can be computed.
     plan
         The plan of the fit.
     chosen

@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Slices
-from dkrls_cli.cascade.tensors import blocks
+from dkrls_cli.arrays import Array, Slices, blocks
 from dkrls_cli.model.answering.answers import Query
 from dkrls_cli.model.streaming.request import Streamed
 from dkrls_cli.model.streaming.running import Scheduler

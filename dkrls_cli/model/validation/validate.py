@@ -370,7 +370,7 @@ def _run(
     `known` is the truth: the grid, NaN where it is not known.
     """
     start = perf_counter()
-    model = fit_grid(grid.take([split.train for split in splits]), settings)
+    model = fit_grid(grid.take([split.train for split in splits]).freeze(), settings)
     fitted = perf_counter()
     truth = known.take([split.held for split in splits])
     answers = model.values_on(truth.axes, smooth=smooth)

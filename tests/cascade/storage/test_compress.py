@@ -42,6 +42,18 @@ def fitted(
     return fit_cascade(values, axes, levels, joint_ridge=joint, mean=mean)
 
 
+def test_a_truncation_of_exact_single_precision_is_told_from_it() -> None:
+    """The full cascade counts as double precision; what is rounded does not."""
+    rng = np.random.default_rng(0)
+    waves = np.sin(np.arange(30.0))[:, None] * np.cos(np.arange(28.0))
+    full = fitted((waves + 1e-3 * rng.standard_normal((30, 28))).astype("f4"))
+    assert (full.core.dtype, full.storage) == ("float32", "float64")
+    small = compress(full, 0.02).cascade
+    assert small.core.dtype == small.storage == "float32"
+    assert not small.exact
+    assert compress(full, 1e-9).cascade is full
+
+
 def differences(full: Cascade, small: Cascade, between: Sequence[bool] | None = None) -> np.ndarray:
     """Return the differences of all answers at nodes and midpoints, one pattern after another."""
     choices = []

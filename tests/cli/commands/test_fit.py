@@ -170,9 +170,35 @@ PEAK = (
 
 
 @pytest.mark.slow
+def test_a_fit_of_single_precision_holds_at_most_2_2_times_the_data(tmp_path: Path) -> None:
+    """Reading with a fill value, the fit and the file; and answers from that no more."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("the peak of a process is not known here")
+    shape = (120, 400, 500)
+    axes = {f"d{place}": np.arange(float(size)) for place, size in enumerate(shape)}
+    values = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+    grid = xr.DataArray(values, axes, list(axes), "v")
+    grid.to_netcdf(source := tmp_path / "v.nc", encoding={"v": {"_FillValue": -9e9}})
+    grid[:9, :9, :9].to_netcdf(few := tmp_path / "few.nc")
+
+    def peak(*words: str | Path) -> int:
+        run = [sys.executable, "-c", PEAK, *words]
+        done = subprocess.run(run, capture_output=True, text=True, check=True)
+        return int(done.stderr.split("peak ")[-1])
+
+    given = ["--sigma", "2", "--kernel", "matern32", "--ridge", "0.1"]
+    model = tmp_path / "m.npz"
+    process = peak("fit", few, *given, "-o", tmp_path / "few.npz")
+    assert peak("fit", source, *given, "-o", model) - process < 2.2 * values.nbytes
+    asked = [word for dim in axes for word in ("--at", f"{dim}=3.5")]
+    assert peak("predict", model, *asked) - process < 2.2 * values.nbytes
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "dtype", "missing", "words"),
     [
+        ((250, 200, 200), "float32", 0.0, ["fit", "--ridge", "0.1"]),
         ((200, 200, 60), "float32", 0.0, ["fit", "--noise", "joint", "--ridge", "0.1"]),
         ((100, 100, 60), "float32", 0.3, ["fill", "--ridge", "0.1"]),
         ((120, 120, 120), "float64", 0.0, ["regrid", "--std", "--at", "d0=0:119:0.5"]),

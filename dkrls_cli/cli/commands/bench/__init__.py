@@ -267,7 +267,7 @@ def stream(
 
 
 CLOCKS = {
-    "speed": "Time fits and answers on the paper's 3D grid against bare matrix products and scipy.",
+    "speed": "Time fits and answers against bare matrix products and scipy, and their growth.",
     "tuning": "Time the choice of all settings against quintic splines, and against the fit alone.",
     "large": "Measure memory and rate of a fit of 400 x 400 x 400 cells, on all threads.",
     "startup": "Time whole commands against the imports and reads they cannot do without.",
@@ -275,28 +275,52 @@ CLOCKS = {
 """Races against the clock, and what each is about."""
 
 
-def add_clock(race: str, about: str) -> None:
-    """Add the command of a race against the clock."""
-    examples = f"Examples:\n  dkrls bench {race}\n\n  dkrls bench {race} --json"
+def clock_help(race: str) -> str:
+    """Return the help of a race against the clock."""
+    return f"{CLOCKS[race]}\n\nExamples:\n  dkrls bench {race}\n\n  dkrls bench {race} --json"
 
-    @bench.command(race, help=f"{about}\n\n{examples}")
+
+@bench.command("speed", help=clock_help("speed"))
+@opt.expand
+def time_speed(
+    *,
+    time_limit: Annotated[
+        float, typer.Option(metavar="S", min=0, help="Seconds for one size of a growing grid.")
+    ] = 120.0,
+    report: Report,
+) -> None:
+    """Run the race of speed."""
+    with edge(report.debug):
+        run_clock("speed", report, time_limit)
+
+
+def add_clock(race: str) -> None:
+    """Add the command of a race against the clock that has no options of its own."""
+
+    @bench.command(race, help=clock_help(race))
     @opt.expand
     def command(*, report: Report) -> None:
         with edge(report.debug):
             run_clock(race, report)
 
 
-for _race, _about in CLOCKS.items():
-    add_clock(_race, _about)
+for _race in CLOCKS:
+    if _race != "speed":
+        add_clock(_race)
 
 
-def run_clock(race: str, report: Report) -> None:
-    """Run a race against the clock and print its measurements."""
-    from dkrls_cli.bench import long, speed
+def run_clock(race: str, report: Report, seconds: float = 0.0) -> None:
+    """Run a race against the clock and print its measurements.
+
+    `seconds` are those that one size of a growing grid may take.
+    """
+    from dkrls_cli.bench import growth, long, speed
     from dkrls_cli.cli.commands.bench.racing import print_machine
 
     runs: dict[str, Callable[[], Iterable[Measure]]] = {
-        "speed": lambda: chain(speed.measure_speed(), long.measure_long()),
+        "speed": lambda: chain(
+            speed.measure_speed(), growth.measure_cells(seconds), long.measure_long()
+        ),
         "tuning": speed.measure_tuning,
         "large": speed.measure_large,
         "startup": speed.measure_startup,

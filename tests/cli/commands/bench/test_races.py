@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from shell import dkrls, refusal
 
-from dkrls_cli.bench import long, speed
+from dkrls_cli.bench import growth, long, speed
 from dkrls_cli.bench.speed import Measure
 from dkrls_cli.cli.commands.bench import CLOCKS, PAPER, experiments
 from dkrls_cli.cli.report import Report
@@ -69,8 +69,28 @@ def test_measures_are_printed_with_the_machine(race: str, monkeypatch: pytest.Mo
     measure = Measure(*([f"{race} one"] * len(Measure.__dataclass_fields__)))
     monkeypatch.setattr(speed, f"measure_{race}", lambda: iter([measure]))
     monkeypatch.setattr(long, "measure_long", list)
+    monkeypatch.setattr(growth, "measure_cells", lambda seconds: [])
     assert f"{race} one" in dkrls("bench", race).stdout
     told = json.loads(dkrls("bench", race, "--json").stdout)
     assert len(told["rows"]) == 1
     assert told["machine"]
     assert dkrls("bench", race, "-q").output == ""
+
+
+def test_the_growth_of_cost_is_part_of_speed_and_has_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits: list[float] = []
+
+    def measured(seconds: float) -> list[Measure]:
+        limits.append(seconds)
+        return [Measure("growth of a fit", 1.0, "slope, 1 is linear")]
+
+    monkeypatch.setattr(speed, "measure_speed", list)
+    monkeypatch.setattr(long, "measure_long", list)
+    monkeypatch.setattr(growth, "measure_cells", measured)
+    told = json.loads(dkrls("bench", "speed", "--time-limit", "7", "--json").stdout)
+    assert [row["what"] for row in told["rows"]] == ["growth of a fit"]
+    assert "growth of a fit" in dkrls("bench", "speed").stdout
+    assert limits == [7.0, 120.0]
+    assert "time-limit" in refusal("bench", "speed", "--time-limit", "-1", code=2)
