@@ -225,6 +225,8 @@ def _model_from(
 
 def model_record(model: Model, folder: str | None = None) -> Record:
     """Return a model as a file in some folder stores it."""
+    if model.reference is None:
+        model.cascade.refuse_stand_in()
     cascade, poles = model.cascade, {}
     if model.poles is not None:
         record, cascade = poles_record(cascade, model.poles)

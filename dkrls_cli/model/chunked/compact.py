@@ -50,7 +50,6 @@ from dkrls_cli.model.chunked.reduction import (
 from dkrls_cli.model.chunked.survey import Surveyed, plan_survey, survey
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import Settings
-from dkrls_cli.model.tiling.planning import process_bytes
 from dkrls_cli.threads import one_blas_thread
 from dkrls_cli.tuning.footprint import level_memory
 
@@ -130,9 +129,7 @@ def _coordinates(ground: Ground, rows: Continuation | None) -> tuple[Array, ...]
     return tuple(numbers)
 
 
-def plan_compact(
-    ground: Ground, surveyed: Surveyed, limit: float = math.inf, process: int | None = None
-) -> CompactPlan:
+def plan_compact(ground: Ground, surveyed: Surveyed, limit: float = math.inf) -> CompactPlan:
     """Plan the pass over a grid, before it is read.
 
     Parameters
@@ -141,8 +138,6 @@ def plan_compact(
         The grid, and its settings.
     limit
         Bytes that may be in use, the program included.
-    process
-        Bytes that the program takes by itself; None: what it holds now.
 
     Raises
     ------
@@ -151,7 +146,6 @@ def plan_compact(
     """
     levels, rows = surveyed.model.cascade.levels, surveyed.model.poles
     numbers = _coordinates(ground, rows)
-    process = process_bytes() if process is None else process
     factors = tuple(express(f) for f in make_factors(numbers, levels, None, [None] * len(levels)))
     constant = ground.settings.centre != 0
     frames = tuple(_frame(factor, constant) for factor in factors)
@@ -160,14 +154,15 @@ def plan_compact(
         for number, frame in zip(numbers, frames, strict=True)
     ]
     core = 8 * math.prod(sizes)
-    held = process + core + sum(level_memory(number.size)[0] for number in numbers)
+    held = surveyed.plan.process + core + sum(level_memory(number.size)[0] for number in numbers)
     held += sum(frame.nbytes for frame in frames if frame is not None)
     stored, workers = ground.stored, min(_MOST_WORKERS, os.cpu_count() or 1)
     while True:
         slabs = plan_slabs(stored, sizes, (limit - held) / (workers + 1))
         memory = held + workers * slabs.memory + slabs.result  # one waits to be added
         memory = max(memory, held + _bars_memory(factors, math.prod(sizes)))
-        if memory <= limit or workers == 1:
+        cut = any(side < chunk for side, chunk in zip(slabs.sides, stored.chunks, strict=True))
+        if workers == 1 or (memory <= limit and not cut):  # a chunk is not read twice
             break
         workers -= 1
     if memory > limit:
@@ -238,17 +233,10 @@ def fit_compact(
         If cells are missing, or the model is larger than memory allows.
     SettingError
         If a setting is not possible, or not for a grid beyond memory.
-
-    Examples
-    --------
-    >>> from dkrls_cli.files.reading import open_file
-    >>> source = open_file("ocean.nc")  # doctest: +SKIP
-    >>> model = fit_compact(source, Settings(), 2e9)  # doctest: +SKIP
     """
     ground = prepare(source, settings)
     if settings.allowed is not None:
         settings.allowed.check_units(source.name, source.attrs)
-    process = process_bytes()  # before the survey, whose memory is used again
     found = _survey(source, settings, limit) if surveyed is None else surveyed
     if found.missing:
         raise InputError(
@@ -256,7 +244,7 @@ def fit_compact(
             f"read. {_FILL_FIRST}",
             setting="max_memory",
         )
-    plan = plan_compact(ground, found, limit, process)
+    plan = plan_compact(ground, found, limit)
     return _finish(plan, found, _pass(plan, tell, run))
 
 

@@ -24,7 +24,6 @@ from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.source import Source
 from dkrls_cli.grid.grid import Grid
-from dkrls_cli.memory import held_bytes, peak_bytes
 from dkrls_cli.model.answering.bounds import Bounds, bounds_asked, choose_bounds
 from dkrls_cli.model.chunked.ground import Ground, prepare
 from dkrls_cli.model.chunked.panels import Panel, plan_panels
@@ -34,8 +33,9 @@ from dkrls_cli.model.model import Model
 from dkrls_cli.model.poles.crossing import continue_rows
 from dkrls_cli.model.poles.planning import SIGNS
 from dkrls_cli.model.settings import LevelRequest, Settings
+from dkrls_cli.model.tiling.planning import process_bytes
 from dkrls_cli.model.training import TrainingResult, train
-from dkrls_cli.tuning.footprint import Machine, footprint
+from dkrls_cli.tuning.footprint import footprint
 
 SURVEYED = "settings_chosen_on"
 """Key of the origin of a model whose settings were chosen on a part of its data."""
@@ -69,6 +69,8 @@ class SurveyPlan:
         Share of the bytes of the grid that this is; above 1 if chunks are read twice.
     memory
         Bytes in use at most, the program included.
+    process
+        Bytes of the program alone: what a survey takes besides is free again after it.
     """
 
     panels: tuple[Panel, ...]
@@ -76,6 +78,7 @@ class SurveyPlan:
     chunks_read: int
     share: float
     memory: int
+    process: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +132,7 @@ def plan_survey(
 
 def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> SurveyPlan:
     """Return the panels of a grid that fit into a limit."""
-    stored, process = ground.stored, Machine(held_bytes(), peak_bytes()).process
+    stored, process = ground.stored, process_bytes()
     closed = [_is_closed(level) for level in ground.plan.levels]
     chosen = [place for place in ground.wanted if bars or gaps or not closed[place]]
     poles = ground.plan.poles
@@ -137,7 +140,7 @@ def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> Su
     together = (poles.latitude, poles.longitude) if poles is not None and is_open else ()
     chosen = sorted({*chosen, *together})
     if not chosen and ground.settings.centre is not None:
-        return SurveyPlan((), 0, 0, 0.0, process)
+        return SurveyPlan((), 0, 0, 0.0, process, process)
 
     def memory(shape: Sequence[int]) -> int:
         sides = [*shape]
@@ -170,6 +173,7 @@ def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> Su
         sum(count for count, _ in read),
         total / stored.bytes,
         process + max(memory(panel.shape) for panel in panels),
+        process,
     )
 
 

@@ -232,3 +232,14 @@ def test_a_store_of_zarr_is_read_as_well(tmp_path):
     assert prepare(source, Settings()).stored.chunks == (9, 8, 7)
     whole = fit_grid(source.grid(), Settings(levels=LEVELS, compact=True))
     agree(fit_compact(source, Settings(levels=LEVELS)), whole, lat=[33.3])
+
+
+def test_fewer_slabs_at_once_rather_than_chunks_that_are_read_twice(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr(reduction, "_PIECE", 2**21)
+    source, settings = stored(waves(100, 50, 50), (50, 50, 50)), Settings(levels=LEVELS, mean=0.0)
+    found, ground = survey(source, settings, bars=False), prepare(source, settings)
+    assert plan_compact(ground, found).workers == 4
+    plan = plan_compact(ground, found, found.plan.process + 20e6)
+    assert plan.slabs.sides >= (50, 50, 50)
+    assert 1 <= plan.workers < 4

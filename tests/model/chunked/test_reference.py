@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -112,14 +113,19 @@ def test_a_model_grows_by_files_that_are_not_read(source, tmp_path, monkeypatch)
 
 
 def test_several_variables_may_refer_and_hold(source, tmp_path):
-    from dataclasses import replace
-
     refers = fit_by_reference(source, DEFAULTS)
     holds = replace(fit_grid(source.grid(), DEFAULTS), name="g")
     save_models([holds, refers], tmp_path / "m.npz")
     found = load_models(tmp_path / "m.npz")
     assert (found["f"].storage, found["g"].storage) == ("reference", "float64")
     assert found["g"].predict(lat=[33.3]).size == 30 * 14
+
+
+def test_a_stand_in_that_refers_to_nothing_is_not_saved(source, tmp_path):
+    model = replace(fit_by_reference(source, DEFAULTS), reference=None)
+    with pytest.raises(InputError, match="holds no values"):
+        model.save(tmp_path / "m.npz")
+    assert not (tmp_path / "m.npz").exists()
 
 
 def test_files_of_models_that_hold_their_data_are_as_before(source, tmp_path):
