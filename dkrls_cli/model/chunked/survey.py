@@ -155,7 +155,7 @@ def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> Su
         chosen,
         together,
         lambda shape: process + memory(shape) <= limit and math.prod(shape) <= _MOST_CELLS,
-        near=range(len(stored.shape)) if gaps else None,
+        near=range(len(stored.shape)) if gaps else (),
     )
     if panels is None:
         sides = [size if a in chosen else min(size, 3) for a, size in enumerate(stored.shape)]
@@ -340,28 +340,33 @@ class _Choice:
         return continue_rows(self.ground.axes, poles, SIGNS[poles.kind], levels, None, self.mean)
 
     def _bars(self) -> LevelBars:
-        """Return error bars: of each level by its own panel, of several together by the last."""
+        """Return error bars: of each level, and of several together, by the panel that has them.
+
+        Of levels that no panel has together, the largest factor of those that one has: errors of
+        several levels that are mostly noise are then too wide, by up to the root of their number.
+        """
         count = len(self.ground.axes)
         found = [(panel, bars) for panel, bars, _ in self.found if bars is not None]
         if not found:
             return no_bars(count)
-        last = found[-1][1]
-        errors, scales, factors = last.errors.copy(), last.scales.copy(), last.factors.copy()
+        errors, scales = np.full(count, math.nan), np.full(count, math.nan)
+        factors = np.ones((2,) * count)
         local: list[LocalScale | None] = [None] * count
-        for place in self._passed():
-            errors[place] = scales[place] = math.nan
         for panel, own in found:
             for place in panel.whole:
-                alone = tuple(np.eye(count, dtype=int)[place])
                 errors[place], scales[place] = own.errors[place], own.scales[place]
-                factors[alone] = own.factors[alone]
                 local[place] = own.local[place] if own.local else None
+        for pattern in np.ndindex(factors.shape):
+            parts = [
+                own.factors[tuple(p * (a in panel.whole) for a, p in enumerate(pattern))]
+                for panel, own in found
+                if any(pattern[place] for place in panel.whole)
+            ]
+            factors[pattern] = max(parts, default=1.0)
+        for place, axis in enumerate(self.ground.axes):
+            if axis.size == 1:
+                errors[place] = scales[place] = 0.0
         return LevelBars(errors, scales, factors, tuple(local) if any(local) else ())
-
-    def _passed(self) -> list[int]:
-        """Return the axes that are never asked between their coordinates."""
-        axes, wanted = self.ground.axes, self.ground.wanted
-        return [place for place, axis in enumerate(axes) if axis.size > 1 and place not in wanted]
 
     def _bounds(self) -> tuple[Bounds | None, str]:
         """Return the bounds of answers, and what was decided, as far as panels tell."""

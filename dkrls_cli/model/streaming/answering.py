@@ -152,9 +152,10 @@ class BlockAnswers:
         Raises
         ------
         InputError
-            If a cell is missing.
+            If a cell is missing, or lies outside the bounds of the answers.
         """
         refuse_missing(values, where, self.query.model)
+        refuse_beyond(values, self.query.model)
         poles = self.query.model.poles
         whole: Any = values if poles is None else poles.extend(values)
         centred: Tensor = np.subtract(whole, self.query.model.cascade.mean, dtype=self.dtype)
@@ -242,4 +243,17 @@ def refuse_missing(values: NDArray[Any], where: Slices, model: Model) -> None:
     raise InputError(
         f"'{model.name}' has missing cells, the first at {cell}. Beyond memory, grids are taken "
         "whole: fill it first, land as well, or allow more memory."
+    )
+
+
+def refuse_beyond(values: NDArray[Any], model: Model) -> None:
+    """Raise InputError if values lie outside the bounds that the part of the data has told."""
+    bounds = model.bounds
+    if bounds is None or (values.min() >= bounds.low and values.max() <= bounds.high):
+        return
+    raise InputError(
+        f"'{model.name}' has values from {values.min():g} to {values.max():g}, and answers are "
+        f"bounded by {bounds.low:g} and {bounds.high:g}, which the part of the data on which "
+        "settings were chosen keeps to. Give bounds that hold, or none.",
+        setting="bounds",
     )

@@ -131,3 +131,16 @@ def test_numbers_that_cannot_be_used_are_missing(value):
     values[-1, -1, -1] = value
     with pytest.raises(InputError, match=r"first at time 13.0, lat 88.0, lon 330.0"):
         refuse_missing(values, whole, model)
+
+
+def test_values_outside_the_bounds_are_refused():
+    data = globe()
+    answers = BlockAnswers.of(
+        query_of(fitted(data, bounds=(-1.4, 1.6)), MAP), std=False, single=False
+    )
+    values = data.values.copy()
+    block = (slice(0, 4), slice(0, 25), slice(0, 36))
+    answers.answer(values[answers.box(block)], block)
+    values[2, 3, 4] = 1.7
+    with pytest.raises(InputError, match=r"to 1.7, and answers are bounded by -1.4 and 1.6"):
+        answers.answer(values[answers.box(block)], block)
