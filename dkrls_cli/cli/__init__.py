@@ -5,6 +5,7 @@ A command is imported when it is called; the list of commands knows only the fir
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -37,12 +38,31 @@ PAPER = (
 )
 """The paper that describes the method."""
 
+_OPTIONS = "Output and messages"  # panel of the help page, as in cli/terminal/pages.py
+
 LIBRARIES = ("numpy", "scipy", "xarray", "netCDF4", "pandas", "threadpoolctl", "typer", "rich")
 """Libraries whose versions `dkrls --version -v` prints: those that dkrls depends on."""
 
 
+GREETING = f"""dkrls {__version__}: kernel models of gridded data
+
+  dkrls fit sst.nc -o sst.npz
+  dkrls predict sst.npz --like r360x180 -o global.nc
+  dkrls fill sst.nc -o filled.nc
+
+They turn a grid into a model, answer from it on another
+grid, and fill the missing cells of a grid.
+
+dkrls --help lists all commands, dkrls fit --help options."""
+"""What ``dkrls`` alone prints: three commands to try."""
+
+
 class Commands(TyperGroup):
     """The group of all commands: each is known by name and imported when it is called."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help page of all commands."""
+        _print_help(self, ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the command that is called, and return it."""
@@ -93,15 +113,24 @@ def _import_command(name: str) -> Any:
         alone = typer.Typer(add_completion=False)
         alone.command(name)(command)
         command = alone
-    return _refuse_repeats(typer.main.get_command(command))
+    return _adapt(typer.main.get_command(command))
 
 
-def _refuse_repeats(command: Any) -> Any:
+def _print_help(command: Any, context: Any, formatter: Any = None) -> None:
+    """Print the help page of a command."""
+    from dkrls_cli.cli.terminal.pages import print_page
+
+    print_page(command, context)
+
+
+def _adapt(command: Any) -> Any:
     """Return a command that refuses an option of one value if it is given twice.
 
-    Otherwise the last value would be taken without a word. The commands of a group do so as well.
+    Otherwise the last value would be taken without a word. It prints its help page our way. The
+    commands of a group do so as well.
     """
     parse = command.parse_args
+    command.format_help = functools.partial(_print_help, command)
 
     def parse_args(context: Any, words: list[str]) -> list[str]:
         _check_repeats(command, context, words)
@@ -110,7 +139,7 @@ def _refuse_repeats(command: Any) -> Any:
 
     command.parse_args = parse_args
     for inner in getattr(command, "commands", {}).values():
-        _refuse_repeats(inner)
+        _adapt(inner)
     return command
 
 
@@ -158,9 +187,8 @@ def _wrong_word(message: str) -> str:
 app = typer.Typer(
     name="dkrls",
     cls=Commands,
-    help="Kernel models of gridded data: Deep Kernel Recursive Least-Squares (D-KRLS).",
-    no_args_is_help=True,
-    add_completion=False,
+    invoke_without_command=True,
+    add_completion=False,  # ours is in cli/completion.py: it knows the files on the command line
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -199,7 +227,13 @@ def _library_versions() -> dict[str, str]:
 def root(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            rich_help_panel=_OPTIONS,
+            help="Print the version.",
+        ),
     ] = False,
     verbose: Annotated[
         bool,
@@ -207,13 +241,32 @@ def root(
             "--verbose",
             "-v",
             is_eager=True,  # read before --version, which needs it
+            rich_help_panel=_OPTIONS,
             help="With --version: also the paper, and versions of libraries.",
         ),
     ] = False,
 ) -> None:
-    """Kernel models of gridded data: Deep Kernel Recursive Least-Squares (D-KRLS)."""
-    if verbose:
-        command = context.invoked_subcommand
+    """Turn gridded data into small kernel models, and answer from them.
+
+    The method is Deep Kernel Recursive Least-Squares (D-KRLS). Settings are chosen from the data.
+
+    Examples:
+      dkrls fit sst.nc -o sst.npz
+
+      dkrls predict sst.npz --at lat=10:20:0.25 --at time=2020-03-01 -o out.nc
+
+      dkrls regrid sst.nc -o coarse.nc --like r360x180
+
+      dkrls fill cloudy.nc -o filled.nc --std
+
+      dkrls validate sst.nc --holdout 0.2
+    """
+    command = context.invoked_subcommand
+    if command is None:
+        if verbose:
+            context.fail("--verbose goes with --version, or behind a command.")
+        typer.echo(GREETING)
+    elif verbose:
         context.fail(f"--verbose stands before {command}. Write dkrls {command} ... --verbose.")
 
 

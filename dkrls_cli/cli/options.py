@@ -2,10 +2,14 @@
 
 Options that belong together are the fields of a frozen dataclass. A command takes the dataclass
 as one parameter; :func:`expand` gives Typer the options and the command the dataclass.
+
+On a help page, an option stands in the panel that its `rich_help_panel` names, or its parameter in
+`NAMED_PANELS`, or the class variable `panel` of its dataclass; otherwise under "What".
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import math
@@ -14,13 +18,32 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_type_hints
 
 import typer
 
 from dkrls_cli.cli.report import edge
+from dkrls_cli.cli.terminal.pages import OUTPUT, RESOURCES, SETTINGS, WHAT
 from dkrls_cli.errors import SettingError
 from dkrls_cli.spelling import suggest
+
+NAMED_PANELS = {
+    "compress": OUTPUT,
+    "csv": OUTPUT,
+    "dry_run": OUTPUT,
+    "form": OUTPUT,
+    "mask_out": OUTPUT,
+    "output": OUTPUT,
+    "overwrite": OUTPUT,
+    "plot": OUTPUT,
+    "resume": RESOURCES,
+    "scheduler": RESOURCES,
+    "threads": RESOURCES,
+    "time_limit": RESOURCES,
+    "wait": RESOURCES,
+    "weights": OUTPUT,
+}
+"""Panels of parameters by name: options that mean the same in every command."""
 
 
 def expand(command: Callable[..., None]) -> Callable[..., None]:
@@ -42,7 +65,8 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
         if name in groups:
             parameters += _field_parameters(groups[name])
         else:
-            parameters.append(parameter.replace(annotation=hints[name], kind=_KEYWORD))
+            hint = _in_panel(hints[name], name, WHAT)
+            parameters.append(parameter.replace(annotation=hint, kind=_KEYWORD))
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
@@ -61,34 +85,52 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 def _field_parameters(group: Any) -> list[inspect.Parameter]:
     """Return the fields of a dataclass as parameters with their annotations and defaults."""
     hints = get_type_hints(group, include_extras=True)
-    empty = inspect.Parameter.empty
+    empty, panel = inspect.Parameter.empty, getattr(group, "panel", WHAT)
     return [
         inspect.Parameter(
             field.name,
             _KEYWORD,
             default=empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
+            annotation=_in_panel(hints[field.name], field.name, panel),
         )
         for field in fields(group)
     ]
 
 
+def _in_panel(hint: Any, name: str, usual: str) -> Any:
+    """Return the annotation of an option with the panel of help pages that it stands in."""
+    kind, *notes = get_args(hint) if hasattr(hint, "__metadata__") else (hint,)
+    if not notes:
+        return hint
+    info = copy.copy(notes[0])
+    info.rich_help_panel = info.rich_help_panel or NAMED_PANELS.get(name, usual)
+    return Annotated[kind, info]
+
+
 # --- single options ------------------------------------------------------------------------------
 
 Var = Annotated[
-    str | None, typer.Option(help="Variable to model; needed only where there is a choice.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Variable to model; needed only where there is a choice.",
+        rich_help_panel=WHAT,
+    ),
 ]
 Vars = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME|all", help="Variable to model, where there is a choice. Repeatable."
+        metavar="NAME|all",
+        help="Variable to model, where there is a choice. Repeatable.",
+        rich_help_panel=WHAT,
     ),
 ]
 Levels = Annotated[
     str | None,
     typer.Option(
         metavar="DIM,DIM,...",
-        help="Hierarchy of dimensions, level 0 first. Default: file order, time last.",
+        help="Hierarchy of dimensions, level 0 first.",
+        show_default="file order, time last",
     ),
 ]
 Threads = Annotated[
@@ -97,7 +139,8 @@ Threads = Annotated[
         min=1,
         max=1024,
         metavar="N",
-        help="Threads for matrix products. Default: OMP_NUM_THREADS.",
+        help="Threads for matrix products.",
+        show_default="OMP_NUM_THREADS, or all",
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")]
@@ -151,6 +194,8 @@ AnyFormat = Literal["csv", "jsonl", "nc"]
 @dataclass(frozen=True)
 class KernelOptions:
     """Which variable to use, and the kernels of its levels; None: to be chosen."""
+
+    panel: ClassVar[str] = SETTINGS
 
     var: Vars = None
     levels: Levels = None
@@ -281,12 +326,14 @@ class FitOptions(LevelOptions):
 class RunOptions:
     """Limits on the memory and the threads of a fit."""
 
+    panel: ClassVar[str] = RESOURCES
+
     max_memory: Annotated[
         str | None,
         typer.Option(
             metavar="SIZE|none",
-            help="Refuse what is estimated to need more, like 4GB; fill works in tiles then.  "
-            "[80 % of what the machine or the job has free]",
+            help="Refuse what is estimated to need more, like 4GB; fill works in tiles then.",
+            show_default="80 % of what the machine or the job has free",
         ),
     ] = None
     threads: Threads = None
@@ -320,7 +367,8 @@ class GridOutputOptions(OutputOptions):
             min=0,
             max=9,
             metavar="LEVEL",
-            help="Compress NetCDF or Zarr, 0 (not) to 9. Default: 1 for variables above 1 MB.",
+            help="Compress NetCDF or Zarr, 0 (not) to 9.",
+            show_default="1 for variables above 1 MB",
         ),
     ] = None
 
@@ -339,6 +387,8 @@ class InPlaceOptions:
 @dataclass(frozen=True)
 class SliceOptions:
     """Which slices of a growing model are kept, and whether it is tuned again."""
+
+    panel: ClassVar[str] = SETTINGS
 
     replace: Annotated[
         bool, typer.Option("--replace", help="Let a new slice replace one at its coordinate.")

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import typer
 
 from dkrls_cli.cli.terminal.clean import clean, clean_lines
+from dkrls_cli.cli.terminal.pages import OUTPUT
 from dkrls_cli.errors import DkrlsError, OutputError, SettingError
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Report:
     with `quiet` alone. Data that a command was asked for (predictions, forecasts) is not printed
     by a report: it is written to stdout whatever these options are.
     """
+
+    panel: ClassVar[str] = OUTPUT
 
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False
     quiet: Annotated[

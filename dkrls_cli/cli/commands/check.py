@@ -50,7 +50,8 @@ def check(
             "-o",
             metavar="FLAGS",
             help=".nc or .zarr: flags of all cells and what was expected. .csv or .jsonl: the "
-            "flagged cells.  [flagged cells as CSV on stdout]",
+            "flagged cells.",
+            show_default="flagged cells as CSV on stdout",
         ),
     ] = None,
     form: Annotated[

@@ -85,8 +85,8 @@ def fill(
         typer.Option(
             metavar="always|first|none|FILE",
             help="What stays missing: cells that never have data (land), those missing in the "
-            "first slice of the last level, nothing, or cells where FILE has 0 or no value.  "
-            "[always; with --within none]",
+            "first slice of the last level, nothing, or cells where FILE has 0 or no value.",
+            show_default="always; with --within none",
         ),
     ] = None,
     within: Annotated[

@@ -46,11 +46,12 @@ def predict(
         typer.Option("--output", "-o", metavar="OUT", help=".nc, .zarr, .csv, .jsonl, or -."),
     ] = None,
     form: Annotated[
-        opt.AnyFormat | None, typer.Option("--format", help="Default: what OUT ends in, or csv.")
+        opt.AnyFormat | None,
+        typer.Option("--format", help="Format of OUT.", show_default="what OUT ends in, or csv"),
     ] = None,
     var: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Variable of the model.  [all]  Repeatable."),
+        typer.Option(metavar="NAME", show_default="all", help="Variable of the model. Repeatable."),
     ] = None,
     answers: AnswerOptions,
     members: EnsembleOptions,

@@ -50,7 +50,8 @@ def regrid(
         typer.Option("--output", "-o", metavar="OUT", help=".nc, .zarr, .csv, .jsonl, or -."),
     ] = None,
     form: Annotated[
-        opt.AnyFormat | None, typer.Option("--format", help="Default: what OUT ends in, or csv.")
+        opt.AnyFormat | None,
+        typer.Option("--format", help="Format of OUT.", show_default="what OUT ends in, or csv"),
     ] = None,
     like: opt.Like = None,
     at: opt.At = None,

@@ -52,7 +52,8 @@ class ForecastOptions:
 
     std: Annotated[bool, typer.Option("--std", help="Add a column with standard errors.")] = False
     form: Annotated[
-        opt.RowFormat | None, typer.Option("--format", help="Default: that of the input.")
+        opt.RowFormat | None,
+        typer.Option("--format", help="Format of the forecasts.", show_default="that of the input"),
     ] = None
 
 

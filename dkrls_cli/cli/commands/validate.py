@@ -53,10 +53,11 @@ def validate(
         ),
     ] = None,
     repeats: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Random hold-outs.  [5]")
+        int | None, typer.Option(min=1, metavar="N", show_default="5", help="Random hold-outs.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Seed of the first hold-out.  [0]")
+        int | None,
+        typer.Option(min=0, metavar="N", show_default="0", help="Seed of the first hold-out."),
     ] = None,
     keep_edges: Annotated[
         bool, typer.Option("--keep-edges", help="Never hold out the ends of a dimension.")

@@ -51,8 +51,8 @@ class AnswerOptions:
     outside: Annotated[
         Literal["refuse", "missing", "nearest", "extrapolate"] | None,
         typer.Option(
-            help="What to do outside the training range.  [missing with --like and in regrid, "
-            "else refuse]"
+            help="What to do outside the training range.",
+            show_default="missing with --like and in regrid, else refuse",
         ),
     ] = None
     allow_extrapolation: Annotated[

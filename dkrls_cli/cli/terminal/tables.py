@@ -13,6 +13,7 @@ from typing import IO, Any
 from dkrls_cli.cli.terminal.clean import clean, clean_lines
 
 _PIPE_WIDTH = 100  # columns where there is no terminal: wide enough for the tables of most models
+_COMMAS_FROM = 10000  # numbers of four digits are read at a glance
 _LEAST_WIDTH = 40  # columns below which a table is no longer made narrower
 
 
@@ -93,6 +94,15 @@ def bytes_text(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} TB"
+
+
+def count_text(count: int) -> str:
+    """Return a number of things; from ten thousand on with commas.
+
+    >>> count_text(1406), count_text(1113600)
+    ('1406', '1,113,600')
+    """
+    return str(count) if abs(count) < _COMMAS_FROM else f"{count:,}"
 
 
 def cell_text(value: Any) -> str:
