@@ -32,6 +32,9 @@ COMMANDS = {
     "bench": "Race on this machine: the paper's experiments, your own grids, and the clock.",
 }
 
+UNCONFIGURED = ("info", "help")
+"""Commands whose options do not come from a file: they have nothing to set."""
+
 PAPER = (
     "Mohamadipanah, Heydari, Chowdhary, "
     '"Deep Kernel Recursive Least-Squares Algorithm", arXiv 1704.04522.'
@@ -67,7 +70,7 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the command that is called, and return it."""
         if args and args[0] in COMMANDS:
-            self.commands[args[0]] = _import_command(args[0])
+            self.commands[args[0]] = import_command(args[0])
         return super().resolve_command(ctx, args)
 
     def main(  # type: ignore[override]  # all but the words only by keyword, as Typer calls it
@@ -106,7 +109,7 @@ def _exit_code(error: Any) -> int:
     return int(getattr(error, "exit_code", 2))
 
 
-def _import_command(name: str) -> Any:
+def import_command(name: str) -> Any:
     """Return the command with this name, ready to run."""
     command = getattr(import_module(f"dkrls_cli.cli.commands.{name}"), name)
     if not isinstance(command, typer.Typer):

@@ -14,18 +14,16 @@ import functools
 import inspect
 import math
 import re
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_type_hints
 
 import typer
 
-from dkrls_cli.cli.report import edge
+from dkrls_cli.cli.config import Config, SaveConfig, saved_options
 from dkrls_cli.cli.terminal.pages import OUTPUT, RESOURCES, SETTINGS, WHAT
 from dkrls_cli.errors import SettingError
-from dkrls_cli.spelling import suggest
 
 NAMED_PANELS = {
     "compress": OUTPUT,
@@ -49,17 +47,11 @@ NAMED_PANELS = {
 def expand(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command with its dataclass parameters expanded into their fields, for Typer.
 
-    Defaults stand in the dataclasses. The command itself receives one instance of each.
+    Defaults stand in the dataclasses. The command itself receives one instance of each. It also
+    gets --config and --save-config, unless it has a `config` of its own.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        command(**given)
-
     parameters = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
@@ -67,17 +59,40 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
         else:
             hint = _in_panel(hints[name], name, WHAT)
             parameters.append(parameter.replace(annotation=hint, kind=_KEYWORD))
+    own = [parameter.name for parameter in parameters]
+    added = [] if "config" in own else [one for one in _file_parameters() if one.name not in own]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        saving: Any = given.get("context"), given.get("save_config"), given.get("overwrite", False)
+        for parameter in added:
+            del given[parameter.name]
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        with saved_options(*saving):
+            command(**given)
+
+    parameters += added
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
 
+def _file_parameters() -> list[inspect.Parameter]:
+    """Return the parameters of commands whose options may come from a file and go to one."""
+    hints = {"context": typer.Context, "config": Config, "save_config": SaveConfig}
+    made = [
+        inspect.Parameter(name, _KEYWORD, default=None, annotation=hint)
+        for name, hint in hints.items()
+    ]
+    made[0] = made[0].replace(default=inspect.Parameter.empty)
+    overwrite = _in_panel(Overwrite, "overwrite", OUTPUT)
+    return [*made, inspect.Parameter("overwrite", _KEYWORD, default=False, annotation=overwrite)]
+
+
 # Share of the memory that is free which a fit may take by default: the rest is for other processes,
 # for files in the cache of the system, and for what the estimate is too low.
 _MEMORY_SHARE = 0.8
-
-# Bytes of a file of options: a hundred times as many as all options take.
-_LARGEST_CONFIG = 2**20
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
@@ -403,82 +418,6 @@ class SliceOptions:
         ),
     ] = None
     retune: Retune = False
-
-
-# --- options from a file -------------------------------------------------------------------------
-
-
-def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Take the defaults of options from a TOML file, and return its path.
-
-    Keys are long option names. A table has one value per dimension.
-    """
-    if path is not None:
-        with edge(False):
-            context.default_map = {**(context.default_map or {}), **_defaults(context, path)}
-    return path
-
-
-def _defaults(context: typer.Context, path: Path) -> dict[str, Any]:
-    """Return the defaults in a TOML file, by the names of the parameters of a command."""
-    settings = _read_toml(path)
-    known = {
-        option.removeprefix("--"): parameter
-        for parameter in context.command.params
-        for option in parameter.opts
-        if option.startswith("--") and option not in ("--config", "--help")
-    }
-    unknown = [key for key in settings if key not in known]
-    if unknown:
-        raise SettingError(
-            f"'{path}' has a key '{unknown[0]}' that is not an option of this command. "
-            f"Choose from: {', '.join(known)}.{suggest(unknown[0], known)}"
-        )
-    return {known[k].name or k: _option_value(k, v, known[k]) for k, v in settings.items()}
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    """Return what is in a TOML file, or raise SettingError if it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(_LARGEST_CONFIG + 1)
-        if len(raw) > _LARGEST_CONFIG:
-            raise ValueError(f"it has more than {_LARGEST_CONFIG} bytes")
-        return tomllib.loads(raw.decode("utf-8"))
-    except OSError as error:
-        raise SettingError(f"'{path}' cannot be read ({error.strerror}).") from None
-    except RecursionError:
-        raise SettingError(f"'{path}' is not TOML: it is nested too deeply.") from None
-    except ValueError as error:  # of the format, of an encoding, or of a number that is too long
-        raise SettingError(f"'{path}' is not TOML: {error}.") from None
-
-
-def _option_value(key: str, value: Any, parameter: Any) -> Any:
-    """Return a value of a TOML file as the command line would give it to a parameter."""
-    repeatable = getattr(parameter, "multiple", False)
-    if getattr(parameter, "is_flag", False):
-        if not isinstance(value, bool):
-            raise SettingError(f"{key} is {value} in the file. Expected true or false.")
-        return value
-    if isinstance(value, Mapping):
-        if not repeatable:
-            raise SettingError(f"{key} takes one value, not a table of them.")
-        return [f"{dim}={setting}" for dim, setting in value.items()]
-    several = value if isinstance(value, list) else [value]
-    if repeatable:
-        return [str(word) for word in several]
-    return ",".join(map(str, several))
-
-
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        is_eager=True,
-        callback=read_config,
-        help="TOML file with defaults for these options; options given here override it.",
-    ),
-]
 
 
 # --- texts of options ----------------------------------------------------------------------------

@@ -75,7 +75,6 @@ def check(
     ] = None,
     options: opt.KernelOptions,
     machine: opt.RunOptions,
-    config: opt.Config = None,
     outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:

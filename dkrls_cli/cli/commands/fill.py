@@ -120,7 +120,6 @@ def fill(
         bool,
         typer.Option("--dry-run", help="Print what filling would take, and in how many tiles."),
     ] = False,
-    config: opt.Config = None,
     outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:

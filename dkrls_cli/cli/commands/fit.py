@@ -60,7 +60,6 @@ def fit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
     ] = False,
-    config: opt.Config = None,
     outputs: opt.OutputOptions,
     report: Report,
 ) -> None:

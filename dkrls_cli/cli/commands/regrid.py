@@ -58,7 +58,6 @@ def regrid(
     answers: AnswerOptions,
     options: opt.FitOptions,
     machine: opt.RunOptions,
-    config: opt.Config = None,
     outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:

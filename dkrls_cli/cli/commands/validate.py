@@ -69,7 +69,6 @@ def validate(
     options: opt.FitOptions,
     smooth: opt.Smooth = False,
     machine: opt.RunOptions,
-    config: opt.Config = None,
     report: Report,
 ) -> None:
     """Measure a model against a grid, or the method against held-out parts of one.

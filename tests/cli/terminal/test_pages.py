@@ -12,7 +12,7 @@ import pytest
 import typer
 from shell import dkrls
 
-from dkrls_cli.cli import COMMANDS, _import_command
+from dkrls_cli.cli import COMMANDS, import_command
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.terminal.pages import (
     PANELS,
@@ -31,13 +31,13 @@ def pages() -> Iterator[tuple[str, ...]]:
     yield ()
     for name in COMMANDS:
         yield (name,)
-        yield from ((name, inner) for inner in getattr(_import_command(name), "commands", {}))
+        yield from ((name, inner) for inner in getattr(import_command(name), "commands", {}))
 
 
 def parameters(words: tuple[str, ...]) -> list[Any]:
     if not words:
         return []
-    command = _import_command(words[0])
+    command = import_command(words[0])
     found = command.commands[words[1]] if words[1:] else command
     return [one for one in found.params if not getattr(one, "hidden", False)]
 
@@ -57,7 +57,7 @@ def test_no_line_is_too_long_and_no_value_is_broken(words: tuple[str, ...], widt
 
 
 def _context(words: tuple[str, ...]) -> Any:
-    command = _import_command(words[0])
+    command = import_command(words[0])
     found = command.commands[words[1]] if words[1:] else command
     return typer.Context(found, info_name=" ".join(words))
 
