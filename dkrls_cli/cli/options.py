@@ -14,7 +14,7 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_type_hints
@@ -447,6 +447,68 @@ def setting(values: Sequence[str] | None, option: str) -> Any:
         twice = next(dim for dim in dims if dims.count(dim) > 1)
         raise SettingError(f"{option} was given twice for the same dimension, {twice}.")
     return named
+
+
+LEVEL_SETTINGS = ("kernel", "sigma", "ridge", "period")
+"""Options with a value per level."""
+
+
+def level_settings(options: KernelOptions, noise: str = "auto") -> dict[str, Any]:
+    """Return the settings of levels that options give, by the names of a fit.
+
+    A level is given whole by a kernel with parts, such as ``gaussian+constant:1``, as ``dkrls info
+    --config`` prints it.
+    """
+    given = {name: setting(getattr(options, name), f"--{name}") for name in LEVEL_SETTINGS}
+    order, kernel = names(options.levels), given["kernel"]
+    texts = kernel if isinstance(kernel, Mapping) else dict.fromkeys(order or ["DIM"], kernel)
+    whole = [dim for dim, text in texts.items() if "+" in text]
+    if not whole:
+        return {"levels": order, **given}
+    joint = noise == "joint"
+    made = {dim: _whole_level(dim, texts[dim], order or (), given, joint) for dim in whole}
+    rest = {
+        name: value if joint and name == "ridge" else _without(value, whole)
+        for name, value in given.items()
+    }
+    return {"levels": [made.get(dim, dim) for dim in order or ()], **rest}
+
+
+def _whole_level(
+    dim: str, kernel: str, order: Sequence[str], given: Mapping[str, Any], joint: bool
+) -> Any:
+    """Return a level that is given whole; under a joint ridge it has none of its own."""
+    from dkrls_cli.cascade.kernels import read_kernel
+    from dkrls_cli.cascade.level import Level
+
+    needed = [name for name in ("sigma", "ridge", "period") if not (joint and name == "ridge")]
+    own = {name: given[name].get(dim) for name in needed if isinstance(given[name], Mapping)}
+    lacking = [name for name in needed if own.get(name) in (None, "auto")]
+    lacking += [] if dim in order else ["levels"]
+    if lacking:
+        raise SettingError(
+            f"--kernel {dim}={kernel} gives a whole level. Give --{lacking[0]} of it as well, or "
+            "the kernel without parts."
+        )
+    line = own["period"] == "none"
+    numbers = {n: 0.0 if n == "period" and line else _number(own[n], n) for n in needed}
+    period = None if line else numbers["period"]
+    return Level(dim, read_kernel(kernel, numbers["sigma"], period), numbers.get("ridge", 0.0))
+
+
+def _without(given: Any, dims: Sequence[str]) -> Any:
+    """Return a setting for the dimensions that are not named; ``auto`` if none is left."""
+    if not isinstance(given, Mapping):
+        return given
+    return {dim: value for dim, value in given.items() if dim not in dims} or "auto"
+
+
+def _number(text: Any, option: str) -> float:
+    """Return the number of an option, or raise SettingError."""
+    try:
+        return float(text)
+    except ValueError:
+        raise SettingError(f"--{option} {text} is not a number, as a whole level needs.") from None
 
 
 def _split_pairs(text: str) -> list[str]:

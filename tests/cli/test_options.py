@@ -244,3 +244,60 @@ def test_kernels_and_ridges_in_pairs(globe: Path, option: str) -> None:
 )
 def test_nonsense_is_refused_in_one_line(globe: Path, words: list[str], reason: str) -> None:
     assert reason in refusal("fit", globe, "--dry-run", *words, code=2)
+
+
+# Whole levels
+
+
+def test_a_kernel_with_parts_gives_a_whole_level() -> None:
+    from dkrls_cli.cascade.kernels import Kernel
+    from dkrls_cli.cascade.level import Level
+
+    options = opt.KernelOptions(
+        levels="x,t",
+        kernel=["x=gaussian+constant:1", "t=matern12"],
+        sigma=["x=2,t=3"],
+        ridge=["x=0.5"],
+        period=["x=none", "t=7"],
+    )
+    found = opt.level_settings(options)
+    assert found["levels"] == [Level("x", Kernel("gaussian", 2.0, constant=1.0), 0.5), "t"]
+    assert (found["kernel"], found["sigma"]) == ({"t": "matern12"}, {"t": "3"})
+    assert (found["ridge"], found["period"]) == ("auto", {"t": "7"})
+
+
+def test_whole_levels_have_no_ridge_of_their_own_under_a_joint_one() -> None:
+    from dkrls_cli.cascade.kernels import Kernel
+    from dkrls_cli.cascade.level import Level
+
+    options = opt.KernelOptions(
+        levels="x",
+        kernel=["x=gaussian+constant:1"],
+        sigma=["x=2"],
+        ridge=["1e-3"],
+        period=["x=360"],
+    )
+    found = opt.level_settings(options, "joint")
+    assert found["levels"] == [Level("x", Kernel("gaussian", 2.0, 360.0, 1.0), 0.0)]
+    assert found["ridge"] == "1e-3"
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"sigma": ["x=2"], "ridge": ["x=1"], "period": ["x=none"]}, "Give --levels"),
+        ({"levels": "x", "ridge": ["x=1"], "period": ["x=none"]}, "Give --sigma"),
+        ({"levels": "x", "sigma": ["3"], "ridge": ["x=1"], "period": ["x=1"]}, "Give --sigma"),
+        ({"levels": "x", "sigma": ["x=auto"], "ridge": ["x=1"], "period": ["x=1"]}, "--sigma"),
+        ({"levels": "x", "sigma": ["x=2"], "period": ["x=none"]}, "Give --ridge"),
+        ({"levels": "x", "sigma": ["x=2"], "ridge": ["x=1"]}, "Give --period"),
+        (
+            {"levels": "x", "sigma": ["x=2D"], "ridge": ["x=1"], "period": ["x=1"]},
+            "--sigma 2D is not a number",
+        ),
+    ],
+)
+def test_a_level_that_is_not_whole_is_refused(given: dict[str, Any], reason: str) -> None:
+    options = opt.KernelOptions(kernel=["x=gaussian+constant:1"], **given)
+    with pytest.raises(SettingError, match=reason):
+        opt.level_settings(options)

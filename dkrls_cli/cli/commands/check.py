@@ -211,13 +211,7 @@ def kernel_settings(options: opt.KernelOptions) -> Settings:
     """Return the settings that the options of this command give."""
     from dkrls_cli.model.settings import Settings
 
-    return Settings(
-        opt.names(options.levels),
-        opt.setting(options.kernel, "--kernel"),
-        opt.setting(options.sigma, "--sigma"),
-        opt.setting(options.ridge, "--ridge"),
-        opt.setting(options.period, "--period"),
-    )
+    return Settings(**opt.level_settings(options))
 
 
 def refuse_kernel_options(options: opt.KernelOptions) -> None:

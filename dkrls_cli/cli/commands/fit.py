@@ -150,13 +150,9 @@ def fit_settings(options: opt.LevelOptions) -> Settings:
 
     whole = opt.FitOptions(**{**vars(opt.FitOptions()), **vars(options)})
     return Settings(
-        opt.names(whole.levels),
-        opt.setting(whole.kernel, "--kernel"),
-        opt.setting(whole.sigma, "--sigma"),
-        opt.setting(whole.ridge, "--ridge"),
-        opt.setting(whole.period, "--period"),
-        whole.noise,
-        whole.missing,
+        **opt.level_settings(whole, whole.noise),
+        noise=whole.noise,
+        missing=whole.missing,
         compact=whole.compact,
         dtype="float32" if whole.float32 else "float64",
         folds=whole.folds,
@@ -239,7 +235,7 @@ def run_fit(
 
     origin = {
         "inputs": [Path(path).name for path in inputs],
-        "options": settings.given,
+        "options": asked_options(settings),
         "program": f"dkrls {__version__}",
         **error_origin(errors_from),
     }
@@ -253,6 +249,12 @@ def run_fit(
     if "land" in model.origin:
         report.note(f"Note: {model.origin['land']}. predict --mask none answers there.")
     return model, seconds
+
+
+def asked_options(settings: Settings) -> dict[str, Any]:
+    """Return the settings that were given, as a model file holds them: levels by their names."""
+    names = {"levels": settings.level_names} if settings.levels is not None else {}
+    return settings.given | names
 
 
 def report_fit_notes(model: Model, report: Report) -> None:

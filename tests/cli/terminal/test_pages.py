@@ -99,7 +99,7 @@ def test_an_option_names_its_panel_or_its_group_does() -> None:
     found = panels(made, typer.Context(made))
     named = {title: [one.left for one in entries] for title, entries in found.items()}
     assert named["What"] == ["FILE", "--other"]
-    assert named["Settings"] == ["--plain N"]
+    assert named["Settings"] == ["--plain N", "--config FILE"]
     assert "--output OUT" in named["Output and messages"]
     assert named["Output and messages"][-1] == "--help"
     assert named["Mine"] == ["--own str"]
