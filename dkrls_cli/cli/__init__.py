@@ -41,6 +41,8 @@ PAPER = (
 )
 """The paper that describes the method."""
 
+_COMPLETION = ("--install-completion", "--show-completion")
+
 _OPTIONS = "Output and messages"  # panel of the help page, as in cli/terminal/pages.py
 
 LIBRARIES = ("numpy", "scipy", "xarray", "netCDF4", "pandas", "threadpoolctl", "typer", "rich")
@@ -66,6 +68,12 @@ class Commands(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help page of all commands."""
         _print_help(self, ctx)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words before a command; completion takes the name of a shell, or finds it."""
+        if args and args[-1] in _COMPLETION:
+            args = [*args, "auto"]
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the command that is called, and return it."""
@@ -212,6 +220,32 @@ def _print_version(context: typer.Context, asked: bool) -> None:
     raise typer.Exit
 
 
+def _show_completion(context: typer.Context, shell: str | None) -> None:
+    """Print the script of a shell for completion."""
+    if shell is None or context.resilient_parsing:
+        return
+    from dkrls_cli.cli.completion import show_script
+    from dkrls_cli.cli.report import edge
+
+    with edge(False):
+        typer.echo(show_script(shell), nl=False)
+        raise typer.Exit
+
+
+def _install_completion(context: typer.Context, shell: str | None) -> None:
+    """Write the script of a shell for completion, and say what was written."""
+    if shell is None or context.resilient_parsing:
+        return
+    from dkrls_cli.cli.completion import install
+    from dkrls_cli.cli.report import edge
+
+    with edge(False):
+        for line in install(shell):
+            typer.echo(line)
+        typer.echo("Completion works in shells that are opened from now on.")
+        raise typer.Exit
+
+
 def _library_versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries, without importing them."""
     from importlib.metadata import PackageNotFoundError, version
@@ -248,6 +282,27 @@ def root(
             help="With --version: also the paper, and versions of libraries.",
         ),
     ] = False,
+    install_completion: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[bash|zsh|fish]",
+            is_eager=True,
+            callback=_install_completion,
+            rich_help_panel=_OPTIONS,
+            show_default="the shell that SHELL names",
+            help="Let the TAB key complete commands, options, and names in files.",
+        ),
+    ] = None,
+    show_completion: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[bash|zsh|fish]",
+            is_eager=True,
+            callback=_show_completion,
+            rich_help_panel=_OPTIONS,
+            help="Print what --install-completion would install.",
+        ),
+    ] = None,
 ) -> None:
     """Turn gridded data into small kernel models, and answer from them.
 
@@ -273,10 +328,21 @@ def root(
         context.fail(f"--verbose stands before {command}. Write dkrls {command} ... --verbose.")
 
 
+def root_command() -> Any:
+    """Return the group of all commands, of which each is only a name and a line."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
-    """Run the command line of this process."""
+    """Run the command line of this process, or complete one for a shell."""
     stop_on_signals()
     _fill_closed_streams()
+    shell = os.environ.get("_DKRLS_COMPLETE")
+    if shell:
+        from dkrls_cli.cli.completion import answer_shell
+
+        answer_shell(shell, sys.argv[1:])
+        return
     app(prog_name="dkrls")
 
 
