@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +115,29 @@ def model_rows(model: Model) -> list[dict[str, Any]]:
         if row["size"] == 1:
             row["cv_error"] = None  # no slice can be left out
     return rows
+
+
+def cv_words(model: Model) -> dict[str, str]:
+    """Return the error on slices or cells left out, beside the spread of the data."""
+    by_level = dict(zip(model.dims, model.errors, strict=True))
+    errors = {
+        dim: by_level[dim]
+        for dim in model.hierarchy
+        if model.joint_ridge is not None or model.axis_of(dim).size > 1
+    }
+    if not errors or not all(map(math.isfinite, errors.values())):
+        return {}
+    units, spread = str(model.attrs.get("units", "")), model.spread
+    if len(set(errors.values())) == 1:
+        text = f"{next(iter(errors.values())):.3g} {units}".rstrip()
+    else:
+        text = ", ".join(f"{dim} {error:.3g}" for dim, error in errors.items()) + f" {units}"
+    if not spread > 0:
+        return {"cv error": text.rstrip()}
+    low, high = (f"{100 * end(errors.values()) / spread:.2g}" for end in (min, max))
+    span = high if low == high else f"{low} to {high}"
+    comma = ";" if "," in text else ","
+    return {"cv error": f"{text.rstrip()}{comma} {span} % of the standard deviation"}
 
 
 def missing_words(model: Model) -> dict[str, str]:

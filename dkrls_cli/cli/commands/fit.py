@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -14,6 +14,7 @@ import typer
 from dkrls_cli import __version__
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import (
+    cv_words,
     error_words,
     kernel_facts,
     level_rows,
@@ -28,7 +29,7 @@ from dkrls_cli.cli.describe import (
 )
 from dkrls_cli.cli.output.target import check_file, refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, command_line, edge
-from dkrls_cli.cli.terminal.tables import bytes_text, pairs, table
+from dkrls_cli.cli.terminal.tables import bytes_text, duration_text, pairs, table
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -86,8 +87,9 @@ def fit(
             report.results(plan_results(sources, settings, report))
             return
         fits = fit_sources(sources, settings, machine.threads, limit, inputs, report)
-        save_fits(fits, target, outputs.overwrite)
+        save_fits(fits, target, outputs.overwrite, report)
         report_fits(fits, target, report)
+        report.next_step(*last_slice(fits[0].model, target))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,11 +132,27 @@ def fit_sources(
     return fits
 
 
-def save_fits(fits: Sequence[FittedVariable], target: Path, overwrite: bool) -> None:
+def save_fits(
+    fits: Sequence[FittedVariable], target: Path, overwrite: bool, report: Report
+) -> None:
     """Write the models of all variables to one file."""
     from dkrls_cli.model.saving import save_models
 
-    save_models([fitted.model for fitted in fits], target, overwrite=overwrite)
+    with report.working(f"writing {target}"):
+        save_models([fitted.model for fitted in fits], target, overwrite=overwrite)
+
+
+def fit_words(*inputs: str) -> list[str]:
+    """Return the words of a command that fits files, to a model with the name of the first."""
+    model = Path(inputs[0].replace("*", "").rstrip("/")).with_suffix(".npz")
+    return ["fit", *inputs, "-o", model.name]
+
+
+def last_slice(model: Model, path: Path) -> list[str]:
+    """Return the words of a command that answers at the last coordinate of the last level."""
+    axis = model.axes[model.grows]
+    last = axis.take([axis.numbers.argmax()]).texts[0]
+    return ["predict", str(path), "--at", f"{axis.name}={last}", "--std"]
 
 
 def with_history(grid: Grid) -> Grid:
@@ -240,8 +258,8 @@ def run_fit(
         **error_origin(errors_from),
     }
     start = perf_counter()
-    with report.working(f"fitting {shape_text(grid.axes)}"), blas_threads(threads):
-        watch = choice_printer(report, grid.axes)
+    with report.working(f"fitting {shape_text(grid.axes)}") as done, blas_threads(threads):
+        watch = counting(choice_printer(report, grid.axes), len(grid.axes), done)
         model = fit_grid(grid, settings, origin=origin, watch=watch, spectra=shared)
     seconds = perf_counter() - start
     report_fit_notes(model, report)
@@ -283,6 +301,25 @@ def report_bounds(model: Model, report: Report) -> None:
     if "bounds" in model.origin:
         off = " --bounds none turns that off." if model.bounds is not None else ""
         report.note(f"Note: {model.origin['bounds']}.{off}")
+
+
+def counting(
+    watch: ChoiceCallback | None, levels: int, done: Callable[[float], None]
+) -> ChoiceCallback:
+    """Return a callback that tells how many levels are chosen, the fit itself counting as one.
+
+    Levels may be chosen twice, to see whether data goes on across the poles.
+    """
+    chosen = 0
+
+    def count(dim: str, choice: LevelChoice) -> None:
+        nonlocal chosen
+        chosen += 1
+        done(min(chosen, levels) / (levels + 1))
+        if watch is not None:
+            watch(dim, choice)
+
+    return count
 
 
 def choice_printer(report: Report, axes: Sequence[Axis]) -> ChoiceCallback | None:
@@ -491,6 +528,7 @@ def fit_result(fitted: FittedVariable, place: str | None) -> Result:
         "seconds": fitted.seconds,
         "joint_ridge": model.joint_ridge,
         "dropped": model.dropped,
+        "data_std": model.spread,
         "tolerance": model.origin.get("tolerance"),
         "missing": model.origin.get("missing"),
         "observation_errors": model.origin.get("observation_errors"),
@@ -503,8 +541,9 @@ def fit_result(fitted: FittedVariable, place: str | None) -> Result:
         **robust_words(model),
         **error_words(model),
         **pole_words(model),
+        **cv_words(model),
         **({"model": place} if place else {}),
-        "fitted in": f"{fitted.seconds:.3g} s",
+        "fitted in": duration_text(fitted.seconds),
     }
     if model.joint_ridge is not None:
         words["joint ridge"] = f"{model.joint_ridge:g}"

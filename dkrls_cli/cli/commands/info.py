@@ -12,6 +12,7 @@ import typer
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.config import table_text
 from dkrls_cli.cli.describe import (
+    cv_words,
     error_words,
     fit_options,
     level_table,
@@ -157,6 +158,7 @@ def model_facts(model: Model, size: int) -> dict[str, Any]:
         "data_bytes": cells * (4 if model.style.dtype == "float32" else 8),
         "joint_ridge": model.joint_ridge,
         "dropped": model.dropped,
+        "data_std": model.spread,
         "storage": model.storage,
         "poles": pole_facts(model),
         "origin": dict(model.origin),
@@ -173,6 +175,7 @@ def model_words(model: Model, facts: dict[str, Any]) -> dict[str, str]:
         "storage": facts["storage"],
         "ridge": "per level" if ridge is None else f"joint, {ridge:g}",
     }
+    words |= cv_words(model)
     if model.dropped:
         words["dropped"] = f"{model.dropped:.3g} of the energy"
     words |= tolerance_words(model) | missing_words(model) | robust_words(model)

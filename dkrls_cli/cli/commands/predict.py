@@ -91,7 +91,8 @@ def predict(
                 "--ensemble draws values: it does not go with means and derivatives."
             )
         target.refuse_unwritable(report, model, like, points)
-        models = chosen_models(model, var)
+        with report.working(f"reading {model}"):
+            models = chosen_models(model, var)
         with blas_threads(threads):
             if points is not None:
                 cells = (

@@ -12,6 +12,7 @@ import typer
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.commands.fit import fit_settings, fit_sources, open_inputs, refuse_too_large
 from dkrls_cli.cli.describe import (
+    cv_words,
     error_words,
     missing_words,
     model_rows,
@@ -27,7 +28,7 @@ from dkrls_cli.cli.output.answers import (
 )
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge
-from dkrls_cli.cli.terminal.tables import pairs
+from dkrls_cli.cli.terminal.tables import duration_text, pairs
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def regrid(
         results = [regrid_result(*one, target if one is together[-1] else None) for one in together]
         if target.path is not None:
             report.results(results, output=target.path, predict_seconds=seconds)
+            report.next_step("validate", *inputs, "--holdout", "0.2")
 
 
 def regrid_target(
@@ -142,6 +144,7 @@ def regrid_result(fitted: FittedVariable, query: Query, target: Target | None) -
         "outside": query.outside_count,
         "land": query.land_count,
         "cv_error": list(model.errors),
+        "data_std": model.spread,
         "fit_seconds": fitted.seconds,
         "levels": model_rows(model),
     }
@@ -152,8 +155,8 @@ def regrid_result(fitted: FittedVariable, query: Query, target: Target | None) -
         **missing_words(model),
         **robust_words(model),
         **error_words(model),
-        "cv error": ", ".join(f"{error:.4g}" for error in dict.fromkeys(model.errors)),
-        "fitted in": f"{fitted.seconds:.3g} s",
+        **cv_words(model),
+        "fitted in": duration_text(fitted.seconds),
         **({"output": str(target.path)} if target else {}),
     }
     return facts, (pairs(words),)

@@ -12,6 +12,7 @@ import typer
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.commands.fit import (
     fit_settings,
+    fit_words,
     open_inputs,
     read_values,
     refuse_large_gaps,
@@ -119,8 +120,17 @@ def validate(
                 facts = [holdout_facts(one, first) for one in found]
         above = [exceeded(one.metrics, limits) for one in found]
         report_metrics(found, facts, above, limits, report)
+        suggest_next(model, inputs, report)
         if any(above):
             raise typer.Exit(_ABOVE_LIMIT)
+
+
+def suggest_next(model: Path | None, inputs: list[str], report: Report) -> None:
+    """Suggest to fit what was held out of, or to add what a model was measured on."""
+    if model is None:
+        report.next_step(*fit_words(*inputs))
+    else:
+        report.next_step("update", str(model), *inputs)
 
 
 def read_limits(texts: list[str] | None) -> dict[str, float]:

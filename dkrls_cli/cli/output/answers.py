@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from io import StringIO
 from json import dumps
@@ -244,16 +244,21 @@ def answer_grids(
     if target.form not in ROW_FORMATS:
         refuse_large_answers(queries, answers.std)
         fields: list[Field] = []
-        with report.working("predicting"):
-            for query in queries:
+        with report.working("predicting") as done:
+            for number, query in enumerate(queries):
                 fields += answer_fields(query, answers.std)
-        for note in write_fields(fields, target):
+                done((number + 1) / len(queries))
+        with report.working(f"writing {target.path or 'answers'}"):
+            notes = write_fields(fields, target)
+        for note in notes:
             report.note(f"Note: {note}.")
         return sum(math.prod(query.shape) for query in queries)
     refuse_different_grids(queries)
     texts, cells = [axis.texts for axis in queries[0].axes], 0
     parts = zip(*(query.blocks(_BLOCK_CELLS, std=answers.std) for query in queries), strict=True)
-    with rows_output(target, [query.model.name for query in queries]) as writer:
+    total = sum(math.prod(query.shape) for query in queries)
+    names = [query.model.name for query in queries]
+    with rows_progress(target, report) as done, rows_output(target, names) as writer:
         for together in parts:
             here = [words[p] for words, p in zip(texts, together[0][0], strict=True)]
             found: dict[str, Any] = {}
@@ -261,7 +266,17 @@ def answer_grids(
                 found |= columns(query.model, values, std)
                 cells += values.size
             writer.write_cells(queries[0].model.dims, here, found)
+            done(cells / total)
     return cells
+
+
+def rows_progress(
+    target: Target, report: Report
+) -> AbstractContextManager[Callable[[float], None]]:
+    """Return a context that shows the progress of rows, unless these are seen on the terminal."""
+    if target.path is None and sys.stdout.isatty():
+        return nullcontext(lambda fraction: None)
+    return report.working("predicting")
 
 
 def refuse_large_answers(queries: Sequence[Query], std: bool) -> None:
