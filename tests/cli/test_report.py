@@ -453,6 +453,11 @@ def test_every_step_of_a_command_is_shown(
     assert steps("check", globe, "-o", tmp_path / "c.nc")[-2:] == ["checking", "writing"]
     updating = steps("update", model, globe, "--replace", "-o", tmp_path / "u.npz")
     assert updating == ["reading", "reading", "learning", "writing"]
+    assert steps("info", model) == ["reading"]
+    assert steps("info", model, "--weights", tmp_path / "w.nc") == ["reading", "writing"]
+    measured = steps("validate", globe, "--model", model)
+    assert measured == ["reading", "opening", "reading", "predicting"]
+    assert steps("check", model, globe)[0] == "reading"
 
 
 def test_the_spread_of_the_data_stands_beside_the_error(globe: Path, tmp_path: Path) -> None:

@@ -195,7 +195,8 @@ def check_against_model(
     if masked is not None:
         raise SettingError("--mask-out is for a grid. Check the new slices alone to mask them.")
     wanted = options.var
-    models = [m for m in load_models(path).values() if not wanted or m.name in wanted]
+    with report.working(f"reading {path}"):
+        models = [m for m in load_models(path).values() if not wanted or m.name in wanted]
     if not models:
         raise SettingError(f"'{path}' has no variable {', '.join(wanted or ())}.")
     raw, found = read_tables(new), []

@@ -72,13 +72,15 @@ def info(
 
     with edge(report.debug):
         target = weights_target(weights, outputs, report, model)
-        models = chosen_models(model, [var] if var else None)
+        with report.working(f"reading {model}"):
+            models = chosen_models(model, [var] if var else None)
         if config:
             refuse_beside_config(weights, report)
             print_config(models, report)
             return
         if target is not None:
-            write_weights(models, target)
+            with report.working(f"writing {weights}"):
+                write_weights(models, target)
             for one in models:
                 of = f" of {one.name}" if models[1:] else ""
                 report.note(f"Weights{of} of {weight_count(one)} levels written to {weights}.")

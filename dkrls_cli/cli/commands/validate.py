@@ -98,7 +98,8 @@ def validate(
             if model is not None:
                 others = {"repeats": repeats, "seed": seed, "max-memory": machine.max_memory}
                 refuse_fit_options(settings, {**others, "keep-edges": keep_edges or None})
-                models = measured_models(model, inputs, options.var)
+                with report.working(f"reading {model}"):
+                    models = measured_models(model, inputs, options.var)
                 errors = options.obs_error or ()
                 found = [
                     measure_model(one, inputs, name, smooth, report, errors) for one, name in models

@@ -100,8 +100,8 @@ def bytes_text(size: float) -> str:
 def duration_text(seconds: float) -> str:
     """Return a time in the units that suit it.
 
-    >>> duration_text(0.01234), duration_text(59.6), duration_text(200), duration_text(3900)
-    ('0.0123 s', '59.6 s', '3 min 20 s', '1 h 5 min')
+    >>> duration_text(0.01234), duration_text(12.34), duration_text(200), duration_text(3900)
+    ('0.0123 s', '12.3 s', '3 min 20 s', '1 h 5 min')
     """
     whole = round(seconds)
     if whole < _MINUTE:
