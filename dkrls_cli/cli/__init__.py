@@ -9,6 +9,7 @@ import functools
 import os
 import re
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -220,30 +221,41 @@ def _print_version(context: typer.Context, asked: bool) -> None:
     raise typer.Exit
 
 
-def _show_completion(context: typer.Context, shell: str | None) -> None:
+def _print_completion(shell: str) -> None:
     """Print the script of a shell for completion."""
-    if shell is None or context.resilient_parsing:
-        return
     from dkrls_cli.cli.completion import show_script
-    from dkrls_cli.cli.report import edge
 
-    with edge(False):
-        typer.echo(show_script(shell), nl=False)
-        raise typer.Exit
+    typer.echo(show_script(shell), nl=False)
 
 
-def _install_completion(context: typer.Context, shell: str | None) -> None:
+def _install_completion(shell: str) -> None:
     """Write the script of a shell for completion, and say what was written."""
-    if shell is None or context.resilient_parsing:
-        return
     from dkrls_cli.cli.completion import install
-    from dkrls_cli.cli.report import edge
 
-    with edge(False):
-        for line in install(shell):
-            typer.echo(line)
-        typer.echo("Completion works in shells that are opened from now on.")
-        raise typer.Exit
+    for line in install(shell):
+        typer.echo(line)
+    typer.echo("Completion works in shells that are opened from now on.")
+
+
+def _shell_option(act: Callable[[str], None], about: str) -> Any:
+    """Return an option that does something for a shell and ends the command."""
+
+    def run(context: typer.Context, shell: str | None) -> None:
+        if shell is not None and not context.resilient_parsing:
+            from dkrls_cli.cli.report import edge
+
+            with edge(False):
+                act(shell)
+                raise typer.Exit
+
+    return typer.Option(
+        metavar="[bash|zsh|fish]",
+        is_eager=True,
+        callback=run,
+        rich_help_panel=_OPTIONS,
+        show_default="the shell that SHELL names",
+        help=about,
+    )
 
 
 def _library_versions() -> dict[str, str]:
@@ -284,24 +296,13 @@ def root(
     ] = False,
     install_completion: Annotated[
         str | None,
-        typer.Option(
-            metavar="[bash|zsh|fish]",
-            is_eager=True,
-            callback=_install_completion,
-            rich_help_panel=_OPTIONS,
-            show_default="the shell that SHELL names",
-            help="Let the TAB key complete commands, options, and names in files.",
+        _shell_option(
+            _install_completion, "Let the TAB key complete commands, options, and names in files."
         ),
     ] = None,
     show_completion: Annotated[
         str | None,
-        typer.Option(
-            metavar="[bash|zsh|fish]",
-            is_eager=True,
-            callback=_show_completion,
-            rich_help_panel=_OPTIONS,
-            help="Print what --install-completion would install.",
-        ),
+        _shell_option(_print_completion, "Print what --install-completion would install."),
     ] = None,
 ) -> None:
     """Turn gridded data into small kernel models, and answer from them.

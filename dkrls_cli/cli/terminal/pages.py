@@ -91,12 +91,19 @@ def panels(command: Any, context: Any) -> dict[str, list[Entry]]:
 
 def entry(parameter: Any, context: Any) -> Entry:
     """Return an option or argument as it stands on a help page."""
-    is_flag = getattr(parameter, "is_flag", False)
-    value = "" if is_flag else parameter.make_metavar(ctx=context).strip("<>")
+    value = "" if getattr(parameter, "is_flag", False) else _value_name(parameter, context)
     about = " ".join(filter(None, [parameter.help or "", *_brackets(parameter)]))
     if parameter.param_type_name == "argument":
         return Entry(value, "", about)
     return Entry(", ".join(sorted(parameter.opts, key=len, reverse=True)), value, about)
+
+
+def _value_name(parameter: Any, context: Any) -> str:
+    """Return what stands for a value: its name, or the words of a closed set."""
+    choices = getattr(parameter.type, "choices", None)
+    if choices and parameter.metavar is None:
+        return "|".join(map(str, choices))
+    return str(parameter.make_metavar(ctx=context)).strip("<>")
 
 
 def _brackets(parameter: Any) -> Iterator[str]:
@@ -132,7 +139,7 @@ def usage_lines(command: Any, context: Any, room: int) -> list[str]:
     words = ["Usage:", context.command_path, "[OPTIONS]"]
     for parameter in command.get_params(context):
         if parameter.param_type_name == "argument":
-            words.append(parameter.make_metavar(ctx=context).strip("<>"))
+            words.append(_value_name(parameter, context))
             words[-1] += "..." if parameter.nargs == -1 else ""
     if hasattr(command, "commands"):
         words += ["COMMAND", "[ARGS]..."]

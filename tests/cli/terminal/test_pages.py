@@ -80,7 +80,7 @@ class Group:
 
     plain: Annotated[int, typer.Option(min=1, metavar="N", help="Some.")] = 3
     output: Annotated[str | None, typer.Option(metavar="OUT", show_default="none")] = None
-    own: Annotated[str, typer.Option(rich_help_panel="Mine")] = "x"
+    own: Annotated[str, typer.Option(metavar="X", rich_help_panel="Mine")] = "x"
 
 
 def test_an_option_names_its_panel_or_its_group_does() -> None:
@@ -102,7 +102,7 @@ def test_an_option_names_its_panel_or_its_group_does() -> None:
     assert named["Settings"] == ["--plain N", "--config FILE"]
     assert "--output OUT" in named["Output and messages"]
     assert named["Output and messages"][-1] == "--help"
-    assert named["Mine"] == ["--own str"]
+    assert named["Mine"] == ["--own X"]
     texts = {one.names: one.about for entries in found.values() for one in entries}
     assert texts["--plain"] == "Some. [1 or more] [default: 3]"
     assert texts["--output"] == "[default: none]"
