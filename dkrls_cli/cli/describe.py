@@ -38,9 +38,13 @@ _WIDEST_UNITS = 16
 def level_rows(
     axes: Sequence[Axis], hierarchy: Sequence[str], levels: Sequence[Level | LevelRequest]
 ) -> list[dict[str, Any]]:
-    """Return one row per level, level 0 first; `axes` and `levels` are in the order of the data."""
+    """Return one row per level, level 0 first; `axes` and `levels` are in the order of the data.
+
+    Beside levels that are still to be chosen, those given whole have what all rows have.
+    """
     by_name = {axis.name: (axis, level) for axis, level in zip(axes, levels, strict=True)}
-    return [_level_row(depth, *by_name[name]) for depth, name in enumerate(hierarchy)]
+    rows = [_level_row(depth, *by_name[name]) for depth, name in enumerate(hierarchy)]
+    return [{key: row[key] for key in row if all(key in other for other in rows)} for row in rows]
 
 
 def _level_row(depth: int, axis: Axis, level: Level | LevelRequest) -> dict[str, Any]:

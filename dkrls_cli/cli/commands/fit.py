@@ -167,8 +167,9 @@ def fit_settings(options: opt.LevelOptions) -> Settings:
     from dkrls_cli.model.settings import Settings
 
     whole = opt.FitOptions(**{**vars(opt.FitOptions()), **vars(options)})
+    noise = whole.noise if isinstance(options, opt.FitOptions) else "joint"  # through gaps, always
     return Settings(
-        **opt.level_settings(whole, whole.noise),
+        **opt.level_settings(whole, noise),
         noise=whole.noise,
         missing=whole.missing,
         compact=whole.compact,

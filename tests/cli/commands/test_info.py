@@ -201,6 +201,22 @@ def test_the_options_of_a_fit_through_gaps_give_the_model_back(
     assert tomllib.loads(options)["fit"]["group"] == group
 
 
+def test_levels_given_whole_serve_other_commands_too(globe: Path, tmp_path: Path) -> None:
+    words = ["--levels", "lat,lon,time", "--kernel", "lat=gaussian+constant:1"]
+    words += ["--sigma", "lat=20,lon=40,time=30", "--period", "lat=none"]
+    plan = dkrls("fit", globe, *words, "--ridge", "lat=0.01", "--dry-run", "--json").stdout
+    rows = json.loads(plan)["levels"]
+    assert [row["kernel"] for row in rows] == ["gaussian", "auto", "auto"]
+    assert "gaussian" in dkrls("fit", globe, *words, "--ridge", "lat=0.01", "--dry-run").stdout
+    gappy = tmp_path / "gappy.nc"
+    with xr.open_dataset(globe) as whole:
+        (name,) = whole.data_vars
+        whole.assign({name: whole[name].where(whole[name] > whole[name].min())}).to_netcdf(gappy)
+    dkrls("fill", gappy, *words, "--ridge", "0.01", "--mask", "none", "-o", tmp_path / "f.nc")
+    assert not xr.load_dataset(tmp_path / "f.nc")[name].isnull().any()
+    dkrls("check", globe, *words, "--ridge", "lat=0.01", "-o", tmp_path / "c.nc")
+
+
 def test_the_options_of_splines_and_of_text_tables(tmp_path: Path) -> None:
     x = np.array([1.0, 2, 3, 5, 10, 20, 50, 100])
     lines = [f"{a},{b},{np.log(a) * np.exp(b / 4)}" for a in x for b in range(6)]
