@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dkrls_cli.cli.terminal.clean import clean
 from dkrls_cli.errors import OutputError, SettingError
 
 if TYPE_CHECKING:
@@ -238,7 +239,12 @@ def candidates(words: Sequence[str], current: str) -> list[Candidate]:
         found = [Candidate(topic) for topic in topics()]
     else:
         found = []
-    return [one for one in found if one.value.startswith(current)]
+    return [one for one in found if one.value.startswith(current) and _is_safe(one.value)]
+
+
+def _is_safe(value: str) -> bool:
+    """Return whether a name, which may come from a file, can be put on a command line."""
+    return bool(value) and clean(value) == value
 
 
 @dataclass(frozen=True)

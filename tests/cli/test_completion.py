@@ -195,6 +195,20 @@ def test_names_with_spaces_are_escaped_for_bash(tmp_path: Path, program: dict[st
     assert in_bash(line, program) == ["time", r"a\ b", r"c\$d", "all"]
 
 
+def test_names_that_could_do_harm_are_not_offered_or_are_escaped(
+    tmp_path: Path, program: dict[str, str]
+) -> None:
+    (tmp_path / "t.csv").write_bytes(b"time,a\x1b[2Jb,$(touch x);ls,`id`\n")
+    assert values("fit", tmp_path / "t.csv", "--var", "") == [
+        "time",
+        "$(touch x);ls",
+        "`id`",
+        "all",
+    ]
+    found = in_bash(f"dkrls fit {tmp_path / 't.csv'} --var ", program)
+    assert found == ["time", r"\$\(touch\ x\)\;ls", r"\`id\`", "all"]
+
+
 def test_completion_in_zsh(globe: Path, program: dict[str, str]) -> None:
     code = f"""
         compdef() {{ }}
