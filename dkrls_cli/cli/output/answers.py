@@ -18,6 +18,7 @@ from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.output.target import Target
 from dkrls_cli.cli.report import Report, command_line
 from dkrls_cli.cli.terminal.clean import clean
+from dkrls_cli.cli.terminal.tables import count_text
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.spec import parse_at
 from dkrls_cli.spelling import suggest
@@ -287,8 +288,8 @@ def refuse_large_answers(queries: Sequence[Query], std: bool) -> None:
     cells = sum(math.prod(query.shape) for query in queries)
     if answer_memory(cells, std=std) > available_bytes():
         raise SettingError(
-            f"Answers in {cells} cells do not fit the memory. Ask for parts, or write rows: .csv "
-            "or .jsonl."
+            f"Answers in {count_text(cells)} cells do not fit the memory. Ask for parts, or write "
+            "rows: .csv or .jsonl."
         )
 
 
@@ -308,8 +309,9 @@ def report_cells(queries: Sequence[Query], answers: AnswerOptions, report: Repor
         far = query.extrapolated_count if query.rules.outside == "refuse" else 0
         if far:
             report.note(
-                f"Note: {far} of {cells} cells of {query.model.name} are extrapolated, where the "
-                "file has coordinates beyond its data; --outside missing leaves them out."
+                f"Note: {count_text(far)} of {count_text(cells)} cells of {query.model.name} are "
+                "extrapolated, where the file has coordinates beyond its data; --outside missing "
+                "leaves them out."
             )
 
 
@@ -359,14 +361,15 @@ def report_missing(
     model: Model, cells: int, beyond: int, land: int, answers: AnswerOptions, report: Report
 ) -> None:
     """Report how many cells stay missing, why, and how to change that."""
-    of = f"{cells} cells of {model.name} stay missing"
+    of = f"{count_text(cells)} cells of {model.name} stay missing"
     if land:
         why = "where the data never had a value" if answers.mask == "model" else "by the mask"
-        report.note(f"Note: {land} of {of}, {why}; --mask none answers there.")
+        report.note(f"Note: {count_text(land)} of {of}, {why}; --mask none answers there.")
     if beyond:
         ways = "extrapolate" if answers.asks else "nearest or extrapolate"
         report.note(
-            f"Note: {beyond} of {of}, outside the training range; --outside {ways} answers there."
+            f"Note: {count_text(beyond)} of {of}, outside the training range; --outside {ways} "
+            "answers there."
         )
 
 
