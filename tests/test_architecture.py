@@ -21,7 +21,7 @@ FILES_IN_A_FOLDER = 12  # modules besides __init__.py
 DOORS = {  # library: folders or modules that may import it
     "xarray": {"grid/grid", "files", "model", "bench"},  # model: types only
     "cftime": {"grid/calendars"},
-    "netCDF4": {"files/patching", "files/stored", "files/regions"},  # else through xarray
+    "netCDF4": {"files/patching", "files/stored", "files/regions", "files/listing"},
     "zarr": {"files/patching", "files/stored", "files/regions"},
     "csv": {"files/text/csv"},
     "pandas": {"files/text/csv"},

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -212,6 +213,60 @@ def kernel_named(name: str, sigma: float = 1.0, period: float | None = None) -> 
         raise unknown_kernel(name)
     warp, _, family = name.rpartition("-")
     return Kernel(family, sigma, period, warp=warp or None)
+
+
+def kernel_text(kernel: Kernel) -> str:
+    """Return the name of a kernel and its parts as one word, which :func:`read_kernel` reads.
+
+    >>> kernel_text(Kernel("gaussian", constant=1.0, cycle=365.25, swing=0.5))
+    'gaussian+constant:1.0+cycle:365.25:0.5'
+    """
+    parts = [kernel.name]
+    if kernel.constant:
+        parts.append(f"constant:{kernel.constant!r}")
+    if kernel.cycle is not None:
+        parts.append(f"cycle:{kernel.cycle!r}:{kernel.swing!r}")
+    if kernel.is_spline:
+        parts.append(f"errors:{kernel.covariance.family}")
+    return "+".join(parts)
+
+
+def read_kernel(text: str, sigma: float, period: float | None = None) -> Kernel:
+    """Return the kernel of a name with its parts, such as ``gaussian+constant:1``.
+
+    Parts are ``constant:VARIANCE``, ``cycle:LENGTH:VARIANCE`` and, of a spline, ``errors:FAMILY``.
+
+    Raises
+    ------
+    SettingError
+        If the name or a part is not known, or the kernel cannot have it.
+    """
+    name, *parts = text.split("+")
+    found = kernel_named(name, sigma, period)
+    for part in parts:
+        word, *values = part.split(":")
+        try:
+            found = replace(found, **_kernel_part(word, values))
+        except ValueError:
+            raise SettingError(
+                f"Unknown part '{part}' of the kernel '{text}'. Expected constant:VARIANCE, "
+                "cycle:LENGTH:VARIANCE, or errors:FAMILY of a spline."
+            ) from None
+    return found
+
+
+def _kernel_part(word: str, values: list[str]) -> dict[str, Any]:
+    """Return the attributes of a kernel that a part of its text gives, or raise ValueError."""
+    if word == "errors":
+        (family,) = values
+        return {"errors": family}
+    numbers = [float(value) for value in values]
+    if not all(0 <= number < math.inf for number in numbers):
+        raise ValueError
+    names = {"constant": ["constant"], "cycle": ["cycle", "swing"]}.get(word, [])
+    if len(names) != len(numbers) or not names:
+        raise ValueError
+    return dict(zip(names, numbers, strict=True))
 
 
 def unknown_kernel(name: str, *others: str) -> SettingError:

@@ -5,9 +5,11 @@ A command is imported when it is called; the list of commands knows only the fir
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -31,23 +33,53 @@ COMMANDS = {
     "bench": "Race on this machine: the paper's experiments, your own grids, and the clock.",
 }
 
+UNCONFIGURED = ("info", "help")
+"""Commands whose options do not come from a file: they have nothing to set."""
+
 PAPER = (
     "Mohamadipanah, Heydari, Chowdhary, "
     '"Deep Kernel Recursive Least-Squares Algorithm", arXiv 1704.04522.'
 )
 """The paper that describes the method."""
 
+_COMPLETION = ("--install-completion", "--show-completion")
+
+_OPTIONS = "Output and messages"  # panel of the help page, as in cli/terminal/pages.py
+
 LIBRARIES = ("numpy", "scipy", "xarray", "netCDF4", "pandas", "threadpoolctl", "typer", "rich")
 """Libraries whose versions `dkrls --version -v` prints: those that dkrls depends on."""
+
+
+GREETING = f"""dkrls {__version__}: kernel models of gridded data
+
+  dkrls fit sst.nc -o sst.npz
+  dkrls predict sst.npz --like r360x180 -o global.nc
+  dkrls fill sst.nc -o filled.nc
+
+They turn a grid into a model, answer from it on another
+grid, and fill the missing cells of a grid.
+
+dkrls --help lists all commands, dkrls fit --help options."""
+"""What ``dkrls`` alone prints: three commands to try."""
 
 
 class Commands(TyperGroup):
     """The group of all commands: each is known by name and imported when it is called."""
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help page of all commands."""
+        _print_help(self, ctx)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words before a command; completion takes the name of a shell, or finds it."""
+        if args and args[-1] in _COMPLETION:
+            args = [*args, "auto"]
+        return super().parse_args(ctx, args)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the command that is called, and return it."""
         if args and args[0] in COMMANDS:
-            self.commands[args[0]] = _import_command(args[0])
+            self.commands[args[0]] = import_command(args[0])
         return super().resolve_command(ctx, args)
 
     def main(  # type: ignore[override]  # all but the words only by keyword, as Typer calls it
@@ -86,22 +118,31 @@ def _exit_code(error: Any) -> int:
     return int(getattr(error, "exit_code", 2))
 
 
-def _import_command(name: str) -> Any:
+def import_command(name: str) -> Any:
     """Return the command with this name, ready to run."""
     command = getattr(import_module(f"dkrls_cli.cli.commands.{name}"), name)
     if not isinstance(command, typer.Typer):
         alone = typer.Typer(add_completion=False)
         alone.command(name)(command)
         command = alone
-    return _refuse_repeats(typer.main.get_command(command))
+    return _adapt(typer.main.get_command(command))
 
 
-def _refuse_repeats(command: Any) -> Any:
+def _print_help(command: Any, context: Any, formatter: Any = None) -> None:
+    """Print the help page of a command."""
+    from dkrls_cli.cli.terminal.pages import print_page
+
+    print_page(command, context)
+
+
+def _adapt(command: Any) -> Any:
     """Return a command that refuses an option of one value if it is given twice.
 
-    Otherwise the last value would be taken without a word. The commands of a group do so as well.
+    Otherwise the last value would be taken without a word. It prints its help page our way. The
+    commands of a group do so as well.
     """
     parse = command.parse_args
+    command.format_help = functools.partial(_print_help, command)
 
     def parse_args(context: Any, words: list[str]) -> list[str]:
         _check_repeats(command, context, words)
@@ -110,7 +151,7 @@ def _refuse_repeats(command: Any) -> Any:
 
     command.parse_args = parse_args
     for inner in getattr(command, "commands", {}).values():
-        _refuse_repeats(inner)
+        _adapt(inner)
     return command
 
 
@@ -158,9 +199,8 @@ def _wrong_word(message: str) -> str:
 app = typer.Typer(
     name="dkrls",
     cls=Commands,
-    help="Kernel models of gridded data: Deep Kernel Recursive Least-Squares (D-KRLS).",
-    no_args_is_help=True,
-    add_completion=False,
+    invoke_without_command=True,
+    add_completion=False,  # ours is in cli/completion.py: it knows the files on the command line
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -181,6 +221,43 @@ def _print_version(context: typer.Context, asked: bool) -> None:
     raise typer.Exit
 
 
+def _print_completion(shell: str) -> None:
+    """Print the script of a shell for completion."""
+    from dkrls_cli.cli.completion import show_script
+
+    typer.echo(show_script(shell), nl=False)
+
+
+def _install_completion(shell: str) -> None:
+    """Write the script of a shell for completion, and say what was written."""
+    from dkrls_cli.cli.completion import install
+
+    for line in install(shell):
+        typer.echo(line)
+    typer.echo("Completion works in shells that are opened from now on.")
+
+
+def _shell_option(act: Callable[[str], None], about: str) -> Any:
+    """Return an option that does something for a shell and ends the command."""
+
+    def run(context: typer.Context, shell: str | None) -> None:
+        if shell is not None and not context.resilient_parsing:
+            from dkrls_cli.cli.report import edge
+
+            with edge(False):
+                act(shell)
+                raise typer.Exit
+
+    return typer.Option(
+        metavar="[bash|zsh|fish]",
+        is_eager=True,
+        callback=run,
+        rich_help_panel=_OPTIONS,
+        show_default="the shell that SHELL names",
+        help=about,
+    )
+
+
 def _library_versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries, without importing them."""
     from importlib.metadata import PackageNotFoundError, version
@@ -199,7 +276,13 @@ def _library_versions() -> dict[str, str]:
 def root(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            rich_help_panel=_OPTIONS,
+            help="Print the version.",
+        ),
     ] = False,
     verbose: Annotated[
         bool,
@@ -207,20 +290,60 @@ def root(
             "--verbose",
             "-v",
             is_eager=True,  # read before --version, which needs it
+            rich_help_panel=_OPTIONS,
             help="With --version: also the paper, and versions of libraries.",
         ),
     ] = False,
+    install_completion: Annotated[
+        str | None,
+        _shell_option(
+            _install_completion, "Let the TAB key complete commands, options, and names in files."
+        ),
+    ] = None,
+    show_completion: Annotated[
+        str | None,
+        _shell_option(_print_completion, "Print what --install-completion would install."),
+    ] = None,
 ) -> None:
-    """Kernel models of gridded data: Deep Kernel Recursive Least-Squares (D-KRLS)."""
-    if verbose:
-        command = context.invoked_subcommand
+    """Turn gridded data into small kernel models, and answer from them.
+
+    The method is Deep Kernel Recursive Least-Squares (D-KRLS). Settings are chosen from the data.
+
+    Examples:
+      dkrls fit sst.nc -o sst.npz
+
+      dkrls predict sst.npz --at lat=10:20:0.25 --at time=2020-03-01 -o out.nc
+
+      dkrls regrid sst.nc -o coarse.nc --like r360x180
+
+      dkrls fill cloudy.nc -o filled.nc --std
+
+      dkrls validate sst.nc --holdout 0.2
+    """
+    command = context.invoked_subcommand
+    if command is None:
+        if verbose:
+            context.fail("--verbose goes with --version, or behind a command.")
+        typer.echo(GREETING)
+    elif verbose:
         context.fail(f"--verbose stands before {command}. Write dkrls {command} ... --verbose.")
 
 
+def root_command() -> Any:
+    """Return the group of all commands, of which each is only a name and a line."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
-    """Run the command line of this process."""
+    """Run the command line of this process, or complete one for a shell."""
     stop_on_signals()
     _fill_closed_streams()
+    shell = os.environ.get("_DKRLS_COMPLETE")
+    if shell:
+        from dkrls_cli.cli.completion import answer_shell
+
+        answer_shell(shell, sys.argv[1:])
+        return
     app(prog_name="dkrls")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,9 @@ _SECONDS = {
 }
 # Units of time from which on a larger unit is easier to read.
 _MANY = 1000.0
+# Accuracy, as a share of the spread of the data, to which missing cells are solved for where all
+# settings are given: less is refused unless inexact answers are accepted.
+_SETTLED = 1e-7
 # Characters of units that stand in a table of 80 columns; longer ones are in the JSON only.
 _WIDEST_UNITS = 16
 
@@ -34,9 +38,13 @@ _WIDEST_UNITS = 16
 def level_rows(
     axes: Sequence[Axis], hierarchy: Sequence[str], levels: Sequence[Level | LevelRequest]
 ) -> list[dict[str, Any]]:
-    """Return one row per level, level 0 first; `axes` and `levels` are in the order of the data."""
+    """Return one row per level, level 0 first; `axes` and `levels` are in the order of the data.
+
+    Beside levels that are still to be chosen, those given whole have what all rows have.
+    """
     by_name = {axis.name: (axis, level) for axis, level in zip(axes, levels, strict=True)}
-    return [_level_row(depth, *by_name[name]) for depth, name in enumerate(hierarchy)]
+    rows = [_level_row(depth, *by_name[name]) for depth, name in enumerate(hierarchy)]
+    return [{key: row[key] for key in row if all(key in other for other in rows)} for row in rows]
 
 
 def _level_row(depth: int, axis: Axis, level: Level | LevelRequest) -> dict[str, Any]:
@@ -111,6 +119,29 @@ def model_rows(model: Model) -> list[dict[str, Any]]:
         if row["size"] == 1:
             row["cv_error"] = None  # no slice can be left out
     return rows
+
+
+def cv_words(model: Model) -> dict[str, str]:
+    """Return the error on slices or cells left out, beside the spread of the data."""
+    by_level = dict(zip(model.dims, model.errors, strict=True))
+    errors = {
+        dim: by_level[dim]
+        for dim in model.hierarchy
+        if model.joint_ridge is not None or model.axis_of(dim).size > 1
+    }
+    if not errors or not all(map(math.isfinite, errors.values())):
+        return {}
+    units, spread = str(model.attrs.get("units", "")), model.spread
+    if len(set(errors.values())) == 1:
+        text = f"{next(iter(errors.values())):.3g} {units}".rstrip()
+    else:
+        text = ", ".join(f"{dim} {error:.3g}" for dim, error in errors.items()) + f" {units}"
+    if not spread > 0:
+        return {"cv error": text.rstrip()}
+    low, high = (f"{100 * end(errors.values()) / spread:.2g}" for end in (min, max))
+    span = high if low == high else f"{low} to {high}"
+    comma = ";" if "," in text else ","
+    return {"cv error": f"{text.rstrip()}{comma} {span} % of the standard deviation"}
 
 
 def missing_words(model: Model) -> dict[str, str]:
@@ -203,6 +234,66 @@ def tolerance_words(model: Model) -> dict[str, str]:
         if small < full
         else "the full model: no smaller one is within the tolerance",
     }
+
+
+def fit_options(model: Model) -> tuple[dict[str, Any], list[str]]:
+    """Return the options of a fit that gives a model back from the same data, and notes on them.
+
+    Levels are given whole, so that nothing is chosen again. Where that is not possible, settings
+    are those that were asked for, and the others are chosen again as they were.
+    """
+    from dkrls_cli.cascade.kernels import kernel_text
+
+    asked = dict(model.origin.get("options", {}))
+    notes = [f"mean {asked['mean']} was set in Python: no option does"] if "mean" in asked else []
+    found: dict[str, Any] = {"var": model.name, "levels": list(model.hierarchy)}
+    group = (model.origin.get("missing") or {}).get("group")
+    if group or asked.get("robust"):
+        why = f"{' and '.join(group)} share one distance" if group else "cells are left out"
+        notes.append(f"{why}: settings are chosen again from the data")
+        found |= {key: asked[key] for key in ("kernel", "sigma", "ridge", "period") if key in asked}
+    else:
+        levels = {level.name: level for level in model.levels}
+        own = [(dim, levels[dim]) for dim in model.hierarchy]
+        found["kernel"] = {dim: kernel_text(level.kernel) for dim, level in own}
+        found["sigma"] = {dim: level.kernel.sigma for dim, level in own}
+        joint = model.joint_ridge
+        found["ridge"] = {dim: one.ridge for dim, one in own} if joint is None else joint
+        found["period"] = {dim: one.kernel.period or "none" for dim, one in own}
+        if model.origin.get("missing"):
+            notes.append("missing cells are solved for again, to the accuracy of the solve")
+    found |= _other_options(model, asked)
+    if model.origin.get("observation_errors") and "obs-error" not in found:
+        notes.append("errors of the observations were given by a file or an array: add obs-error")
+    return found, notes
+
+
+def _other_options(model: Model, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a fit besides those of its levels."""
+    missing = model.origin.get("missing") or {}
+    group, bounds = missing.get("group"), asked.get("bounds")
+    errors = model.origin.get("observation_errors") or {}
+    found = {
+        "noise": "joint" if model.joint_ridge is not None else None,
+        "missing": asked.get("missing"),
+        "group": ",".join(group or ()) or ("none" if missing else None),
+        "accept-inexact": asked.get("accept_inexact") or missing.get("residual", 0.0) > _SETTLED,
+        "poles": model.across_poles,
+        "robust": asked.get("robust"),
+        "obs-error": errors.get("source"),
+        "bounds": bounds if bounds is None or isinstance(bounds, str) else _pair_text(bounds),
+        "folds": asked.get("folds"),
+        "compact": asked.get("compact"),
+        "tolerance": asked.get("tolerance"),
+        "float32": asked.get("dtype") == "float32",
+        "cell-means-along": ",".join(model.cell_means) or None,
+    }
+    return {name: value for name, value in found.items() if value not in (None, False)}
+
+
+def _pair_text(bounds: Sequence[float | None]) -> str:
+    """Return bounds as an option takes them, an open end empty."""
+    return ",".join("" if end is None else repr(end) for end in bounds)
 
 
 def shape_text(axes: Sequence[Axis]) -> str:

@@ -2,58 +2,97 @@
 
 Options that belong together are the fields of a frozen dataclass. A command takes the dataclass
 as one parameter; :func:`expand` gives Typer the options and the command the dataclass.
+
+On a help page, an option stands in the panel that its `rich_help_panel` names, or its parameter in
+`NAMED_PANELS`, or the class variable `panel` of its dataclass; otherwise under "What".
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import math
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_type_hints
 
 import typer
 
-from dkrls_cli.cli.report import edge
+from dkrls_cli.cli.config import Config, SaveConfig, saved_options
+from dkrls_cli.cli.terminal.pages import OUTPUT, RESOURCES, SETTINGS, WHAT
 from dkrls_cli.errors import SettingError
-from dkrls_cli.spelling import suggest
+
+NAMED_PANELS = {
+    "compress": OUTPUT,
+    "csv": OUTPUT,
+    "dry_run": OUTPUT,
+    "form": OUTPUT,
+    "mask_out": OUTPUT,
+    "output": OUTPUT,
+    "overwrite": OUTPUT,
+    "plot": OUTPUT,
+    "resume": RESOURCES,
+    "scheduler": RESOURCES,
+    "threads": RESOURCES,
+    "time_limit": RESOURCES,
+    "wait": RESOURCES,
+    "weights": OUTPUT,
+}
+"""Panels of parameters by name: options that mean the same in every command."""
 
 
 def expand(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command with its dataclass parameters expanded into their fields, for Typer.
 
-    Defaults stand in the dataclasses. The command itself receives one instance of each.
+    Defaults stand in the dataclasses. The command itself receives one instance of each. It also
+    gets --config and --save-config, unless it has a `config` of its own.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        command(**given)
-
     parameters = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
             parameters += _field_parameters(groups[name])
         else:
-            parameters.append(parameter.replace(annotation=hints[name], kind=_KEYWORD))
+            hint = _in_panel(hints[name], name, WHAT)
+            parameters.append(parameter.replace(annotation=hint, kind=_KEYWORD))
+    own = [parameter.name for parameter in parameters]
+    added = [] if "config" in own else [one for one in _file_parameters() if one.name not in own]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        saving: Any = given.get("context"), given.get("save_config"), given.get("overwrite", False)
+        for parameter in added:
+            del given[parameter.name]
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        with saved_options(*saving):
+            command(**given)
+
+    parameters += added
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
 
+def _file_parameters() -> list[inspect.Parameter]:
+    """Return the parameters of commands whose options may come from a file and go to one."""
+    hints = {"context": typer.Context, "config": Config, "save_config": SaveConfig}
+    made = [
+        inspect.Parameter(name, _KEYWORD, default=None, annotation=hint)
+        for name, hint in hints.items()
+    ]
+    made[0] = made[0].replace(default=inspect.Parameter.empty)
+    overwrite = _in_panel(Overwrite, "overwrite", OUTPUT)
+    return [*made, inspect.Parameter("overwrite", _KEYWORD, default=False, annotation=overwrite)]
+
+
 # Share of the memory that is free which a fit may take by default: the rest is for other processes,
 # for files in the cache of the system, and for what the estimate is too low.
 _MEMORY_SHARE = 0.8
-
-# Bytes of a file of options: a hundred times as many as all options take.
-_LARGEST_CONFIG = 2**20
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
@@ -61,34 +100,52 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 def _field_parameters(group: Any) -> list[inspect.Parameter]:
     """Return the fields of a dataclass as parameters with their annotations and defaults."""
     hints = get_type_hints(group, include_extras=True)
-    empty = inspect.Parameter.empty
+    empty, panel = inspect.Parameter.empty, getattr(group, "panel", WHAT)
     return [
         inspect.Parameter(
             field.name,
             _KEYWORD,
             default=empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
+            annotation=_in_panel(hints[field.name], field.name, panel),
         )
         for field in fields(group)
     ]
 
 
+def _in_panel(hint: Any, name: str, usual: str) -> Any:
+    """Return the annotation of an option with the panel of help pages that it stands in."""
+    kind, *notes = get_args(hint) if hasattr(hint, "__metadata__") else (hint,)
+    if not notes:
+        return hint
+    info = copy.copy(notes[0])
+    info.rich_help_panel = info.rich_help_panel or NAMED_PANELS.get(name, usual)
+    return Annotated[kind, info]
+
+
 # --- single options ------------------------------------------------------------------------------
 
 Var = Annotated[
-    str | None, typer.Option(help="Variable to model; needed only where there is a choice.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Variable to model; needed only where there is a choice.",
+        rich_help_panel=WHAT,
+    ),
 ]
 Vars = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME|all", help="Variable to model, where there is a choice. Repeatable."
+        metavar="NAME|all",
+        help="Variable to model, where there is a choice. Repeatable.",
+        rich_help_panel=WHAT,
     ),
 ]
 Levels = Annotated[
     str | None,
     typer.Option(
         metavar="DIM,DIM,...",
-        help="Hierarchy of dimensions, level 0 first. Default: file order, time last.",
+        help="Hierarchy of dimensions, level 0 first.",
+        show_default="file order, time last",
     ),
 ]
 Threads = Annotated[
@@ -97,7 +154,8 @@ Threads = Annotated[
         min=1,
         max=1024,
         metavar="N",
-        help="Threads for matrix products. Default: OMP_NUM_THREADS.",
+        help="Threads for matrix products.",
+        show_default="OMP_NUM_THREADS, or all",
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")]
@@ -151,6 +209,8 @@ AnyFormat = Literal["csv", "jsonl", "nc"]
 @dataclass(frozen=True)
 class KernelOptions:
     """Which variable to use, and the kernels of its levels; None: to be chosen."""
+
+    panel: ClassVar[str] = SETTINGS
 
     var: Vars = None
     levels: Levels = None
@@ -281,12 +341,14 @@ class FitOptions(LevelOptions):
 class RunOptions:
     """Limits on the memory and the threads of a fit."""
 
+    panel: ClassVar[str] = RESOURCES
+
     max_memory: Annotated[
         str | None,
         typer.Option(
             metavar="SIZE|none",
-            help="Refuse what is estimated to need more, like 4GB; fill works in tiles then.  "
-            "[80 % of what the machine or the job has free]",
+            help="Refuse what is estimated to need more, like 4GB; fill works in tiles then.",
+            show_default="80 % of what the machine or the job has free",
         ),
     ] = None
     threads: Threads = None
@@ -320,7 +382,8 @@ class GridOutputOptions(OutputOptions):
             min=0,
             max=9,
             metavar="LEVEL",
-            help="Compress NetCDF or Zarr, 0 (not) to 9. Default: 1 for variables above 1 MB.",
+            help="Compress NetCDF or Zarr, 0 (not) to 9.",
+            show_default="1 for variables above 1 MB",
         ),
     ] = None
 
@@ -340,6 +403,8 @@ class InPlaceOptions:
 class SliceOptions:
     """Which slices of a growing model are kept, and whether it is tuned again."""
 
+    panel: ClassVar[str] = SETTINGS
+
     replace: Annotated[
         bool, typer.Option("--replace", help="Let a new slice replace one at its coordinate.")
     ] = False
@@ -353,82 +418,6 @@ class SliceOptions:
         ),
     ] = None
     retune: Retune = False
-
-
-# --- options from a file -------------------------------------------------------------------------
-
-
-def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Take the defaults of options from a TOML file, and return its path.
-
-    Keys are long option names. A table has one value per dimension.
-    """
-    if path is not None:
-        with edge(False):
-            context.default_map = {**(context.default_map or {}), **_defaults(context, path)}
-    return path
-
-
-def _defaults(context: typer.Context, path: Path) -> dict[str, Any]:
-    """Return the defaults in a TOML file, by the names of the parameters of a command."""
-    settings = _read_toml(path)
-    known = {
-        option.removeprefix("--"): parameter
-        for parameter in context.command.params
-        for option in parameter.opts
-        if option.startswith("--") and option not in ("--config", "--help")
-    }
-    unknown = [key for key in settings if key not in known]
-    if unknown:
-        raise SettingError(
-            f"'{path}' has a key '{unknown[0]}' that is not an option of this command. "
-            f"Choose from: {', '.join(known)}.{suggest(unknown[0], known)}"
-        )
-    return {known[k].name or k: _option_value(k, v, known[k]) for k, v in settings.items()}
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    """Return what is in a TOML file, or raise SettingError if it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(_LARGEST_CONFIG + 1)
-        if len(raw) > _LARGEST_CONFIG:
-            raise ValueError(f"it has more than {_LARGEST_CONFIG} bytes")
-        return tomllib.loads(raw.decode("utf-8"))
-    except OSError as error:
-        raise SettingError(f"'{path}' cannot be read ({error.strerror}).") from None
-    except RecursionError:
-        raise SettingError(f"'{path}' is not TOML: it is nested too deeply.") from None
-    except ValueError as error:  # of the format, of an encoding, or of a number that is too long
-        raise SettingError(f"'{path}' is not TOML: {error}.") from None
-
-
-def _option_value(key: str, value: Any, parameter: Any) -> Any:
-    """Return a value of a TOML file as the command line would give it to a parameter."""
-    repeatable = getattr(parameter, "multiple", False)
-    if getattr(parameter, "is_flag", False):
-        if not isinstance(value, bool):
-            raise SettingError(f"{key} is {value} in the file. Expected true or false.")
-        return value
-    if isinstance(value, Mapping):
-        if not repeatable:
-            raise SettingError(f"{key} takes one value, not a table of them.")
-        return [f"{dim}={setting}" for dim, setting in value.items()]
-    several = value if isinstance(value, list) else [value]
-    if repeatable:
-        return [str(word) for word in several]
-    return ",".join(map(str, several))
-
-
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        is_eager=True,
-        callback=read_config,
-        help="TOML file with defaults for these options; options given here override it.",
-    ),
-]
 
 
 # --- texts of options ----------------------------------------------------------------------------
@@ -458,6 +447,68 @@ def setting(values: Sequence[str] | None, option: str) -> Any:
         twice = next(dim for dim in dims if dims.count(dim) > 1)
         raise SettingError(f"{option} was given twice for the same dimension, {twice}.")
     return named
+
+
+LEVEL_SETTINGS = ("kernel", "sigma", "ridge", "period")
+"""Options with a value per level."""
+
+
+def level_settings(options: KernelOptions, noise: str = "auto") -> dict[str, Any]:
+    """Return the settings of levels that options give, by the names of a fit.
+
+    A level is given whole by a kernel with parts, such as ``gaussian+constant:1``, as ``dkrls info
+    --config`` prints it.
+    """
+    given = {name: setting(getattr(options, name), f"--{name}") for name in LEVEL_SETTINGS}
+    order, kernel = names(options.levels), given["kernel"]
+    texts = kernel if isinstance(kernel, Mapping) else dict.fromkeys(order or ["DIM"], kernel)
+    whole = [dim for dim, text in texts.items() if "+" in text]
+    if not whole:
+        return {"levels": order, **given}
+    joint = noise == "joint"
+    made = {dim: _whole_level(dim, texts[dim], order or (), given, joint) for dim in whole}
+    rest = {
+        name: value if joint and name == "ridge" else _without(value, whole)
+        for name, value in given.items()
+    }
+    return {"levels": [made.get(dim, dim) for dim in order or ()], **rest}
+
+
+def _whole_level(
+    dim: str, kernel: str, order: Sequence[str], given: Mapping[str, Any], joint: bool
+) -> Any:
+    """Return a level that is given whole; under a joint ridge it has none of its own."""
+    from dkrls_cli.cascade.kernels import read_kernel
+    from dkrls_cli.cascade.level import Level
+
+    needed = [name for name in ("sigma", "ridge", "period") if not (joint and name == "ridge")]
+    own = {name: given[name].get(dim) for name in needed if isinstance(given[name], Mapping)}
+    lacking = [name for name in needed if own.get(name) in (None, "auto")]
+    lacking += [] if dim in order else ["levels"]
+    if lacking:
+        raise SettingError(
+            f"--kernel {dim}={kernel} gives a whole level. Give --{lacking[0]} of it as well, or "
+            "the kernel without parts."
+        )
+    line = own["period"] == "none"
+    numbers = {n: 0.0 if n == "period" and line else _number(own[n], n) for n in needed}
+    period = None if line else numbers["period"]
+    return Level(dim, read_kernel(kernel, numbers["sigma"], period), numbers.get("ridge", 0.0))
+
+
+def _without(given: Any, dims: Sequence[str]) -> Any:
+    """Return a setting for the dimensions that are not named; ``auto`` if none is left."""
+    if not isinstance(given, Mapping):
+        return given
+    return {dim: value for dim, value in given.items() if dim not in dims} or "auto"
+
+
+def _number(text: Any, option: str) -> float:
+    """Return the number of an option, or raise SettingError."""
+    try:
+        return float(text)
+    except ValueError:
+        raise SettingError(f"--{option} {text} is not a number, as a whole level needs.") from None
 
 
 def _split_pairs(text: str) -> list[str]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import typer
 
 from dkrls_cli.cli.terminal.clean import clean, clean_lines
+from dkrls_cli.cli.terminal.pages import OUTPUT
 from dkrls_cli.errors import DkrlsError, OutputError, SettingError
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ class Report:
     with `quiet` alone. Data that a command was asked for (predictions, forecasts) is not printed
     by a report: it is written to stdout whatever these options are.
     """
+
+    panel: ClassVar[str] = OUTPUT
 
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False
     quiet: Annotated[
@@ -96,16 +100,27 @@ class Report:
             _print_parts([part for part in parts if part != ""])
             typer.echo()
 
-    def working(self, what: str) -> AbstractContextManager[Callable[[float], None]]:
+    def next_step(self, *words: str) -> None:
+        """Suggest the next command on stderr, to people at a terminal only: not in pipes or logs.
+
+        `words` are those of the command, without the program.
+        """
+        if not (self.quiet or self.json) and sys.stdout.isatty() and sys.stderr.isatty():
+            print_error(clean(f"Next: dkrls {shlex.join(words)}"))
+
+    def working(
+        self, what: str, total_bytes: float | None = None
+    ) -> AbstractContextManager[Callable[[float], None]]:
         """Return a context that shows that work goes on, once it has taken two seconds.
 
-        The context yields a callback that takes the fraction done, 0 to 1.
+        The context yields a callback that takes the fraction done, 0 to 1. With it the time left is
+        shown, and with the bytes of the whole work their rate.
         """
         if self.quiet:
             return nullcontext(_ignore_fraction)
         from dkrls_cli.cli.terminal.progress import show_progress
 
-        return show_progress(what)
+        return show_progress(what, total_bytes)
 
 
 def _print_parts(parts: Sequence[str | Layout]) -> None:

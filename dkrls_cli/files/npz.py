@@ -21,9 +21,9 @@ import re
 import stat
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.lib import format as npy
@@ -32,6 +32,8 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import are_finite
 from dkrls_cli.errors import ModelFileError, OutputError
 from dkrls_cli.files.output import atomic_write
+
+T = TypeVar("T")
 
 FORMAT = "dkrls-model"
 VERSION = 3
@@ -137,13 +139,32 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     ModelFileError
         If there is no such file, or it is no model file of this version, or it is damaged.
     """
+    return _read_archive(path, _read_members)
+
+
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the header of a model file alone, whatever the size of its arrays.
+
+    Raises
+    ------
+    ModelFileError
+        As by :func:`read`, for what the header tells.
+    """
+    return _read_archive(path, lambda archive, _size, _path: _read_header(archive, path)[1])
+
+
+def _read_archive(
+    path: str | os.PathLike[str],
+    reader: Callable[[zipfile.ZipFile, int, str | os.PathLike[str]], T],
+) -> T:
+    """Return what is read from a model file; raise ModelFileError if it cannot be."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise ModelFileError(f"'{path}' is not a model file: it is no file at all.")
         with open(path, "rb") as file:
             size = _check_list(file)
             with zipfile.ZipFile(file) as archive:
-                return _read_members(archive, size, path)
+                return reader(archive, size, path)
     except FileNotFoundError:
         raise ModelFileError(f"There is no model file '{path}'.") from None
     except RecursionError:

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 OBS_ERRORS = "observation_errors"
 """Key of the origin of a model of observations with errors: how large, and where they come from."""
 
+# Cells that are looked at together where the spread of the data is measured: 8 MB.
+_SPREAD_BLOCK = 2**20
+
 MaskLike: TypeAlias = "Land | xr.DataArray | Grid"
 """Cells without an answer: the name of a rule, or a mask with labels."""
 
@@ -213,6 +216,27 @@ class Model:
     def errors(self) -> tuple[float, ...]:
         """Root mean square error per axis on slices left out, or on cells under a joint ridge."""
         return tuple(np.broadcast_to(self.bars.errors, len(self.axes)).tolist())
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the data, missing cells aside; memory does not grow with it.
+
+        NaN for a model that refers to its data, which is not read for it.
+        """
+        if self.cascade.is_stand_in:
+            return math.nan
+        if self.observations is not None:
+            return float(np.nanstd(self.observations.values))
+        numbers, missing = [axis.numbers for axis in self.axes], self.unobserved
+        count, mean, squares = 0, 0.0, 0.0
+        for part, block in self.cascade.predict_blocks(numbers, _SPREAD_BLOCK):
+            known = block if missing is None else block[~missing[part]]
+            if known.size:
+                step = float(known.mean()) - mean
+                share = known.size / (count + known.size)
+                squares += float(known.var()) * known.size + step**2 * count * share
+                mean, count = mean + step * share, count + known.size
+        return math.sqrt(squares / count) if count else math.nan
 
     @property
     def levels(self) -> tuple[Level, ...]:

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from dkrls_cli.cascade.kernels import FAMILIES, SPLINES, Kernel, gram, kernel_named, pairs
+from dkrls_cli.cascade.kernels import (
+    FAMILIES,
+    SPLINES,
+    Kernel,
+    gram,
+    kernel_named,
+    kernel_text,
+    pairs,
+    read_kernel,
+)
 from dkrls_cli.circle import nearest, wrap
 from dkrls_cli.errors import DkrlsError, InputError, SettingError
 
@@ -235,3 +244,36 @@ def test_kernels_have_names_with_their_warp() -> None:
     assert kernel_named("sqrt-gaussian").name == "sqrt-gaussian"
     with pytest.raises(SettingError, match=r"Unknown kernel 'logcubic'.*mean 'log-cubic'"):
         kernel_named("logcubic")
+
+
+# Kernels as text
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Kernel("gaussian", 2.5),
+        Kernel("matern52", 0.1, 360.0, constant=1.0),
+        Kernel("matern12", 3.0, constant=0.25, cycle=365.2425, swing=1 / 3),
+        Kernel("gaussian", 1e-9, cycle=24.0, swing=0.0),
+        Kernel("matern32", 2.0, warp="log", constant=1.0),
+        Kernel("cubic", 4.0, errors="matern12"),
+        Kernel("linear", 4.0, warp="sqrt", errors="gaussian"),
+    ],
+)
+def test_a_kernel_is_read_from_its_text(kernel: Kernel) -> None:
+    assert read_kernel(kernel_text(kernel), kernel.sigma, kernel.period) == kernel
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("gaussian+", "gaussian+constant", "gaussian+constant:x", "gaussian+constant:-1"),
+        *("gaussian+cycle:3", "gaussian+cycle:3:1:2", "gaussian+other:1", "gaussian+constant:inf"),
+        *("gaussian+errors:", "gaussian+errors:matern12", "cubic+constant:1", "gaussian+errors"),
+        *("gausian+constant:1", "cubic+errors:cubic", "gaussian+constant:nan"),
+    ],
+)
+def test_a_wrong_text_of_a_kernel_is_refused(text: str) -> None:
+    with pytest.raises(SettingError, match=r"kernel|constant|covariance"):
+        read_kernel(text, 1.0)

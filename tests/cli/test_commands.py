@@ -15,9 +15,8 @@ from dkrls_cli.cli import COMMANDS, LIBRARIES, app
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_help_says_it_all(command: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", width)
-    told = dkrls(command, "--help").stdout
+def test_help_says_it_all(command: str, width: int) -> None:
+    told = dkrls(command, "--help", COLUMNS=str(width)).stdout
     assert max(map(len, told.splitlines())) == width
     examples = re.findall(r"^ *dkrls \w+ .*$", told, re.MULTILINE)
     assert len(examples) >= 2
@@ -39,7 +38,8 @@ def test_help_does_not_import_the_commands() -> None:
         "print([name for name in sys.modules if name.startswith('dkrls_cli.cli.')])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.splitlines()[-1] == "[]"
+    assert "cli.terminal.pages" in out.stdout.splitlines()[-1]
+    assert "commands" not in out.stdout.splitlines()[-1]
 
 
 def test_the_version_is_one_line() -> None:
@@ -96,10 +96,27 @@ def test_a_wrong_command_line_is_one_line(words: list[str], line: str) -> None:
     assert re.search(r"[^.]\. Try 'dkrls[ \w-]* --help'\.$", told)
 
 
-def test_without_arguments_there_is_help_and_no_error() -> None:
-    told = dkrls(code=2)
-    assert "Usage: dkrls" in told.output
-    assert "Error" not in told.output
+def test_without_arguments_there_are_three_commands_to_try() -> None:
+    told = dkrls()
+    tried = re.findall(r"^  dkrls (\w+) ", told.stdout, re.MULTILINE)
+    assert len(tried) == 3
+    assert set(tried) <= set(COMMANDS)
+    assert max(map(len, told.stdout.splitlines())) <= 60
+    assert len(told.stdout.splitlines()) <= 10
+    assert told.stderr == ""
+
+
+def test_the_help_of_all_commands_has_examples() -> None:
+    told = dkrls("--help", COLUMNS="60").stdout
+    assert max(map(len, told.splitlines())) == 60
+    assert set(re.findall(r"^ *dkrls (\w+) ", told, re.MULTILINE)) <= set(COMMANDS)
+    assert len(re.findall(r"^   dkrls \w+ ", told, re.MULTILINE)) >= 3
+    for command, line in COMMANDS.items():
+        assert re.search(rf"^│ {command} +{line[:20]}", told, re.MULTILINE)
+
+
+def test_verbose_alone_is_refused() -> None:
+    assert "--verbose goes with --version" in refusal("-v", code=2)
 
 
 def test_from_python_a_wrong_command_line_is_an_exception_and_a_code_is_returned() -> None:

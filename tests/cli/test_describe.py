@@ -11,6 +11,7 @@ from dkrls_cli import fit
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cli.describe import (
+    cv_words,
     length_text,
     level_rows,
     level_table,
@@ -228,3 +229,30 @@ def test_the_way_across_the_poles_is_told(
     assert model_rows(model)[0]["size"] == model_rows(model)[0]["kept"] == len(lat)
     ends = fit(values, axes, sigma=30, ridge=0.1, kernel="matern32", poles="none")
     assert (pole_words(ends), pole_facts(ends)) == ({}, None)
+
+
+# The error beside the spread of the data
+
+
+def test_errors_stand_beside_the_spread_of_the_data(field: Model) -> None:
+    (text,) = cv_words(field).values()
+    by_dim = dict(zip(field.dims, field.errors, strict=True))
+    errors = ", ".join(f"{dim} {by_dim[dim]:.3g}" for dim in ("z", "x", "y"))
+    low, high = (100 * end(field.errors) / field.spread for end in (min, max))
+    assert text == f"{errors}; {low:.2g} to {high:.2g} % of the standard deviation"
+
+
+def test_one_error_has_the_units_of_the_data() -> None:
+    x = np.linspace(0, 6, 30)
+    values = np.sin(x) + 0.1 * np.random.default_rng(0).standard_normal(x.size)
+    model = replace(fit(values, {"x": x}), attrs={"units": "K"})
+    (error,) = model.errors
+    share = 100 * error / np.std(values)
+    assert cv_words(model) == {
+        "cv error": f"{error:.3g} K, {share:.2g} % of the standard deviation"
+    }
+
+
+def test_no_share_of_data_that_does_not_vary_and_no_error_of_one_slice() -> None:
+    assert cv_words(fit(np.full(9, 3.0), {"x": np.arange(9.0)}))["cv error"].count("%") == 0
+    assert cv_words(fit(np.array([3.0]), {"x": [1.0]}, sigma=1.0, ridge=0.1)) == {}

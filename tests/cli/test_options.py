@@ -61,7 +61,9 @@ def test_a_command_receives_its_options_as_groups() -> None:
     run(paint, "door", "--red", "5", "-s", "dark", "--thick", "2", "--count", "9")
     assert got == [("wall", 1.5, Colour(3, None), 2), ("door", 2.0, Colour(5, "dark"), 9)]
     assert "Invalid value" in run(paint, "wall", "--red", "-1", code=2).stderr
-    assert list(inspect.signature(paint).parameters) == ["what", "thick", "red", "shade", "count"]
+    own = ["what", "thick", "red", "shade", "count"]
+    added = ["context", "config", "save_config", "overwrite"]
+    assert list(inspect.signature(paint).parameters) == own + added
     assert (paint.__name__, paint.__doc__) == ("paint", "Paint something.")
 
 
@@ -75,7 +77,7 @@ def test_a_group_may_extend_another_and_change_a_default() -> None:
     run(paint)
     run(paint, "--wide", "--red", "1")
     assert got == [Size(red=7, shade=None, wide=False), Size(red=1, shade=None, wide=True)]
-    assert list(inspect.signature(paint).parameters) == ["red", "shade", "wide"]
+    assert list(inspect.signature(paint).parameters)[:3] == ["red", "shade", "wide"]
 
 
 def test_an_option_without_a_default_is_required() -> None:
@@ -111,87 +113,9 @@ def test_a_word_outside_a_closed_set_is_refused_before_any_file_is_read(
     assert line == f"{expected}Try 'dkrls {words[0]} --help'."
 
 
-@pytest.mark.parametrize(
-    ("text", "choices"),
-    [('missing = "x"', "model, error"), ('noise = "x"', "level, joint, auto")],
-)
-def test_a_word_outside_a_closed_set_is_refused_in_a_configuration(
-    tmp_path: Path, text: str, choices: str
-) -> None:
-    (path := tmp_path / "run.toml").write_text(text)
-    for more in (["--dry-run"], ["-o", tmp_path / "m.npz"]):
-        line = refusal("fit", "absent.nc", "--config", path, *more, code=2)
-        assert f"'x'. Choose from: {choices}." in line
-
-
-def test_words_of_closed_sets_are_taken(globe: Path, tmp_path: Path) -> None:
-    (path := tmp_path / "run.toml").write_text('noise = "joint"\nmissing = "error"\nridge = 0.5')
-    told = json.loads(dkrls("fit", globe, "--config", path, "--dry-run", "--json").stdout)
-    assert told["joint_ridge"] == 0.5
-
-
-# A configuration file -----------------------------------------------------------------------------
-
-
 def settings_of(*words: Any) -> dict[str, dict[str, Any]]:
     levels = json.loads(dkrls("fit", *words, "--dry-run", "--json").stdout)["levels"]
     return {level["dimension"]: level for level in levels}
-
-
-def test_a_configuration_gives_defaults_and_options_replace_them(
-    globe: Path, tmp_path: Path
-) -> None:
-    (path := tmp_path / "run.toml").write_text(
-        'levels = ["lon", "lat", "time"]\nridge = 1e-4\n[sigma]\nlat = 30\ntime = "20"\n'
-        '[kernel]\nlon = "gaussian"\n[period]\nlon = "none"\n'
-    )
-    levels = settings_of(globe, "--config", path)
-    assert list(levels) == ["lon", "lat", "time"]
-    assert (levels["lat"]["sigma"], levels["time"]["sigma"]) == (30, 20)
-    assert {level["ridge"] for level in levels.values()} == {1e-4}
-    assert (levels["lon"]["kernel"], levels["lon"]["period"]) == ("gaussian", None)
-    over = settings_of(globe, "--config", path, "--sigma", "7", "--levels", "lat,lon,time")
-    assert {level["sigma"] for level in over.values()} == {7}
-    assert list(over) == ["lat", "lon", "time"]
-
-
-@pytest.mark.parametrize(
-    ("text", "sigma"), [("sigma = 3", 3), ('sigma = "3.5"', 3.5), ('sigma = ["lat=2"]', 2)]
-)
-def test_a_configuration_takes_one_value_or_a_list(
-    globe: Path, tmp_path: Path, text: str, sigma: float
-) -> None:
-    (path := tmp_path / "run.toml").write_text(text)
-    assert settings_of(globe, "--config", path)["lat"]["sigma"] == sigma
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("sigmas = 3", "has a key 'sigmas' that is not an option"),
-        ("sigmas = 3", "Did you mean 'sigma'?"),
-        ('config = "x"', "has a key 'config'"),
-        ("sigma = [", "is not TOML"),
-        ("[levels]\na = 1", "levels takes one value, not a table"),
-    ],
-)
-def test_a_wrong_configuration_is_refused(
-    globe: Path, tmp_path: Path, text: str, reason: str
-) -> None:
-    (path := tmp_path / "run.toml").write_text(text)
-    assert reason in refusal("fit", globe, "--config", path, "--dry-run", code=2)
-
-
-def test_an_absent_configuration_is_refused(globe: Path, tmp_path: Path) -> None:
-    line = refusal("validate", globe, "--config", tmp_path / "no.toml", code=2)
-    assert "cannot be read (No such file" in line
-
-
-def test_a_wrong_key_lists_the_options(globe: Path, tmp_path: Path) -> None:
-    (path := tmp_path / "run.toml").write_text("sigmas = 3")
-    line = refusal("fit", globe, "--config", path, "--dry-run", code=2)
-    assert "Choose from: output, var, levels, kernel, sigma," in line
-    assert "config" not in line.split("Choose from:")[1]
 
 
 # Texts --------------------------------------------------------------------------------------------
@@ -322,25 +246,58 @@ def test_nonsense_is_refused_in_one_line(globe: Path, words: list[str], reason: 
     assert reason in refusal("fit", globe, "--dry-run", *words, code=2)
 
 
+# Whole levels
+
+
+def test_a_kernel_with_parts_gives_a_whole_level() -> None:
+    from dkrls_cli.cascade.kernels import Kernel
+    from dkrls_cli.cascade.level import Level
+
+    options = opt.KernelOptions(
+        levels="x,t",
+        kernel=["x=gaussian+constant:1", "t=matern12"],
+        sigma=["x=2,t=3"],
+        ridge=["x=0.5"],
+        period=["x=none", "t=7"],
+    )
+    found = opt.level_settings(options)
+    assert found["levels"] == [Level("x", Kernel("gaussian", 2.0, constant=1.0), 0.5), "t"]
+    assert (found["kernel"], found["sigma"]) == ({"t": "matern12"}, {"t": "3"})
+    assert (found["ridge"], found["period"]) == ("auto", {"t": "7"})
+
+
+def test_whole_levels_have_no_ridge_of_their_own_under_a_joint_one() -> None:
+    from dkrls_cli.cascade.kernels import Kernel
+    from dkrls_cli.cascade.level import Level
+
+    options = opt.KernelOptions(
+        levels="x",
+        kernel=["x=gaussian+constant:1"],
+        sigma=["x=2"],
+        ridge=["1e-3"],
+        period=["x=360"],
+    )
+    found = opt.level_settings(options, "joint")
+    assert found["levels"] == [Level("x", Kernel("gaussian", 2.0, 360.0, 1.0), 0.0)]
+    assert found["ridge"] == "1e-3"
+
+
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("given", "reason"),
     [
-        ("compact = 1", "compact is 1 in the file. Expected true or false"),
-        ("threads = inf", "Invalid value for '--threads'"),
-        ("threads = 2000", "Invalid value for '--threads'"),
-        ("folds = 2.5", "Invalid value for '--folds'"),
-        ("levels = 1", "1"),
-        ("sigma = " + "[" * 10**5, "nested too deeply"),
-        ("sigma = " + "9" * 5000, "is not TOML"),
-        ("sigma = 1 #" + " " * 2**20, "it has more than 1048576 bytes"),
+        ({"sigma": ["x=2"], "ridge": ["x=1"], "period": ["x=none"]}, "Give --levels"),
+        ({"levels": "x", "ridge": ["x=1"], "period": ["x=none"]}, "Give --sigma"),
+        ({"levels": "x", "sigma": ["3"], "ridge": ["x=1"], "period": ["x=1"]}, "Give --sigma"),
+        ({"levels": "x", "sigma": ["x=auto"], "ridge": ["x=1"], "period": ["x=1"]}, "--sigma"),
+        ({"levels": "x", "sigma": ["x=2"], "period": ["x=none"]}, "Give --ridge"),
+        ({"levels": "x", "sigma": ["x=2"], "ridge": ["x=1"]}, "Give --period"),
+        (
+            {"levels": "x", "sigma": ["x=2D"], "ridge": ["x=1"], "period": ["x=1"]},
+            "--sigma 2D is not a number",
+        ),
     ],
 )
-def test_a_configuration_is_checked_as_options_are(
-    globe: Path, tmp_path: Path, text: str, reason: str
-) -> None:
-    (path := tmp_path / "run.toml").write_text(text)
-    assert reason in refusal("fit", globe, "--config", path, "--dry-run", code=2)
-
-
-def test_a_device_is_no_configuration(globe: Path) -> None:
-    assert "more than" in refusal("fit", globe, "--config", "/dev/zero", "--dry-run", code=2)
+def test_a_level_that_is_not_whole_is_refused(given: dict[str, Any], reason: str) -> None:
+    options = opt.KernelOptions(kernel=["x=gaussian+constant:1"], **given)
+    with pytest.raises(SettingError, match=reason):
+        opt.level_settings(options)

@@ -216,7 +216,7 @@ def test_a_closed_stderr_gets_no_notes_and_neither_does_stdout(
 def test_work_is_shown_unless_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
 
-    def show(what: str) -> object:
+    def show(what: str, total_bytes: float | None) -> object:
         shown.append(what)
         return nullcontext(shown.append)
 
@@ -390,3 +390,106 @@ def test_no_file_stands_in_for_a_stream_that_is_closed() -> None:
         line = f"'{sys.executable}' -c '{code}' {ends}"
         run = subprocess.run(line, shell=True, capture_output=True, text=True, check=True)
         assert int(run.stdout) > 2
+
+
+@pytest.mark.parametrize(
+    ("options", "on_terminal", "told"),
+    [
+        ({}, True, "Next: dkrls fit 'a b.nc' -o m.npz\n"),
+        ({}, False, ""),
+        ({"quiet": True}, True, ""),
+        ({"json": True}, True, ""),
+    ],
+)
+def test_the_next_command_is_suggested_to_people_only(
+    options: dict[str, bool],
+    on_terminal: bool,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: on_terminal)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    Report(**options).next_step("fit", "a b.nc", "-o", "m.npz")
+    assert capsys.readouterr() == ("", told)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    Report(**options).next_step("fit", "a b.nc")
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What commands show that they are doing."""
+    steps: list[str] = []
+
+    def show(what: str, total_bytes: float | None) -> object:
+        steps.append(what.split(maxsplit=1)[0])
+        return nullcontext(lambda fraction: steps.append(f"{100 * fraction:.0f} %"))
+
+    monkeypatch.setattr("dkrls_cli.cli.terminal.progress.show_progress", show)
+    return steps
+
+
+def test_every_step_of_a_command_is_shown(
+    globe: Path, model: Path, tmp_path: Path, shown: list[str]
+) -> None:
+    def steps(*words: object) -> list[str]:
+        shown.clear()
+        dkrls(*words)
+        return list(shown)
+
+    new = tmp_path / "m.npz"
+    fitting = ["opening", "reading", "fitting", "25 %", "50 %", "75 %"]
+    assert steps("fit", globe, "--poles", "none", "-o", new) == [*fitting, "writing"]
+    predicting = ["reading", "predicting", "100 %"]
+    assert steps("predict", model, "-o", tmp_path / "o.nc") == [*predicting, "writing"]
+    assert steps("predict", model, "-o", tmp_path / "o.csv") == predicting
+    assert steps("predict", model) == predicting
+    fixed = ("--sigma", "30", "--kernel", "gaussian", "--ridge", "1e-3")
+    regridding = ("regrid", globe, "--like", "r8x5", *fixed, "-o", tmp_path / "r.nc")
+    expected = ["opening", "reading", "fitting", "predicting", "100 %", "writing"]
+    assert steps(*regridding) == expected
+    assert steps("fill", globe, "-o", tmp_path / "f.nc")[-1] == "writing"
+    assert steps("check", globe, "-o", tmp_path / "c.nc")[-2:] == ["checking", "writing"]
+    updating = steps("update", model, globe, "--replace", "-o", tmp_path / "u.npz")
+    assert updating == ["reading", "reading", "learning", "writing"]
+    assert steps("info", model) == ["reading"]
+    assert steps("info", model, "--weights", tmp_path / "w.nc") == ["reading", "writing"]
+    measured = steps("validate", globe, "--model", model)
+    assert measured == ["reading", "opening", "reading", "predicting"]
+    assert steps("check", model, globe)[0] == "reading"
+
+
+def test_the_spread_of_the_data_stands_beside_the_error(globe: Path, tmp_path: Path) -> None:
+    import xarray as xr
+
+    model, gappy = tmp_path / "m.npz", tmp_path / "g.nc"
+    with xr.open_dataset(globe) as data:
+        (name,) = data.data_vars
+        values = data[name].values
+        data.assign({name: data[name].where(data[name] > data[name].min())}).to_netcdf(gappy)
+    told = json.loads(dkrls("fit", globe, "-o", model, "--json").stdout)
+    assert told["data_std"] == pytest.approx(values.std(), rel=1e-6)
+    assert json.loads(dkrls("info", model, "--json").stdout)["data_std"] == told["data_std"]
+    at = ("--like", "r8x5", "-o", tmp_path / "r.nc", "--json")
+    assert json.loads(dkrls("regrid", globe, *at).stdout)["data_std"] == told["data_std"]
+    filled = json.loads(dkrls("fill", gappy, "-o", tmp_path / "f.nc", "--json").stdout)
+    observed = values[values > values.min()]
+    assert filled["data_std"] == pytest.approx(observed.std(), rel=1e-6)
+    for words in (("info", model), ("fit", globe, "-o", model, "--overwrite")):
+        assert re.search(
+            r"^cv error +lat .* % of the standard deviation$", dkrls(*words).stdout, re.M
+        )
+
+
+def test_commands_that_are_suggested_can_be_run(globe: Path, tmp_path: Path) -> None:
+    from dkrls_cli import load_model
+    from dkrls_cli.cli.commands.fit import fit_words, last_slice
+
+    assert fit_words("data/run-*.nc", "b.nc") == ["fit", "data/run-*.nc", "b.nc", "-o", "run-.npz"]
+    assert fit_words("a.zarr/")[-1] == "a.npz"
+    dkrls("fit", globe, "-o", tmp_path / "m.npz")
+    words = last_slice(load_model(tmp_path / "m.npz"), tmp_path / "m.npz")
+    assert words[-2:] == ["time=2020-02-25", "--std"]
+    rows = dkrls(*words).stdout.splitlines()
+    assert len(rows) == 1 + LAT.size * LON.size

@@ -574,3 +574,37 @@ def test_a_longitude_that_is_there_twice_has_data_twice_where_no_ring_closes(los
     np.testing.assert_array_equal(answers.lon, lon)
     seen = ~np.isnan(values)
     np.testing.assert_allclose(answers.values[seen], values[seen])
+
+
+# The spread of the data
+
+
+@pytest.mark.parametrize("options", [{}, {"compact": True}, {"noise": "joint"}, {"robust": True}])
+def test_the_spread_is_the_standard_deviation_of_the_data(options, monkeypatch):
+    x, y = np.linspace(0, 3, 20), np.linspace(0, 5, 30)
+    values = 1e4 + np.outer(np.sin(x), np.cos(y))
+    model = fit(values, {"x": x, "y": y}, **options)
+    assert model.spread == pytest.approx(values.std(), rel=1e-6)
+    monkeypatch.setattr("dkrls_cli.model.model._SPREAD_BLOCK", 7)
+    assert model.spread == pytest.approx(values.std(), rel=1e-6)
+
+
+def test_the_spread_is_that_of_observed_cells():
+    rng = np.random.default_rng(1)
+    x, y = np.linspace(0, 3, 12), np.linspace(0, 5, 15)
+    values = np.outer(np.sin(x), np.cos(y))
+    values[rng.random(values.shape) < 0.2] = np.nan
+    model = fit(values, {"x": x, "y": y}, sigma=1.0, ridge=1e-4)
+    assert model.spread == pytest.approx(np.nanstd(values), rel=1e-6)
+    noisy = fit(values, {"x": x, "y": y}, sigma=1.0, ridge=1e-4, obs_error=0.1)
+    assert noisy.spread == pytest.approx(np.nanstd(values), rel=1e-12)
+
+
+def test_rows_behind_the_poles_do_not_count_for_the_spread():
+    lat, lon = np.linspace(-87.5, 87.5, 36), np.arange(0.0, 360, 20)
+    values = np.outer(np.sin(np.deg2rad(lat)), 1 + 0 * lon) + np.cos(np.deg2rad(lon))
+    axes = {"lat": ("lat", lat, {"units": "degrees_north"})}
+    axes["lon"] = ("lon", lon, {"units": "degrees_east"})
+    model = fit(xr.DataArray(values, axes, ["lat", "lon"]), poles="scalar", sigma=30.0, ridge=1e-6)
+    assert model.poles is not None
+    assert model.spread == pytest.approx(values.std(), rel=1e-6)

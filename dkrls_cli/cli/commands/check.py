@@ -17,7 +17,7 @@ from dkrls_cli.cli.describe import shape_text
 from dkrls_cli.cli.output.answers import rows_output, write_fields
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge
-from dkrls_cli.cli.terminal.tables import pairs
+from dkrls_cli.cli.terminal.tables import count_text, duration_text, pairs
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def check(
             "-o",
             metavar="FLAGS",
             help=".nc or .zarr: flags of all cells and what was expected. .csv or .jsonl: the "
-            "flagged cells.  [flagged cells as CSV on stdout]",
+            "flagged cells.",
+            show_default="flagged cells as CSV on stdout",
         ),
     ] = None,
     form: Annotated[
@@ -74,7 +75,6 @@ def check(
     ] = None,
     options: opt.KernelOptions,
     machine: opt.RunOptions,
-    config: opt.Config = None,
     outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:
@@ -102,9 +102,10 @@ def check(
             else:
                 found = check_file(inputs, options, machine.memory_limit, false_alarm, report)
             refuse_taken_flags(found, target)
-            notes = write_found(found, target)
+            notes = write_found(found, target, report)
             if masked is not None:
-                notes += write_masked(inputs[-1], found, masked)
+                with report.working(f"writing {masked.path}"):
+                    notes += write_masked(inputs[-1], found, masked)
         for note in notes:
             report.note(f"Note: {note}.")
         report_found(found, target, masked, report)
@@ -194,7 +195,8 @@ def check_against_model(
     if masked is not None:
         raise SettingError("--mask-out is for a grid. Check the new slices alone to mask them.")
     wanted = options.var
-    models = [m for m in load_models(path).values() if not wanted or m.name in wanted]
+    with report.working(f"reading {path}"):
+        models = [m for m in load_models(path).values() if not wanted or m.name in wanted]
     if not models:
         raise SettingError(f"'{path}' has no variable {', '.join(wanted or ())}.")
     raw, found = read_tables(new), []
@@ -211,13 +213,7 @@ def kernel_settings(options: opt.KernelOptions) -> Settings:
     """Return the settings that the options of this command give."""
     from dkrls_cli.model.settings import Settings
 
-    return Settings(
-        opt.names(options.levels),
-        opt.setting(options.kernel, "--kernel"),
-        opt.setting(options.sigma, "--sigma"),
-        opt.setting(options.ridge, "--ridge"),
-        opt.setting(options.period, "--period"),
-    )
+    return Settings(**opt.level_settings(options))
 
 
 def refuse_kernel_options(options: opt.KernelOptions) -> None:
@@ -247,13 +243,16 @@ def added_names(checked: Checked) -> list[str]:
     return [flag, *(name for name, _ in expected_variables(grid.name, grid.attrs))]
 
 
-def write_found(found: Sequence[CheckedVariable], target: Target | None) -> list[str]:
+def write_found(
+    found: Sequence[CheckedVariable], target: Target | None, report: Report
+) -> list[str]:
     """Write flags of all cells, or the flagged cells as rows; return notes for the user."""
     if target is None:
         return []
     if target.form in ("nc", "zarr"):
         fields = [field for one in found for field in check_fields(one.checked)]
-        return write_fields(fields, target)
+        with report.working(f"writing {target.path or 'answers'}"):
+            return write_fields(fields, target)
     write_rows(found, target)
     return []
 
@@ -356,11 +355,15 @@ def check_result(one: CheckedVariable) -> Result:
     words = {
         "variable": checked.grid.name,
         "grid": shape_text(checked.grid.axes),
-        "flagged": f"{facts['flagged']} of {observed} cells, {100 * checked.share:.3g} %",
-        **{kind: str(count) for kind, count in checked.counts.items()},
-        **{f"{count} cells": f"look like {hint}" for hint, count in checked.hints.items()},
+        "flagged": f"{count_text(facts['flagged'])} of {count_text(observed)} cells, "
+        f"{100 * checked.share:.3g} %",
+        **{kind: count_text(count) for kind, count in checked.counts.items()},
+        **{
+            f"{count_text(count)} cells": f"look like {hint}"
+            for hint, count in checked.hints.items()
+        },
         "limits": f"{checked.limits[0]:.3g} and {checked.limits[1]:.3g} standard deviations",
         "predicted": "; ".join(f"{dim}: {how}" for dim, how in checked.predictor.items()) or "no",
-        "checked in": f"{one.seconds:.3g} s",
+        "checked in": duration_text(one.seconds),
     }
     return facts, (pairs(words),)

@@ -13,14 +13,16 @@ import typer
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.commands.fit import (
     choice_printer,
+    counting,
     estimates,
     fit_settings,
+    fit_words,
     open_inputs,
     read_values,
     refuse_too_large,
     report_fit_notes,
 )
-from dkrls_cli.cli.describe import error_words, missing_words, robust_words, shape_text
+from dkrls_cli.cli.describe import cv_words, error_words, missing_words, robust_words, shape_text
 from dkrls_cli.cli.output.answers import (
     ROW_FORMATS,
     read_mask_file,
@@ -44,7 +46,7 @@ from dkrls_cli.cli.output.tiles import (
     refuse_untiled,
 )
 from dkrls_cli.cli.report import Report, Result, command_line, edge
-from dkrls_cli.cli.terminal.tables import pairs
+from dkrls_cli.cli.terminal.tables import count_text, pairs
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -85,8 +87,8 @@ def fill(
         typer.Option(
             metavar="always|first|none|FILE",
             help="What stays missing: cells that never have data (land), those missing in the "
-            "first slice of the last level, nothing, or cells where FILE has 0 or no value.  "
-            "[always; with --within none]",
+            "first slice of the last level, nothing, or cells where FILE has 0 or no value.",
+            show_default="always; with --within none",
         ),
     ] = None,
     within: Annotated[
@@ -120,7 +122,6 @@ def fill(
         bool,
         typer.Option("--dry-run", help="Print what filling would take, and in how many tiles."),
     ] = False,
-    config: opt.Config = None,
     outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:
@@ -185,6 +186,7 @@ def fill(
         if tiled:
             results = fill_tiled(grid, sources, plans, how, target, limit, machine.threads, report)
             report.results(results, output=target.path)
+            report.next_step(*fit_words(str(target.path)))
             return
         done = [fill_source(source, how, machine.threads, report) for source in sources]
         filled = [one.filled for one in done]
@@ -194,6 +196,7 @@ def fill(
                 report.note(f"Note: {note}.")
         results = [fill_result(one, members, target if one is done[-1] else None) for one in done]
         report.results(results, output=target.path, **members.facts)
+        report.next_step(*fit_words(str(target.path)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +233,7 @@ def fill_source(
 
     whole = read_values(source, report)
     start = perf_counter()
-    with report.working(f"filling {shape_text(whole.axes)}"), blas_threads(threads):
+    with report.working(f"filling {shape_text(whole.axes)}") as done, blas_threads(threads):
         filled = fill_grid(
             whole,
             how.settings,
@@ -242,7 +245,7 @@ def fill_source(
             ensemble=how.ensemble.ensemble,
             seed=how.ensemble.seed or 0,
             extrapolate=how.extrapolate,
-            watch=choice_printer(report, whole.axes),
+            watch=counting(choice_printer(report, whole.axes), len(whole.axes), done),
         )
     seconds = perf_counter() - start
     if filled.note:
@@ -352,7 +355,8 @@ def write_all(
     """Write the filled variables and the members of their ensembles, if there are any."""
     drawn = [one.members for one in filled if one.members is not None]
     if not drawn:
-        return write_filled(path, filled, target, tables)
+        with report.working(f"writing {target.path}"):
+            return write_filled(path, filled, target, tables)
     with report.working("drawing members") as done:
         draws = count_draws(drawn, ensemble.members, done)
         if target.form in ROW_FORMATS:
@@ -496,15 +500,16 @@ def fill_result(done: FilledVariable, ensemble: EnsembleOptions, target: Target 
         "left": filled.left,
         "note": filled.note or None,
         "cv_error": model.errors[0] if model else None,
+        "data_std": model.spread if model else None,
         "seconds": done.seconds if model else 0.0,
     }
     words = {
         "variable": grid.name,
         "grid": shape_text(grid.axes),
         **(missing_words(model) | robust_words(model) | error_words(model) if model else {}),
-        "filled": f"{facts['filled']} of {count} missing cells",
-        **{reason: str(number) for reason, number in filled.left.items()},
-        **({"cv error": f"{facts['cv_error']:.4g}"} if model else {}),
+        "filled": f"{count_text(facts['filled'])} of {count_text(count)} missing cells",
+        **{reason: count_text(number) for reason, number in filled.left.items()},
+        **(cv_words(model) if model else {}),
         **({"ensemble": f"{ensemble.members} members"} if ensemble.members else {}),
         **({"output": str(target.path)} if target else {}),
     }

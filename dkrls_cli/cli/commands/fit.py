@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -14,6 +14,7 @@ import typer
 from dkrls_cli import __version__
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import (
+    cv_words,
     error_words,
     kernel_facts,
     level_rows,
@@ -31,7 +32,7 @@ from dkrls_cli.cli.output.chunks import plan_result as plan_result_beyond
 from dkrls_cli.cli.output.streams import SchedulerOptions, resume_key
 from dkrls_cli.cli.output.target import check_file, refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, command_line, edge
-from dkrls_cli.cli.terminal.tables import bytes_text, pairs, table
+from dkrls_cli.cli.terminal.tables import bytes_text, duration_text, pairs, table
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -64,7 +65,6 @@ def fit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
     ] = False,
-    config: opt.Config = None,
     outputs: opt.OutputOptions,
     report: Report,
 ) -> None:
@@ -97,7 +97,7 @@ def fit(
             fits = fit_large(
                 sources, settings, limit, scheduling, machine.threads, inputs, target, report
             )
-            save_fits(fits, target, outputs.overwrite)
+            save_fits(fits, target, outputs.overwrite, report)
             report_fits(fits, target, report)
             return
         refuse_too_large(sources, settings, limit, saved=True)
@@ -105,8 +105,9 @@ def fit(
             report.results(plan_results(sources, settings, report))
             return
         fits = fit_sources(sources, settings, machine.threads, limit, inputs, report)
-        save_fits(fits, target, outputs.overwrite)
+        save_fits(fits, target, outputs.overwrite, report)
         report_fits(fits, target, report)
+        report.next_step(*last_slice(fits[0].model, target))
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,16 +192,32 @@ def fit_origin(settings: Settings, inputs: Sequence[str]) -> dict[str, Any]:
     """Return where a model comes from: inputs, options and program."""
     return {
         "inputs": [Path(path).name for path in inputs],
-        "options": settings.given,
+        "options": asked_options(settings),
         "program": f"dkrls {__version__}",
     }
 
 
-def save_fits(fits: Sequence[FittedVariable], target: Path, overwrite: bool) -> None:
+def save_fits(
+    fits: Sequence[FittedVariable], target: Path, overwrite: bool, report: Report
+) -> None:
     """Write the models of all variables to one file."""
     from dkrls_cli.model.saving import save_models
 
-    save_models([fitted.model for fitted in fits], target, overwrite=overwrite)
+    with report.working(f"writing {target}"):
+        save_models([fitted.model for fitted in fits], target, overwrite=overwrite)
+
+
+def fit_words(*inputs: str) -> list[str]:
+    """Return the words of a command that fits files, to a model with the name of the first."""
+    model = Path(inputs[0].replace("*", "").rstrip("/")).with_suffix(".npz")
+    return ["fit", *inputs, "-o", model.name]
+
+
+def last_slice(model: Model, path: Path) -> list[str]:
+    """Return the words of a command that answers at the last coordinate of the last level."""
+    axis = model.axes[model.grows]
+    last = axis.take([axis.numbers.argmax()]).texts[0]
+    return ["predict", str(path), "--at", f"{axis.name}={last}", "--std"]
 
 
 def with_history(grid: Grid) -> Grid:
@@ -215,14 +232,11 @@ def fit_settings(options: opt.LevelOptions) -> Settings:
     from dkrls_cli.model.settings import Settings
 
     whole = opt.FitOptions(**{**vars(opt.FitOptions()), **vars(options)})
+    noise = whole.noise if isinstance(options, opt.FitOptions) else "joint"  # through gaps, always
     return Settings(
-        opt.names(whole.levels),
-        opt.setting(whole.kernel, "--kernel"),
-        opt.setting(whole.sigma, "--sigma"),
-        opt.setting(whole.ridge, "--ridge"),
-        opt.setting(whole.period, "--period"),
-        whole.noise,
-        whole.missing,
+        **opt.level_settings(whole, noise),
+        noise=whole.noise,
+        missing=whole.missing,
         compact=whole.compact,
         dtype="float32" if whole.float32 else "float64",
         folds=whole.folds,
@@ -305,8 +319,8 @@ def run_fit(
 
     origin = {**fit_origin(settings, inputs), **error_origin(errors_from)}
     start = perf_counter()
-    with report.working(f"fitting {shape_text(grid.axes)}"), blas_threads(threads):
-        watch = choice_printer(report, grid.axes)
+    with report.working(f"fitting {shape_text(grid.axes)}") as done, blas_threads(threads):
+        watch = counting(choice_printer(report, grid.axes), len(grid.axes), done)
         model = fit_grid(grid, settings, origin=origin, watch=watch, spectra=shared)
     seconds = perf_counter() - start
     report_fit_notes(model, report)
@@ -314,6 +328,12 @@ def run_fit(
     if "land" in model.origin:
         report.note(f"Note: {model.origin['land']}. predict --mask none answers there.")
     return model, seconds
+
+
+def asked_options(settings: Settings) -> dict[str, Any]:
+    """Return the settings that were given, as a model file holds them: levels by their names."""
+    names = {"levels": settings.level_names} if settings.levels is not None else {}
+    return settings.given | names
 
 
 def report_fit_notes(model: Model, report: Report) -> None:
@@ -342,6 +362,25 @@ def report_bounds(model: Model, report: Report) -> None:
     if "bounds" in model.origin:
         off = " --bounds none turns that off." if model.bounds is not None else ""
         report.note(f"Note: {model.origin['bounds']}.{off}")
+
+
+def counting(
+    watch: ChoiceCallback | None, levels: int, done: Callable[[float], None]
+) -> ChoiceCallback:
+    """Return a callback that tells how many levels are chosen, the fit itself counting as one.
+
+    Levels may be chosen twice, to see whether data goes on across the poles.
+    """
+    chosen = 0
+
+    def count(dim: str, choice: LevelChoice) -> None:
+        nonlocal chosen
+        chosen += 1
+        done(min(chosen, levels) / (levels + 1))
+        if watch is not None:
+            watch(dim, choice)
+
+    return count
 
 
 def choice_printer(report: Report, axes: Sequence[Axis]) -> ChoiceCallback | None:
@@ -553,6 +592,7 @@ def fit_result(fitted: FittedVariable, place: str | None) -> Result:
         "seconds": fitted.seconds,
         "joint_ridge": model.joint_ridge,
         "dropped": model.dropped,
+        "data_std": model.spread,
         "tolerance": model.origin.get("tolerance"),
         "missing": model.origin.get("missing"),
         "observation_errors": model.origin.get("observation_errors"),
@@ -565,8 +605,9 @@ def fit_result(fitted: FittedVariable, place: str | None) -> Result:
         **robust_words(model),
         **error_words(model),
         **pole_words(model),
+        **cv_words(model),
         **({"model": place} if place else {}),
-        "fitted in": f"{fitted.seconds:.3g} s",
+        "fitted in": duration_text(fitted.seconds),
     }
     if model.joint_ridge is not None:
         words["joint ridge"] = f"{model.joint_ridge:g}"

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.config import table_text
 from dkrls_cli.cli.describe import (
+    cv_words,
     error_words,
+    fit_options,
     level_table,
     missing_words,
     model_rows,
@@ -24,6 +27,7 @@ from dkrls_cli.cli.describe import (
 from dkrls_cli.cli.output.answers import write_fields
 from dkrls_cli.cli.output.target import Target, grid_target
 from dkrls_cli.cli.report import Report, Result, edge
+from dkrls_cli.cli.terminal.clean import clean
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs
 from dkrls_cli.errors import SettingError
 
@@ -40,6 +44,16 @@ def info(
         str | None,
         typer.Option(metavar="OUT.nc", help="Write the paper's weights of each level there."),
     ] = None,
+    config: Annotated[
+        bool,
+        typer.Option(
+            "--config", help="Print the options of a fit that gives the model back, as TOML."
+        ),
+    ] = False,
+    var: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", show_default="all", help="Variable of the model."),
+    ] = None,
     outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:
@@ -51,19 +65,46 @@ def info(
       dkrls info sst.npz
 
       dkrls info sst.npz --weights weights.nc
+
+      dkrls info sst.npz --config > sst.toml
     """
-    from dkrls_cli.model.saving import load_models
+    from dkrls_cli.cli.commands.predict import chosen_models
 
     with edge(report.debug):
         target = weights_target(weights, outputs, report, model)
-        models = list(load_models(model).values())
+        with report.working(f"reading {model}"):
+            models = chosen_models(model, [var] if var else None)
+        if config:
+            refuse_beside_config(weights, report)
+            print_config(models, report)
+            return
         if target is not None:
-            write_weights(models, target)
+            with report.working(f"writing {weights}"):
+                write_weights(models, target)
             for one in models:
                 of = f" of {one.name}" if models[1:] else ""
                 report.note(f"Weights{of} of {weight_count(one)} levels written to {weights}.")
         size = model.stat().st_size
         report.results([model_result(one, size) for one in models], model=str(model))
+
+
+def refuse_beside_config(weights: str | None, report: Report) -> None:
+    """Raise SettingError if anything but the options is asked for."""
+    if weights is not None or report.json:
+        other = "--weights" if weights is not None else "--json"
+        raise SettingError(f"--config prints TOML: it does not go with {other}. Give one of them.")
+
+
+def print_config(models: Sequence[Model], report: Report) -> None:
+    """Print the options of a fit that gives the model back, as TOML on stdout."""
+    if models[1:]:
+        names = ", ".join(model.name for model in models)
+        raise SettingError(
+            f"The model has {names}, and a file of options is for one fit. Choose by --var."
+        )
+    options, notes = fit_options(models[0])
+    comments = "".join(f"# {clean(note)}\n" for note in notes)
+    typer.echo(comments + table_text(["fit"], options), nl=False)
 
 
 def weights_target(
@@ -119,6 +160,7 @@ def model_facts(model: Model, size: int) -> dict[str, Any]:
         "data_bytes": cells * (4 if model.style.dtype == "float32" else 8),
         "joint_ridge": model.joint_ridge,
         "dropped": model.dropped,
+        "data_std": model.spread,
         "storage": model.storage,
         "poles": pole_facts(model),
         "reference": reference_facts(model),
@@ -147,6 +189,7 @@ def model_words(model: Model, facts: dict[str, Any]) -> dict[str, str]:
     if model.reference is not None:
         changed = "; ".join(model.reference.changed)
         words["data"] = f"{model.reference}, {f'changed: {changed}' if changed else 'unchanged'}"
+    words |= cv_words(model)
     if model.dropped:
         words["dropped"] = f"{model.dropped:.3g} of the energy"
     words |= tolerance_words(model) | missing_words(model) | robust_words(model)

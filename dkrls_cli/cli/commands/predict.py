@@ -54,11 +54,12 @@ def predict(
         typer.Option("--output", "-o", metavar="OUT", help=".nc, .zarr, .csv, .jsonl, or -."),
     ] = None,
     form: Annotated[
-        opt.AnyFormat | None, typer.Option("--format", help="Default: what OUT ends in, or csv.")
+        opt.AnyFormat | None,
+        typer.Option("--format", help="Format of OUT.", show_default="what OUT ends in, or csv"),
     ] = None,
     var: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Variable of the model.  [all]  Repeatable."),
+        typer.Option(metavar="NAME", show_default="all", help="Variable of the model. Repeatable."),
     ] = None,
     answers: AnswerOptions,
     members: EnsembleOptions,
@@ -99,7 +100,8 @@ def predict(
                 "--ensemble draws values: it does not go with means and derivatives."
             )
         target.refuse_unwritable(report, model, like, points)
-        models = chosen_models(model, var)
+        with report.working(f"reading {model}"):
+            models = chosen_models(model, var)
         if any(one.reference is not None for one in models):
             refuse_of_references(points, members.ensemble)
         elif scheduling.is_given:

@@ -23,6 +23,7 @@ from dkrls_cli.cli.commands.fit import (
     report_notes,
 )
 from dkrls_cli.cli.describe import (
+    cv_words,
     error_words,
     missing_words,
     model_rows,
@@ -50,7 +51,7 @@ from dkrls_cli.cli.output.streams import (
 )
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge
-from dkrls_cli.cli.terminal.tables import pairs
+from dkrls_cli.cli.terminal.tables import duration_text, pairs
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def regrid(
         typer.Option("--output", "-o", metavar="OUT", help=".nc, .zarr, .csv, .jsonl, or -."),
     ] = None,
     form: Annotated[
-        opt.AnyFormat | None, typer.Option("--format", help="Default: what OUT ends in, or csv.")
+        opt.AnyFormat | None,
+        typer.Option("--format", help="Format of OUT.", show_default="what OUT ends in, or csv"),
     ] = None,
     like: opt.Like = None,
     at: opt.At = None,
@@ -89,7 +91,6 @@ def regrid(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
     ] = False,
-    config: opt.Config = None,
     outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:
@@ -140,6 +141,7 @@ def regrid(
         results = [regrid_result(*one, target if one is together[-1] else None) for one in together]
         if target.path is not None:
             report.results(results, output=target.path, predict_seconds=seconds)
+            report.next_step("validate", *inputs, "--holdout", "0.2")
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,6 +284,7 @@ def regrid_result(fitted: FittedVariable, query: Query, target: Target | None) -
         "outside": query.outside_count,
         "land": query.land_count,
         "cv_error": list(model.errors),
+        "data_std": model.spread,
         "fit_seconds": fitted.seconds,
         "levels": model_rows(model),
     }
@@ -292,8 +295,8 @@ def regrid_result(fitted: FittedVariable, query: Query, target: Target | None) -
         **missing_words(model),
         **robust_words(model),
         **error_words(model),
-        "cv error": ", ".join(f"{error:.4g}" for error in dict.fromkeys(model.errors)),
-        "fitted in": f"{fitted.seconds:.3g} s",
+        **cv_words(model),
+        "fitted in": duration_text(fitted.seconds),
         **({"output": str(target.path)} if target else {}),
     }
     return facts, (pairs(words),)

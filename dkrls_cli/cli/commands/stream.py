@@ -20,6 +20,7 @@ from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.commands.update import changed_target
 from dkrls_cli.cli.output.answers import stdout_writer
 from dkrls_cli.cli.report import Report, edge
+from dkrls_cli.cli.terminal.tables import count_text, duration_text
 from dkrls_cli.errors import OutputError, SettingError
 from dkrls_cli.signals import last_resort, stop_signals
 
@@ -52,7 +53,8 @@ class ForecastOptions:
 
     std: Annotated[bool, typer.Option("--std", help="Add a column with standard errors.")] = False
     form: Annotated[
-        opt.RowFormat | None, typer.Option("--format", help="Default: that of the input.")
+        opt.RowFormat | None,
+        typer.Option("--format", help="Format of the forecasts.", show_default="that of the input"),
     ] = None
 
 
@@ -349,7 +351,7 @@ def print_summary(saver: Saver, seconds: float, report: Report) -> None:
     if report.json:
         report.result(facts)
         return
-    words = f"{stream.slices} slices learnt in {seconds:.3g} s"
+    words = f"{count_text(stream.slices)} slices learnt in {duration_text(seconds)}"
     if math.isfinite(stream.rmse):
         words += f", forecast rmse {stream.rmse:.4g} (last value: {stream.last_value_rmse:.4g})"
     if saver.skipped:

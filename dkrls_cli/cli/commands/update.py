@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.commands.fit import read_values
+from dkrls_cli.cli.commands.fit import last_slice, read_values
 from dkrls_cli.cli.describe import error_words, level_table, missing_words, model_rows, shape_text
 from dkrls_cli.cli.output.target import check_file, refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, edge
-from dkrls_cli.cli.terminal.tables import bytes_text, pairs
+from dkrls_cli.cli.terminal.tables import bytes_text, duration_text, pairs
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ def update_file(
     from dkrls_cli.files.reading import read_tables
     from dkrls_cli.model.saving import load_models, save_models
 
-    models = list(load_models(path).values())
+    with report.working(f"reading {path}"):
+        models = list(load_models(path).values())
     if any(model.reference is not None for model in models):
         extend_file(models, target, inputs, slices, report)
         return
@@ -115,11 +116,13 @@ def update_file(
         name = model.name if models[1:] else var
         grid = read_slices(model, inputs, name, raw, report, errors)
         changes.append(learn(model, grid, slices, report, accept_inexact))
-    save_models([change.after for change in changes], target.path, overwrite=target.overwrite)
+    with report.working(f"writing {target.path}"):
+        save_models([change.after for change in changes], target.path, overwrite=target.overwrite)
     size = target.path.stat().st_size
     place = f"{target.path}, {bytes_text(size)}"
     found = [change_result(one, place if one is changes[-1] else None) for one in changes]
     report.results(found, model=str(target.path), file_bytes=size)
+    report.next_step(*last_slice(changes[0].after, target.path))
 
 
 def extend_file(
@@ -272,7 +275,7 @@ def change_result(change: Change, place: str | None) -> Result:
         **surprise_words(surprise),
         **thinned_words(after),
         **({"model": place} if place else {}),
-        "updated in": f"{change.seconds:.3g} s",
+        "updated in": duration_text(change.seconds),
     }
     rows = model_rows(after)
     return {**facts, "levels": rows}, (pairs(words), level_table(rows))

@@ -12,6 +12,7 @@ import typer
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.commands.fit import (
     fit_settings,
+    fit_words,
     open_inputs,
     read_values,
     refuse_large_gaps,
@@ -53,10 +54,11 @@ def validate(
         ),
     ] = None,
     repeats: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Random hold-outs.  [5]")
+        int | None, typer.Option(min=1, metavar="N", show_default="5", help="Random hold-outs.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Seed of the first hold-out.  [0]")
+        int | None,
+        typer.Option(min=0, metavar="N", show_default="0", help="Seed of the first hold-out."),
     ] = None,
     keep_edges: Annotated[
         bool, typer.Option("--keep-edges", help="Never hold out the ends of a dimension.")
@@ -68,7 +70,6 @@ def validate(
     options: opt.FitOptions,
     smooth: opt.Smooth = False,
     machine: opt.RunOptions,
-    config: opt.Config = None,
     report: Report,
 ) -> None:
     """Measure a model against a grid, or the method against held-out parts of one.
@@ -97,7 +98,8 @@ def validate(
             if model is not None:
                 others = {"repeats": repeats, "seed": seed, "max-memory": machine.max_memory}
                 refuse_fit_options(settings, {**others, "keep-edges": keep_edges or None})
-                models = measured_models(model, inputs, options.var)
+                with report.working(f"reading {model}"):
+                    models = measured_models(model, inputs, options.var)
                 errors = options.obs_error or ()
                 found = [
                     measure_model(one, inputs, name, smooth, report, errors) for one, name in models
@@ -119,8 +121,17 @@ def validate(
                 facts = [holdout_facts(one, first) for one in found]
         above = [exceeded(one.metrics, limits) for one in found]
         report_metrics(found, facts, above, limits, report)
+        suggest_next(model, inputs, report)
         if any(above):
             raise typer.Exit(_ABOVE_LIMIT)
+
+
+def suggest_next(model: Path | None, inputs: list[str], report: Report) -> None:
+    """Suggest to fit what was held out of, or to add what a model was measured on."""
+    if model is None:
+        report.next_step(*fit_words(*inputs))
+    else:
+        report.next_step("update", str(model), *inputs)
 
 
 def read_limits(texts: list[str] | None) -> dict[str, float]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from io import StringIO
 from json import dumps
@@ -19,6 +19,7 @@ from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.output.target import Target
 from dkrls_cli.cli.report import Report, command_line
 from dkrls_cli.cli.terminal.clean import clean
+from dkrls_cli.cli.terminal.tables import count_text
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.spec import parse_at
 from dkrls_cli.spelling import suggest
@@ -57,8 +58,8 @@ class AnswerOptions:
     outside: Annotated[
         Literal["refuse", "missing", "nearest", "extrapolate"] | None,
         typer.Option(
-            help="What to do outside the training range.  [missing with --like and in regrid, "
-            "else refuse]"
+            help="What to do outside the training range.",
+            show_default="missing with --like and in regrid, else refuse",
         ),
     ] = None
     allow_extrapolation: Annotated[
@@ -256,7 +257,9 @@ def answer_grids(
     refuse_different_grids(queries)
     texts, cells = [axis.texts for axis in queries[0].axes], 0
     parts = zip(*(query.blocks(_BLOCK_CELLS, std=answers.std) for query in queries), strict=True)
-    with rows_output(target, [query.model.name for query in queries]) as writer:
+    total = sum(math.prod(query.shape) for query in queries)
+    names = [query.model.name for query in queries]
+    with rows_progress(target, report) as done, rows_output(target, names) as writer:
         for together in parts:
             here = [words[p] for words, p in zip(texts, together[0][0], strict=True)]
             found: dict[str, Any] = {}
@@ -264,16 +267,19 @@ def answer_grids(
                 found |= columns(query.model, values, std)
                 cells += values.size
             writer.write_cells(queries[0].model.dims, here, found)
+            done(cells / total)
     return cells
 
 
 def write_at_once(queries: Sequence[Query], target: Target, std: bool, report: Report) -> list[str]:
     """Write answers that are held in memory until then; return notes."""
     fields: list[Field] = []
-    with report.working("predicting"):
-        for query in queries:
+    with report.working("predicting") as done:
+        for number, query in enumerate(queries):
             fields += answer_fields(query, std)
-    return write_fields(fields, target)
+            done((number + 1) / len(queries))
+    with report.working(f"writing {target.path or 'answers'}"):
+        return write_fields(fields, target)
 
 
 def write_in_regions(
@@ -306,6 +312,15 @@ def write_in_regions(
     return notes
 
 
+def rows_progress(
+    target: Target, report: Report
+) -> AbstractContextManager[Callable[[float], None]]:
+    """Return a context that shows the progress of rows, unless these are seen on the terminal."""
+    if target.path is None and sys.stdout.isatty():
+        return nullcontext(lambda fraction: None)
+    return report.working("predicting")
+
+
 def report_cells(queries: Sequence[Query], answers: AnswerOptions, report: Report) -> None:
     """Report how many cells stay missing, and how many are extrapolated."""
     for query in queries:
@@ -322,8 +337,9 @@ def report_cells(queries: Sequence[Query], answers: AnswerOptions, report: Repor
         far = query.extrapolated_count if query.rules.outside == "refuse" else 0
         if far:
             report.note(
-                f"Note: {far} of {cells} cells of {query.model.name} are extrapolated, where the "
-                "file has coordinates beyond its data; --outside missing leaves them out."
+                f"Note: {count_text(far)} of {count_text(cells)} cells of {query.model.name} are "
+                "extrapolated, where the file has coordinates beyond its data; --outside missing "
+                "leaves them out."
             )
 
 
@@ -389,14 +405,15 @@ def report_missing(
     model: Model, cells: int, beyond: int, land: int, answers: AnswerOptions, report: Report
 ) -> None:
     """Report how many cells stay missing, why, and how to change that."""
-    of = f"{cells} cells of {model.name} stay missing"
+    of = f"{count_text(cells)} cells of {model.name} stay missing"
     if land:
         why = "where the data never had a value" if answers.mask == "model" else "by the mask"
-        report.note(f"Note: {land} of {of}, {why}; --mask none answers there.")
+        report.note(f"Note: {count_text(land)} of {of}, {why}; --mask none answers there.")
     if beyond:
         ways = "extrapolate" if answers.asks else "nearest or extrapolate"
         report.note(
-            f"Note: {beyond} of {of}, outside the training range; --outside {ways} answers there."
+            f"Note: {count_text(beyond)} of {of}, outside the training range; --outside {ways} "
+            "answers there."
         )
 
 

@@ -68,7 +68,7 @@ class EnsembleOptions:
         ),
     ] = None
     seed: Annotated[
-        int | None, typer.Option(min=0, metavar="S", help="Seed of the members.  [0]")
+        int | None, typer.Option(min=0, metavar="S", show_default="0", help="Seed of the members.")
     ] = None
 
     def refuse_impossible(self) -> None:

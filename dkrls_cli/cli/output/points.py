@@ -15,6 +15,7 @@ from dkrls_cli.cli.output.answers import (
     refuse_taken_names,
     report_missing,
     rows_output,
+    rows_progress,
 )
 from dkrls_cli.cli.output.target import Target
 from dkrls_cli.cli.report import Report, command_line
@@ -107,7 +108,8 @@ def answer_points(
         with report.working("predicting"):
             count = write_file(tally, stations, target, answers)
     else:
-        count = write_rows(tally, stations, target, answers)
+        with rows_progress(target, report):
+            count = write_rows(tally, stations, target, answers)
     for one in tally.values():
         report_missing(one.model, one.cells, one.outside, one.land, answers, report)
     return count

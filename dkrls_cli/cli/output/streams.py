@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import shape_text
 from dkrls_cli.cli.output.answers import answer_blanks
 from dkrls_cli.cli.report import Report, Result, command_line
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 class SchedulerOptions:
     """Where parts of a grid beyond memory are worked on."""
 
+    panel: ClassVar[str] = opt.RESOURCES
     scheduler: Annotated[
         str | None,
         typer.Option(

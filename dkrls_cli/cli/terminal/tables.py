@@ -13,6 +13,8 @@ from typing import IO, Any
 from dkrls_cli.cli.terminal.clean import clean, clean_lines
 
 _PIPE_WIDTH = 100  # columns where there is no terminal: wide enough for the tables of most models
+_MINUTE, _HOUR = 60, 3600  # seconds
+_COMMAS_FROM = 10000  # numbers of four digits are read at a glance
 _LEAST_WIDTH = 40  # columns below which a table is no longer made narrower
 
 
@@ -93,6 +95,30 @@ def bytes_text(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} TB"
+
+
+def duration_text(seconds: float) -> str:
+    """Return a time in the units that suit it.
+
+    >>> duration_text(0.01234), duration_text(12.34), duration_text(200), duration_text(3900)
+    ('0.0123 s', '12.3 s', '3 min 20 s', '1 h 5 min')
+    """
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{seconds:.3g} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    minutes = round(seconds / _MINUTE)
+    return f"{minutes // _MINUTE} h {minutes % _MINUTE} min"
+
+
+def count_text(count: int) -> str:
+    """Return a number of things; from ten thousand on with commas.
+
+    >>> count_text(1406), count_text(1113600)
+    ('1406', '1,113,600')
+    """
+    return str(count) if abs(count) < _COMMAS_FROM else f"{count:,}"
 
 
 def cell_text(value: Any) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import netCDF4
 import numpy as np
@@ -13,7 +15,7 @@ import xarray as xr
 from sample_files import LAT, LON
 from shell import dkrls, refusal
 
-from dkrls_cli import fit
+from dkrls_cli import Model, fit, load_model
 from dkrls_cli.files.reading import open_source
 from dkrls_cli.model.chunked.reference import fit_by_reference
 from dkrls_cli.model.settings import Settings
@@ -156,3 +158,110 @@ def test_where_the_data_is_that_a_model_refers_to(globe: Path, tmp_path: Path) -
     assert facts["reference"]["files"] == [str(globe)]
     assert "written again" in facts["reference"]["changed"][0]
     assert "holds no values" in refusal("info", tmp_path / "m.npz", "--weights", tmp_path / "w.nc")
+
+
+# The options of a fit
+
+
+def refitted(path: Path, folder: Path, *words: Any) -> tuple[Model, Model, str]:
+    """Return a model, the one that its options give back, and these options."""
+    first, again, options = folder / "a.npz", folder / "b.npz", folder / "a.toml"
+    dkrls("fit", path, "-o", first, *words)
+    options.write_text(dkrls("info", first, "--config").stdout)
+    dkrls("fit", path, "--config", options, "-o", again)
+    return load_model(first), load_model(again), options.read_text()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--noise", "joint", "--float32", "--bounds", "none", "--poles", "none"],
+        ["--kernel", "lat=matern12", "--levels", "lon,lat,time", "--compact"],
+        ["--obs-error", "0.1"],
+        ["--tolerance", "1e-3", "--robust"],
+        ["--cell-means-along", "lat"],
+    ],
+)
+def test_the_options_printed_give_the_model_back(
+    globe: Path, tmp_path: Path, words: list[str]
+) -> None:
+    first, again, options = refitted(globe, tmp_path, *words)
+    assert first.levels == again.levels
+    assert (first.joint_ridge, first.hierarchy) == (again.joint_ridge, again.hierarchy)
+    assert (first.across_poles, first.cell_means) == (again.across_poles, again.cell_means)
+    between = {"lat": [3.0], "lon": [7.0, 33.0]}
+    for one, other in (
+        (first.predict(**between), again.predict(**between)),
+        (first.std(**between), again.std(**between)),
+    ):
+        np.testing.assert_allclose(one.values, other.values, rtol=1e-9, atol=1e-12)
+    table = tomllib.loads(options)["fit"]
+    assert table["var"] == first.name
+    assert table.get("float32", False) == ("--float32" in words)
+    assert table.get("bounds") == ("none" if "--bounds" in words else None)
+
+
+@pytest.mark.parametrize("group", ["none", "lat,lon"])
+def test_the_options_of_a_fit_through_gaps_give_the_model_back(
+    globe: Path, tmp_path: Path, group: str
+) -> None:
+    gappy = tmp_path / "gappy.nc"
+    with xr.open_dataset(globe) as whole:
+        (name,) = whole.data_vars
+        hidden = np.random.default_rng(1).random(whole[name].shape) < 0.2
+        whole.assign({name: whole[name].where(~hidden)}).to_netcdf(gappy)
+    first, again, options = refitted(gappy, tmp_path, "--group", group)
+    assert first.levels == again.levels
+    apart = np.nanmax(np.abs(first.predict().values - again.predict().values))
+    assert apart < 1e-4 * np.nanstd(first.predict().values)  # the accuracy of the first solve
+    assert options.startswith("# ")
+    assert tomllib.loads(options)["fit"]["group"] == group
+
+
+def test_levels_given_whole_serve_other_commands_too(globe: Path, tmp_path: Path) -> None:
+    words = ["--levels", "lat,lon,time", "--kernel", "lat=gaussian+constant:1"]
+    words += ["--sigma", "lat=20,lon=40,time=30", "--period", "lat=none"]
+    plan = dkrls("fit", globe, *words, "--ridge", "lat=0.01", "--dry-run", "--json").stdout
+    rows = json.loads(plan)["levels"]
+    assert [row["kernel"] for row in rows] == ["gaussian", "auto", "auto"]
+    assert "gaussian" in dkrls("fit", globe, *words, "--ridge", "lat=0.01", "--dry-run").stdout
+    gappy = tmp_path / "gappy.nc"
+    with xr.open_dataset(globe) as whole:
+        (name,) = whole.data_vars
+        whole.assign({name: whole[name].where(whole[name] > whole[name].min())}).to_netcdf(gappy)
+    dkrls("fill", gappy, *words, "--ridge", "0.01", "--mask", "none", "-o", tmp_path / "f.nc")
+    assert not xr.load_dataset(tmp_path / "f.nc")[name].isnull().any()
+    dkrls("check", globe, *words, "--ridge", "lat=0.01", "-o", tmp_path / "c.nc")
+
+
+def test_the_options_of_splines_and_of_text_tables(tmp_path: Path) -> None:
+    x = np.array([1.0, 2, 3, 5, 10, 20, 50, 100])
+    lines = [f"{a},{b},{np.log(a) * np.exp(b / 4)}" for a in x for b in range(6)]
+    (path := tmp_path / "t.csv").write_text("\n".join(["x,y,p", *lines]))
+    first, again, options = refitted(path, tmp_path)
+    assert "errors:" in options
+    assert {one.name: one for one in first.levels} == {one.name: one for one in again.levels}
+
+
+def test_options_are_printed_of_one_variable_and_alone(
+    globe: Path, model: Path, tmp_path: Path
+) -> None:
+    assert "does not go with --json" in refusal("info", model, "--config", "--json", code=2)
+    assert "--weights" in refusal("info", model, "--config", "--weights", tmp_path / "w.nc", code=2)
+    both = tmp_path / "both.nc"
+    with xr.open_dataset(globe) as data:
+        (name,) = [str(one) for one in data.data_vars]
+        data.assign(other=2 * data[name]).to_netcdf(both)
+    dkrls("fit", both, "--var", "all", "-o", tmp_path / "m.npz", "--sigma", "20", "--ridge", "1e-3")
+    line = refusal("info", tmp_path / "m.npz", "--config", code=2)
+    assert f"The model has {name}, other" in line
+    told = dkrls("info", tmp_path / "m.npz", "--config", "--var", "other").stdout
+    assert tomllib.loads(told)["fit"]["var"] == "other"
+
+
+def test_what_only_python_can_set_is_told(tmp_path: Path) -> None:
+    x = np.linspace(0, 1, 9)
+    fit(np.sin(x), {"x": x}, mean=3.0, origin={"options": {"mean": 3.0}}).save(tmp_path / "m.npz")
+    told = dkrls("info", tmp_path / "m.npz", "--config").stdout
+    assert told.startswith("# mean 3.0 was set in Python: no option does\n[fit]\n")

@@ -161,7 +161,7 @@ def test_rows_beyond_a_gaussian_grid_are_missing_and_counted(tmp_path: Path) -> 
     told = dkrls(*words, "--poles", "none", "--overwrite", "--json")
     beyond = int((np.abs(-89.5 + np.arange(180)) > lat.max()).sum())
     assert beyond == 8
-    assert f"{beyond * 360} of 64800 cells of t stay missing, outside" in told.stderr
+    assert f"{beyond * 360} of 64,800 cells of t stay missing, outside" in told.stderr
     assert json.loads(told.stdout)["outside"] == beyond * 360
     with xr.open_dataset(tmp_path / "o.nc") as out:
         assert np.isnan(out.t).all("lon").sum() == beyond

@@ -54,9 +54,44 @@ def test_a_line_comes_after_2_seconds_and_then_every_10(seconds: float, at: list
 
 
 def test_a_line_has_the_fraction_done_if_it_is_known() -> None:
-    assert lines_of(3, 0.254) == ["counting, 25% (2 s)"]
-    assert lines_of(3, 0.0) == ["counting, 0% (2 s)"]
-    assert lines_of(3, 1.0) == ["counting, 100% (2 s)"]
+    assert lines_of(3, 0.25) == ["counting, 25 %, about 6 s left (2 s)"]
+    assert lines_of(3, 0.0) == ["counting, 0 % (2 s)"]
+    assert lines_of(3, 1.0) == ["counting, 100 % (2 s)"]
+
+
+def work_after(seconds: float, fraction: float | None, total_bytes: float | None = None) -> Work:
+    """Work that has gone on for some seconds."""
+    time = Time(1e6)
+    work = Work("reading", time.clock, fraction, total_bytes)
+    time.now = seconds
+    return work
+
+
+@pytest.mark.parametrize(
+    ("seconds", "fraction", "left"),
+    [
+        (100, 0.5, "about 1 min 40 s left"),
+        (10, 0.01, "about 16 min 30 s left"),
+        (3600, 0.25, "about 3 h 0 min left"),
+        (10, 0.999, "about 1 s left"),
+        (10, 1.0, ""),
+        (10, 0.009, ""),  # a guess
+        (0.9, 0.5, ""),
+        (10, None, ""),
+    ],
+)
+def test_the_time_left_is_that_of_the_rate_so_far(
+    seconds: float, fraction: float | None, left: str
+) -> None:
+    assert work_after(seconds, fraction).left == left
+
+
+def test_the_rate_is_told_where_bytes_are_known() -> None:
+    assert work_after(10, 0.5, 4e9).rate == "200 MB/s"
+    assert work_after(10, 0.5, 4e9).line == "reading, 50 %, 200 MB/s, about 10 s left (10 s)"
+    assert work_after(200, 0.5, 4e9).state == "10 MB/s, about 3 min 20 s left, 3 min 20 s"
+    for work in (work_after(10, None, 4e9), work_after(10, 0.5), work_after(0.5, 0.5, 4e9)):
+        assert work.rate == ""
 
 
 def test_time_is_counted_from_the_start_of_the_work() -> None:
@@ -119,7 +154,8 @@ def test_a_bar_is_never_wider_than_the_terminal(
     assert frames
     assert max(map(len, frames)) < columns
     assert any(frame.endswith("4 s") for frame in frames)
-    assert any("/a/lo" in frame for frame in frames) == (columns > 20)
+    assert any("/a/l" in frame for frame in frames)
+    assert any("about 4 s left, 4 s" in frame for frame in frames) == (columns > 38)
     assert all("..." in frame or ". " in frame for frame in frames[1:])
 
 

@@ -11,7 +11,16 @@ import pytest
 from shell import dkrls
 
 from dkrls_cli.cli.terminal import tables
-from dkrls_cli.cli.terminal.tables import bytes_text, can_draw, cell_text, draw, pairs, table
+from dkrls_cli.cli.terminal.tables import (
+    bytes_text,
+    can_draw,
+    cell_text,
+    count_text,
+    draw,
+    duration_text,
+    pairs,
+    table,
+)
 
 ROWS = [
     {"method": "dkrls", "rmse": 0.123456, "n": 12, "good": True},
@@ -208,3 +217,29 @@ def test_tables_of_a_command_fit_the_terminal(model: Path, width: int, lines: in
     assert max(map(len, levels)) <= width
     assert len(levels) == lines
     assert "\x1b" not in told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.00123456, "0.00123 s"),
+        (59.4, "59.4 s"),
+        (59.5, "1 min 0 s"),
+        (60, "1 min 0 s"),
+        (200.4, "3 min 20 s"),
+        (3599.4, "59 min 59 s"),
+        (3599.5, "1 h 0 min"),
+        (3900, "1 h 5 min"),
+        (100_000, "27 h 47 min"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0"), (9999, "9999"), (10000, "10,000"), (-12345678, "-12,345,678")]
+)
+def test_counts(count: int, text: str) -> None:
+    assert count_text(count) == text

@@ -31,6 +31,7 @@ _EXPERIMENT_SECONDS = 60.0  # per method in one of the paper's experiments
 
 bench = typer.Typer(
     name="bench",
+    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

@@ -31,7 +31,9 @@ class ExperimentOptions:
     methods: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME,NAME,...", help="Only these methods; a wrong name lists all of them."
+            metavar="NAME,NAME,...",
+            help="Only these methods; a wrong name lists all of them.",
+            show_default="all",
         ),
     ] = None
     seeds: Splits = 5
@@ -39,7 +41,8 @@ class ExperimentOptions:
         float | None,
         typer.Option(
             metavar="S",
-            help="Seconds for a method on one dataset. Default: 60, or 4 for bench alone.",
+            help="Seconds for a method on one dataset.",
+            show_default="60, or 4 for bench alone",
         ),
     ] = None
     full: Annotated[
@@ -83,7 +86,8 @@ class RealOptions:
         str | None,
         typer.Option(
             metavar="NAME,NAME,...",
-            help="Of dkrls, linear, spline3, spline5, cubic, xarray. Default: all.",
+            help="Of dkrls, linear, spline3, spline5, cubic, xarray.",
+            show_default="all",
         ),
     ] = None
     time_limit: CaseLimit = 60.0
@@ -100,7 +104,8 @@ class GapOptions(RealOptions):
         str | None,
         typer.Option(
             metavar="NAME,NAME,...",
-            help="Of dkrls, per-axis, nearest, griddata, eof. Default: all.",
+            help="Of dkrls, per-axis, nearest, griddata, eof.",
+            show_default="all",
         ),
     ] = None
     time_limit: CaseLimit = 300.0
@@ -112,7 +117,7 @@ class CompetitionOptions:
 
     dataset: Annotated[
         Literal["satellite", "simulated", "none"] | None,
-        typer.Option(help="Published results to show. Default: by the name of the file."),
+        typer.Option(help="Published results to show.", show_default="by the name of the file"),
     ] = None
     csv: Csv = None
     overwrite: opt.Overwrite = False
@@ -131,7 +136,8 @@ class StreamRaceOptions:
         str | None,
         typer.Option(
             metavar="NAME,NAME,...",
-            help="Of last-value, dkrls and the online methods. Default: all.",
+            help="Of last-value, dkrls and the online methods.",
+            show_default="all",
         ),
     ] = None
     time_limit: Annotated[
