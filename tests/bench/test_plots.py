@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dkrls_cli.bench import plots
 from dkrls_cli.bench.paper.entries import PAPER_METHODS
 from dkrls_cli.bench.plots import PlotPoint, assign_looks, draw_race, make_figure, make_point
-from dkrls_cli.errors import OutputError, SettingError
+from dkrls_cli.errors import OutputError
 
 
 def row(method: str, seconds: Any, error: Any, **more: Any) -> dict[str, Any]:
@@ -101,19 +100,6 @@ def test_our_methods_have_shapes_and_a_colour_of_their_own() -> None:
 
 
 # Files --------------------------------------------------------------------------------------------
-
-
-def test_another_suffix_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match=r"race\.txt'. Expected a name that ends in .png, .svg"):
-        draw_race([], tmp_path / "race.txt")
-
-
-def test_without_matplotlib_it_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
-    with pytest.raises(SettingError, match=r"not installed. Try pip install 'dkrls-cli\[plot\]'"):
-        draw_race([], tmp_path / "race.png")
 
 
 @pytest.fixture
