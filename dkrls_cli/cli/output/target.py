@@ -11,6 +11,7 @@ from dkrls_cli.errors import SettingError
 _ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".zarr": "zarr"}
 _ENDINGS |= dict.fromkeys((".nc", ".nc4", ".cdf"), "nc")
 _MODEL_ENDING = ".npz"
+_PICTURES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,11 @@ def chosen_target(
         return Target(None, "json" if json else form or "csv", overwrite, compress)
     path = str(output).rstrip("/")
     by_name = _ENDINGS.get(Path(path).suffix.lower())
+    if form is None and Path(path).suffix.lower() in _PICTURES:
+        raise SettingError(
+            f"'{output}' is the name of a picture, and this command writes values. Draw them by "
+            f"dkrls plot ... -o {output}."
+        )
     if form is None and by_name is None:
         raise SettingError(
             f"The format of '{output}' is not known. End the name in one of "
