@@ -20,8 +20,8 @@ from dkrls_cli.plots.slices import cell_edges, proportion
 from dkrls_cli.plots.style import plain_text
 from dkrls_cli.plots.ticks import Tick, axis_ticks, label_contexts, number_ticks
 
-# Width in mm of a letter of a tick label and of a title: DejaVu Sans at 7.5 and 9 points.
-_LETTER, _TITLE_LETTER = 1.65, 1.95
+# Width in mm of a letter of a tick, a label and a title: DejaVu Sans at 7.5, 8 and 9 points.
+_LETTER, _LABEL_LETTER, _TITLE_LETTER = 1.65, 1.75, 1.95
 
 # Height in mm of a line of text, of a colour bar with its ticks and label, and of a line chart.
 _TEXT, _BAR, _CHART = 4.5, 15.0, 60.0
@@ -65,7 +65,7 @@ def make_figure(pictures: Sequence[Picture], width: float = style.FULL_WIDTH) ->
     figure = style.new_figure(width, sum(heights))
     rows = figure.subfigures(len(pictures), 1, squeeze=False, height_ratios=heights)
     for row, picture, height in zip(rows.ravel(), pictures, heights, strict=True):
-        row.suptitle(_wrap(picture.title, width), fontsize=9.0, color=style.INK)
+        row.suptitle("\n".join(_title_lines(picture.title, width)), fontsize=9.0, color=style.INK)
         if picture.line is not None:
             _draw_line(row, picture.line, picture, width, height)
             continue
@@ -79,13 +79,16 @@ def make_figure(pictures: Sequence[Picture], width: float = style.FULL_WIDTH) ->
     return figure
 
 
-def _wrap(title: str, width: float) -> str:
-    return plain_text_lines(textwrap.wrap(title, int(width / _TITLE_LETTER)))
-
-
-def plain_text_lines(lines: Sequence[str]) -> str:
-    """Return lines of text as matplotlib draws them as they are."""
+def _wrap(text: str, width: float) -> str:
+    """Return a label in two lines at most that fit a width in mm; the rest is cut off."""
+    letters = max(8, int(width / _LABEL_LETTER))
+    lines = textwrap.wrap(text, letters, max_lines=2, placeholder=" …")
     return "\n".join(map(plain_text, lines))
+
+
+def _title_lines(title: str, width: float) -> list[str]:
+    """Return a title in lines that fit a width in mm."""
+    return [plain_text(line) for line in textwrap.wrap(title, int(width / _TITLE_LETTER))]
 
 
 # Sizes --------------------------------------------------------------------------------------------
@@ -98,7 +101,7 @@ def _columns(picture: Picture, width: float) -> int:
 
 def _height(picture: Picture, width: float) -> float:
     """Return the height of a picture in mm."""
-    title = _TEXT * (1 + len(textwrap.wrap(picture.title, int(width / _TITLE_LETTER))))
+    title = _TEXT * (1 + len(_title_lines(picture.title, width)))
     if picture.line is not None:
         return title + _chart_height(picture.line.axis, width) + 4 * _TEXT
     columns = _columns(picture, width)
@@ -123,7 +126,13 @@ def _label_width(axis: Axis) -> float:
     """Return the width in mm that labels of an axis upward take beyond the usual one."""
     if axis.labels is None:
         return 0.0
-    return _LETTER * max(0, max(map(len, axis.texts)) - 6)
+    longest = max(len(tick.text) for tick in axis_ticks(axis, *_span(axis), axis.size))
+    return _LETTER * max(0, longest - 6)
+
+
+def _span(axis: Axis) -> tuple[float, float]:
+    edges = cell_edges(axis)
+    return float(edges[0]), float(edges[-1])
 
 
 # Fields -------------------------------------------------------------------------------------------
@@ -172,7 +181,7 @@ def _add_bar(figure: Any, panel: Any, mesh: Any, scale: Scale, units: str, width
     bar.ax.minorticks_off()
     bar.outline.set_linewidth(0.4)
     if units:
-        bar.set_label(plain_text(units))
+        bar.set_label(_wrap(units, width))
 
 
 # Axes ---------------------------------------------------------------------------------------------
@@ -183,7 +192,7 @@ def _set_ticks_right(panel: Any, axis: Axis, width: float) -> None:
     low, high = sorted(panel.get_xlim())
     ticks = axis_ticks(axis, low, high, 12, width / _LETTER)
     panel.set_xticks([tick.number for tick in ticks], labels=_two_lines(ticks, axis))
-    panel.set_xlabel(plain_text(axis_text(axis)))
+    panel.set_xlabel(_wrap(axis_text(axis), 0.8 * width))
 
 
 def _set_ticks_up(panel: Any, axis: Axis, height: float) -> None:
@@ -192,7 +201,7 @@ def _set_ticks_up(panel: Any, axis: Axis, height: float) -> None:
     ticks = axis_ticks(axis, low, high, max(2, int(height / _BETWEEN_TICKS)))
     labels = [_label(tick.text, axis) for tick in ticks]
     panel.set_yticks([tick.number for tick in ticks], labels=labels)
-    panel.set_ylabel(plain_text(axis_text(axis)))
+    panel.set_ylabel(_wrap(axis_text(axis), height))
 
 
 def _two_lines(ticks: Sequence[Tick], axis: Axis) -> list[str]:
@@ -225,7 +234,7 @@ def _draw_line(figure: Any, line: LinePanel, picture: Picture, width: float, hei
     panel.grid(linewidth=0.4, color="0.9")
     panel.set_axisbelow(True)
     across, up = width - _BESIDE - 8, height - 6 * _TEXT
-    label = plain_text(picture.units)
+    label = _wrap(picture.units, across if upright else up)
     if upright:
         _set_ticks_up(panel, line.axis, up)
         panel.set_xlabel(label)

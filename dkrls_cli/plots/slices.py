@@ -149,13 +149,13 @@ def read_slice(source: Source, at: Mapping[str, Any]) -> tuple[Slice, list[Fixed
 
 def _find_cells(axis: Axis, asked: Axis) -> Indices:
     """Return the cells that coordinates lie in, or raise SettingError if there is none."""
-    apart = np.abs(axis.numbers[:, None] - asked.numbers)
+    near, _ = nearest(asked.numbers, axis.numbers, axis.turn)
+    apart = np.abs(axis.numbers[near] - asked.numbers)
     if axis.turn is not None:
         apart = np.minimum(apart, np.abs(axis.turn - apart))
-    near = apart.argmin(axis=0)
     gaps = np.diff(np.sort(axis.numbers))
     widest = float(gaps.max(initial=0.0)) / 2 * (1 + _ROUNDING)
-    far = apart.min(axis=0) > max(widest, _ROUNDING * float(np.abs(axis.numbers).max()))
+    far = apart > max(widest, _ROUNDING * float(np.abs(axis.numbers).max()))
     if far.any() or np.unique(near).size < near.size:
         wrong = int(np.argmax(far)) if far.any() else 0
         there = axis.take([int(near[wrong])]).texts[0]
@@ -228,10 +228,12 @@ def _rightward(axis: Axis) -> int:
 
 
 def _rising(grid: Grid) -> Grid:
-    """Return a grid with rising coordinates, all of them finite."""
+    """Return a grid with rising coordinates, all of them finite and not all of them equal."""
     for axis in grid.axes:
         if not np.isfinite(axis.numbers).all():
             raise InputError(f"A coordinate of '{axis.name}' is missing or not finite.")
+        if np.ptp(axis.numbers) == 0:
+            raise InputError(f"All coordinates of '{axis.name}' are {axis.texts[0]}.")
     axes = tuple(map(_without_turns, grid.axes))
     orders = [np.argsort(axis.numbers, kind="stable") for axis in axes]
     return replace(grid, axes=axes).take(orders)

@@ -34,7 +34,7 @@ DOTS = 200
 MISSING = "0.78"
 """Grey of cells without a value, land among them. Its hatching tells it from values in print."""
 
-HATCH, HATCH_COLOUR = "//////", "0.68"
+HATCH, HATCH_COLOUR = "//////", "0.58"
 """Thin lines across missing cells, a little darker than they are."""
 
 INK, ACCENT, BAND = "0.15", "#0072B2", "#0072B2"

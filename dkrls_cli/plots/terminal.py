@@ -35,7 +35,7 @@ _SHADES = ".:-=+*#%@"
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 _BRAILLE = 0x2800
 
-_PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹↑↓→│", "-0123456789^v>|", "°")
+_PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹↑↓→…", "-0123456789^v>.", "°")
 
 
 @dataclass(frozen=True)

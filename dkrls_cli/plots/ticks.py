@@ -21,6 +21,9 @@ from dkrls_cli.grid.calendars import TimeScale
 # Characters between two labels beside each other.
 _GAP = 2
 
+# Characters of a text label: more of them would leave no room for a picture.
+_LONGEST = 20
+
 # Share of the range by which a tick may lie beyond its end: rounding of steps.
 _SLACK = 1e-9
 
@@ -132,11 +135,16 @@ def _own_ticks(axis: Axis, low: float, high: float) -> Iterator[list[Tick]]:
     shown = axis.take(inside)
     every = [
         Tick(float(number), text, text)
-        for number, text in zip(shown.numbers, shown.texts, strict=True)
+        for number, text in zip(shown.numbers, map(_cut, shown.texts), strict=True)
     ]
     for size in range(len(str(len(every)))):
         for step in (1, 2, 5):
             yield every[:: step * 10**size]
+
+
+def _cut(text: str) -> str:
+    """Return the beginning of a label that is too long."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 # Numbers and degrees ------------------------------------------------------------------------------

@@ -197,7 +197,14 @@ def test_single_values_between_missing_ones_are_marked() -> None:
 
 # Texts --------------------------------------------------------------------------------------------
 
+LONG = {"long_name": "a name of an axis that goes on for very many words and then some more"}
+WORDS = text_axis("site", [f"{i} is a site whose name does not end" for i in range(5)], LONG)
+FAR = axis_of("x", TIME.numbers, LONG)
+
 CASES = {
+    "long": Picture(
+        "t" * 150, "units that take " * 6, (field(WORDS, axis_of("x", TIME.numbers, LONG)),)
+    ),
     "map": Picture("sea surface temperature of a long name, 2000-01-01", "°C", (field(LAT, LON),)),
     "three": Picture("t", "K", tuple(field(LAT, LON, heading=word) for word in "abc")),
     "hovmoeller": Picture("t", "K", (field(SITE, TIME),)),

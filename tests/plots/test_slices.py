@@ -127,6 +127,8 @@ def test_one_cell_and_coordinates_that_are_not_finite_are_refused() -> None:
         orient(grid(LAT.take([0]), LON.take([1])))
     with pytest.raises(InputError, match="coordinate of 'x' is missing or not finite"):
         orient(grid(axis_of("x", [0.0, np.nan, 1.0])))
+    with pytest.raises(InputError, match=r"All coordinates of 'x' are 5.0"):
+        orient(grid(axis_of("x", [5.0, 5.0])))
 
 
 def test_a_slice_without_values_is_refused() -> None:

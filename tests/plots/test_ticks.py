@@ -172,6 +172,11 @@ def test_labels_are_shown_every_so_often() -> None:
     assert texts(axis_ticks(axis, 2.5, 4.5, 12)) == ["s3", "s4"]
 
 
+def test_long_labels_are_cut() -> None:
+    axis = text_axis("site", ["a" * 20, "b" * 21])
+    assert texts(axis_ticks(axis, -0.5, 1.5, 9)) == ["a" * 20, "b" * 19 + "…"]
+
+
 def test_a_context_is_shown_where_it_changes() -> None:
     ticks = [Tick(float(i), c, c, c) for i, c in enumerate("aabba")]
     assert label_contexts(ticks) == ["a", "", "b", "", "a"]

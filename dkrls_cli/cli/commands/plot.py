@@ -61,9 +61,11 @@ def plot(
 ) -> None:
     """Draw data or a model's answers: a map, a section or a line.
 
-    Of a FILE the data is drawn, of a MODEL its answers, also between the coordinates of the data.
-    Dimensions of one coordinate are in the title. Of more than two longer ones, the others are
-    shown at one coordinate, the last time for example, which is said; --at chooses another.
+    Of a FILE the data is drawn; of a MODEL its answers, also between the data.
+
+    The dimensions that --at leaves longer than one decide: two are a map or a
+    section, one is a line. Of more, places are shown at the last time, or at
+    the first of other coordinates; which, is said on stderr.
 
     Examples:
       dkrls plot sst.nc -o sst.png
