@@ -61,22 +61,27 @@ def make_figure(pictures: Sequence[Picture], width: float = style.FULL_WIDTH) ->
     width
         Width in mm; the height follows.
     """
-    heights = [_height(picture, width) for picture in pictures]
+    heights = [picture_height(picture, width) for picture in pictures]
     figure = style.new_figure(width, sum(heights))
     rows = figure.subfigures(len(pictures), 1, squeeze=False, height_ratios=heights)
     for row, picture, height in zip(rows.ravel(), pictures, heights, strict=True):
-        row.suptitle("\n".join(_title_lines(picture.title, width)), fontsize=9.0, color=style.INK)
-        if picture.line is not None:
-            _draw_line(row, picture.line, picture, width, height)
-            continue
-        columns = _columns(picture, width)
-        lines = math.ceil(len(picture.fields) / columns)
-        panels = list(row.subplots(lines, columns, squeeze=False).ravel())
-        for panel, field in zip(panels, picture.fields, strict=False):
-            _draw_field(row, panel, field, picture.units, _panel_size(field, width, columns))
-        for panel in panels[len(picture.fields) :]:
-            panel.remove()
+        draw_picture(row, picture, width, height)
     return figure
+
+
+def draw_picture(row: Any, picture: Picture, width: float, height: float) -> None:
+    """Draw a picture on a part of a figure whose size in mm is given."""
+    row.suptitle("\n".join(_title_lines(picture.title, width)), fontsize=9.0, color=style.INK)
+    if picture.line is not None:
+        _draw_line(row, picture.line, picture, width, height)
+        return
+    columns = _columns(picture, width)
+    lines = math.ceil(len(picture.fields) / columns)
+    panels = list(row.subplots(lines, columns, squeeze=False).ravel())
+    for panel, field in zip(panels, picture.fields, strict=False):
+        _draw_field(row, panel, field, picture.units, _panel_size(field, width, columns))
+    for panel in panels[len(picture.fields) :]:
+        panel.remove()
 
 
 def _wrap(text: str, width: float) -> str:
@@ -99,7 +104,7 @@ def _columns(picture: Picture, width: float) -> int:
     return max(1, min(len(picture.fields), int(width / _LEAST_PANEL)))
 
 
-def _height(picture: Picture, width: float) -> float:
+def picture_height(picture: Picture, width: float) -> float:
     """Return the height of a picture in mm."""
     title = _TEXT * (1 + len(_title_lines(picture.title, width)))
     if picture.line is not None:
@@ -156,7 +161,7 @@ def _draw_field(
     panel.patch.set(hatch=style.HATCH, edgecolor=style.HATCH_COLOUR, linewidth=0.0)
     if field.heading:
         panel.set_title(field.heading, fontsize=8.0, color=style.INK)
-    _set_ticks_right(panel, right, size[0])
+    set_ticks_right(panel, right, size[0])
     _set_ticks_up(panel, up, size[1])
     if points_down(up) or up.labels is not None:
         panel.invert_yaxis()
@@ -187,7 +192,7 @@ def _add_bar(figure: Any, panel: Any, mesh: Any, scale: Scale, units: str, width
 # Axes ---------------------------------------------------------------------------------------------
 
 
-def _set_ticks_right(panel: Any, axis: Axis, width: float) -> None:
+def set_ticks_right(panel: Any, axis: Axis, width: float) -> None:
     """Set the ticks and the label of the axis from left to right."""
     low, high = sorted(panel.get_xlim())
     ticks = axis_ticks(axis, low, high, 12, width / _LETTER)
@@ -217,9 +222,8 @@ def _label(text: str, axis: Axis) -> str:
 
 def _minus(text: str, axis: Axis | None = None) -> str:
     """Return a number with a minus sign in place of the hyphen; dates keep theirs."""
-    return (
-        text if axis is not None and axis.time is not None else text.replace("-", "\N{MINUS SIGN}")
-    )
+    dated = axis is not None and axis.time is not None
+    return text if dated else text.replace("-", "\N{MINUS SIGN}")
 
 
 # Lines --------------------------------------------------------------------------------------------
@@ -242,7 +246,7 @@ def _draw_line(figure: Any, line: LinePanel, picture: Picture, width: float, hei
         if points_down(line.axis):
             panel.invert_yaxis()
     else:
-        _set_ticks_right(panel, line.axis, across)
+        set_ticks_right(panel, line.axis, across)
         panel.set_ylabel(label)
         _set_values(panel.set_yticks, panel.get_ylim(), max(2, int(up / _BETWEEN_TICKS)))
     handles, labels = panel.get_legend_handles_labels()

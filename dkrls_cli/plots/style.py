@@ -7,7 +7,7 @@ files: nothing of the date, the machine or the version is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from io import BytesIO
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dkrls_cli.errors import OutputError, SettingError
-from dkrls_cli.files.output import atomic_write, check_writable
+from dkrls_cli.files.output import atomic_write
 
 Kind = Literal["png", "svg", "pdf"]
 
@@ -118,23 +118,6 @@ def check_drawable(path: Path) -> None:
         raise OutputError(
             f"Cannot draw '{path}': matplotlib is not installed. Try pip install 'dkrls-cli[plot]'."
         )
-
-
-def check_picture(path: Path, *, overwrite: bool, inputs: Iterable[str | Path | None] = ()) -> None:
-    """Raise an error if a picture cannot be drawn or written, before any work is done.
-
-    Parameters
-    ----------
-    path
-        The picture.
-    overwrite
-        Whether it may exist.
-    inputs
-        Files that are read, and others that are written, none of which may be the picture.
-    """
-    check_drawable(path)
-    given = [one for one in inputs if one is not None]
-    check_writable(path, overwrite=overwrite, inputs=given)
 
 
 def picture_kind(path: Path) -> Kind:

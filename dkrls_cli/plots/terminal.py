@@ -28,6 +28,9 @@ _MOST_LINES, _FEWEST_LINES, _CHART_LINES = 24, 4, 14
 # Fewest columns of a drawing, and most letters of a label beside it.
 _FEWEST_COLUMNS, _WIDEST_LABEL = 10, 16
 
+# Letters of a legend beside numbers and units: spaces, three colours, and what is missing.
+_LEAST_LEGEND = 18
+
 # Shades from light to dark; a space is a missing cell.
 _SHADES = ".:-=+*#%@"
 
@@ -64,7 +67,7 @@ class Terminal:
 
 def draw_text(picture: Picture, terminal: Terminal) -> str:
     """Return a picture as lines of text, none wider than the terminal."""
-    lines = textwrap.wrap(printable(picture.title, terminal), terminal.columns)
+    lines = _wrap(picture.title, terminal)
     if picture.line is not None:
         lines += _draw_chart(picture.line, picture.units, terminal)
     for field in picture.fields:
@@ -87,6 +90,13 @@ def text_width(text: str) -> int:
         0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
         for letter in text
     )
+
+
+def _wrap(text: str, terminal: Terminal) -> list[str]:
+    """Return a text in lines that fit the terminal."""
+    shown = printable(text, terminal)
+    wide = text_width(shown) > len(shown)
+    return textwrap.wrap(shown, terminal.columns // 2 if wide else terminal.columns)
 
 
 def _cut(text: str, width: int) -> str:
@@ -157,19 +167,18 @@ def _coloured(above: list[Rgb], below: list[Rgb], terminal: Terminal) -> str:
 
 def _legend(scale: Scale, units: str, missing: bool, terminal: Terminal) -> str:
     """Return the line that says what the colours mean."""
-    low, high = f"{scale.low:.4g}", f"{scale.high:.4g} {printable(units, terminal)}".rstrip()
-    sample = _SHADES
-    if terminal.has_blocks:
-        count = max(3, min(24, terminal.columns - len(low) - text_width(high) - 18))
-        places = np.tile(np.linspace(0.0, 1.0, count), (2, 1))
-        sample = _blocks(places, scale, terminal)[0]
-    absent = ""
-    if missing:
-        grey = _blocks(np.full((2, 2), np.nan), scale, terminal)[0] if terminal.has_blocks else ""
-        absent = f"  {grey} missing" if grey else "  blank: missing"
-    if terminal.has_blocks:
-        return f"{low} {sample} {high}{absent}"
-    return _cut(f"{low} {sample} {high}{absent}", terminal.columns)
+    low, high = f"{scale.low:.4g}", f"{scale.high:.4g}"
+    room = terminal.columns - len(low) - len(high) - _LEAST_LEGEND
+    high = f"{high} {_cut(printable(units, terminal), max(room, 0))}".rstrip()
+    if not terminal.has_blocks:
+        absent = "  blank: missing" if missing else ""
+        return _cut(f"{low} {_SHADES} {high}{absent}", terminal.columns)
+    free = terminal.columns - len(low) - text_width(high) - len("    ▀▀ missing")
+    count = max(3, min(24, free))
+    sample = _blocks(np.tile(np.linspace(0.0, 1.0, count), (2, 1)), scale, terminal)[0]
+    grey = _blocks(np.full((2, 2), np.nan), scale, terminal)[0]
+    absent = f"  {grey} missing" if missing else ""
+    return f"{low} {sample} {high}{absent}"
 
 
 # Frames -------------------------------------------------------------------------------------------
@@ -245,7 +254,7 @@ def _names(up: Axis, right: Axis, terminal: Terminal) -> list[str]:
     arrow = "↓" if points_down(up) or up.labels is not None else "↑"
     said = [(axis_text(up), arrow), (axis_text(right), "→")]
     line = ", ".join(f"{mark} {text}" for text, mark in said if text)
-    return textwrap.wrap(printable(line, terminal), terminal.columns)
+    return _wrap(line, terminal)
 
 
 # Lines --------------------------------------------------------------------------------------------
@@ -270,10 +279,10 @@ def _draw_chart(line: LinePanel, units: str, terminal: Terminal) -> list[str]:
     ticks = axis_ticks(below, left, right, 12, columns)
     drawn = canvas.lines(terminal)
     framed = _with_labels(drawn, labels, ticks, (left, right), columns, terminal)
-    return [*framed, *textwrap.wrap(_chart_words(line, units, terminal), terminal.columns)]
+    return [*framed, *_wrap(_chart_words(line, units), terminal)]
 
 
-def _chart_words(line: LinePanel, units: str, terminal: Terminal) -> str:
+def _chart_words(line: LinePanel, units: str) -> str:
     """Return what is drawn, and the units and the name of the axis where ticks do not say them."""
     name = axis_text(line.axis)
     words = {
@@ -285,7 +294,7 @@ def _chart_words(line: LinePanel, units: str, terminal: Terminal) -> str:
         ),
         "o: data": line.points is not None,
     }
-    return printable(", ".join(word for word, said in words.items() if said), terminal)
+    return ", ".join(word for word, said in words.items() if said)
 
 
 def _shown_values(line: LinePanel) -> list[Array]:

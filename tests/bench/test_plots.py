@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -236,17 +234,3 @@ def test_equal_rows_give_equal_files(tmp_path: Path, suffix: str, start: bytes) 
 def test_few_rows_or_none_are_drawn(tmp_path: Path, rows: Any) -> None:
     draw_race(rows, tmp_path / "race.png")
     assert (tmp_path / "race.png").stat().st_size > 1000
-
-
-@pytest.mark.slow
-@drawing
-def test_no_screen_and_no_global_state_are_needed(tmp_path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from dkrls_cli.bench.plots import draw_race\n"
-        "rows = [{'dataset': 'd', 'method': 'm', 'seconds': 1, 'max_error': 1}]\n"
-        f"draw_race(rows, Path(r'{tmp_path / 'race.png'}'))\n"
-        "print('matplotlib.pyplot' in sys.modules)"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "False"

@@ -14,7 +14,6 @@ from dkrls_cli.plots import style
 from dkrls_cli.plots.style import (
     SUFFIXES,
     check_drawable,
-    check_picture,
     encode_figure,
     house_style,
     new_figure,
@@ -45,7 +44,6 @@ def small() -> Any:
 def test_another_suffix_is_refused(tmp_path: Path, name: str) -> None:
     for refuse in (
         check_drawable,
-        lambda path: check_picture(path, overwrite=True),
         lambda path: write_figure(lambda: pytest.fail("made"), path, overwrite=True),
     ):
         with pytest.raises(SettingError, match=r"Expected a name that ends in .png, .svg or .pdf"):
@@ -64,7 +62,6 @@ def test_without_matplotlib_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for refuse in (
         check_drawable,
-        lambda path: check_picture(path, overwrite=True),
         lambda path: write_figure(lambda: pytest.fail("made"), path, overwrite=True),
     ):
         with pytest.raises(OutputError, match=r"installed. Try pip install 'dkrls-cli\[plot\]'"):
@@ -72,14 +69,9 @@ def test_without_matplotlib_it_says_what_to_install(
 
 
 @drawing
-def test_a_picture_that_exists_or_is_an_input_is_refused(tmp_path: Path) -> None:
+def test_a_picture_that_exists_is_refused(tmp_path: Path) -> None:
     there = tmp_path / "a.png"
     there.write_bytes(b"old")
-    with pytest.raises(OutputError, match="exists already"):
-        check_picture(there, overwrite=False)
-    check_picture(there, overwrite=True, inputs=[None, tmp_path / "b.nc"])
-    with pytest.raises(OutputError, match="one of the inputs"):
-        check_picture(there, overwrite=True, inputs=[None, there])
     with pytest.raises(OutputError, match="exists already"):
         write_figure(small, there, overwrite=False)
     assert there.read_bytes() == b"old"

@@ -25,9 +25,10 @@ TIME = Axis("time", 30.0 * np.arange(24), time=TimeScale("days since 2000-01-01"
 CODES = re.compile(r"\x1b\[[\d;]*m")
 
 
-def rising(*axes: Axis) -> Any:
+def rising(*axes: Axis, title: str = "t", units: str = "K") -> Any:
     values = np.arange(float(axes[0].size * axes[1].size)).reshape([axis.size for axis in axes])
-    return Picture("t, 2000-01-01", "K", (make_field(axes, values, Scale(0.0, values.max())),))
+    values[0, 0] = np.nan
+    return Picture(title, units, (make_field(axes, values, Scale(-1e-9, values.max())),))
 
 
 # Fields -------------------------------------------------------------------------------------------
@@ -47,6 +48,17 @@ def test_a_small_map_in_shades() -> None:
         "     0°     45°E     90°E    135°E",
         "0 .:-=+*#%@ 15 °C  blank: missing",
     ]
+
+
+def test_labels_stand_below_their_cells() -> None:
+    lon = axis_of("lon", np.arange(100.0, 181.0, 10.0), EAST)
+    values = np.zeros((4, 9))
+    values[:, 2] = 1.0  # 120 degrees east
+    picture = Picture("t", "", (make_field((LAT, lon), values, Scale(0.0, 1.0)),))
+    _, first, *_, ticks, _ = draw_text(picture, Terminal(60)).splitlines()
+    dark = [place for place, letter in enumerate(first) if letter == "@"]
+    middle = ticks.index("120°E") + len("120°E") / 2
+    assert abs(middle - (dark[0] + dark[-1] + 1) / 2) <= 1
 
 
 def test_half_blocks_have_the_colours_of_two_rows() -> None:
@@ -108,13 +120,17 @@ AXES = st.sampled_from(
 )
 
 
-@given(AXES, AXES, st.integers(40, 160), st.sampled_from([0, 256, 2**24]), st.booleans())
+WORDS = st.text(st.sampled_from("ab 漢é\u0301\x1b°"), max_size=99)
+
+
+@given(AXES, AXES, st.integers(40, 160), st.sampled_from([0, 256, 2**24]), st.booleans(), WORDS)
 def test_no_line_of_a_field_is_wider_than_the_terminal(
-    up: Axis, right: Axis, columns: int, colours: int, unicode: bool
+    up: Axis, right: Axis, columns: int, colours: int, unicode: bool, words: str
 ) -> None:
-    text = draw_text(rising(up, right), Terminal(columns, colours, unicode))
+    picture = rising(up, right, title=words, units=words)
+    text = draw_text(picture, Terminal(columns, colours, unicode))
     assert max(text_width(CODES.sub("", line)) for line in text.splitlines()) <= columns
-    assert len(text.splitlines()) <= 35
+    assert len(text.splitlines()) <= 40
     assert unicode or text.isascii()
     assert (colours > 0 and unicode) == ("\x1b" in text)
 

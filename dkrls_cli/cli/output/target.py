@@ -7,11 +7,11 @@ from pathlib import Path
 
 from dkrls_cli.cli.report import Report, refuse_closed_stdout
 from dkrls_cli.errors import SettingError
+from dkrls_cli.plots.style import SUFFIXES as PICTURES
 
 _ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".zarr": "zarr"}
 _ENDINGS |= dict.fromkeys((".nc", ".nc4", ".cdf"), "nc")
 _MODEL_ENDING = ".npz"
-_PICTURES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def chosen_target(
         return Target(None, "json" if json else form or "csv", overwrite, compress)
     path = str(output).rstrip("/")
     by_name = _ENDINGS.get(Path(path).suffix.lower())
-    if form is None and Path(path).suffix.lower() in _PICTURES:
+    if form is None and Path(path).suffix.lower() in PICTURES:
         raise SettingError(
             f"'{output}' is the name of a picture, and this command writes values. Draw them by "
             f"dkrls plot ... -o {output}."
