@@ -18,7 +18,7 @@ from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.circle import nearest
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.source import Source, mask_unusable
-from dkrls_cli.grid.axes import Axis, is_latitude
+from dkrls_cli.grid.axes import Axis, is_latitude, list_some
 from dkrls_cli.grid.cf import is_time, kilometres, place_of
 from dkrls_cli.grid.grid import Grid
 
@@ -168,13 +168,11 @@ def _find_cells(axis: Axis, asked: Axis) -> Indices:
 
 
 def _describe_nearest(axis: Axis, asked: Axis, cells: Indices) -> list[Fixed]:
-    """Return what is shown in place of a coordinate that the file does not have."""
-    shown, wanted = axis.take(cells), asked
-    if shown.size > 1 or shown.texts == wanted.texts or axis.labels is not None:
+    """Return what is shown in place of coordinates that the file does not have."""
+    if nearest(asked.numbers, axis.numbers, axis.turn)[1].all():
         return []
-    if nearest(wanted.numbers, axis.numbers, axis.turn)[1].all():
-        return []
-    return [Fixed(axis.name, shown.texts[0], f"the nearest to {wanted.texts[0]}", asked=True)]
+    shown, wanted = (list_some(one.texts) for one in (axis.take(cells), asked))
+    return [Fixed(axis.name, shown, f"the nearest to {wanted}", asked=True)]
 
 
 def read_part(source: Source, indices: Sequence[Indices]) -> Grid:

@@ -176,6 +176,12 @@ def test_the_cell_that_a_coordinate_lies_in_is_shown_and_told(asked: float, show
     assert found.fixed[0].texts == [shown]
 
 
+def test_all_cells_that_coordinates_lie_in_are_told() -> None:
+    found, fixed = read_slice(source(LAT, LON), {"lat": [1.0, 10.0]})
+    assert fixed == [Fixed("lat", "0.0, 10.0", "the nearest to 1.0, 10.0", asked=True)]
+    assert found.grid.axes[0].numbers.tolist() == [0.0, 10.0]
+
+
 def test_what_lies_in_no_cell_is_refused() -> None:
     with pytest.raises(SettingError, match=r"The file has no lat=15.1; the nearest is 10.0"):
         read_slice(source(LAT, LON), {"lat": [15.1]})
