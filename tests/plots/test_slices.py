@@ -189,6 +189,14 @@ def test_what_lies_in_no_cell_is_refused() -> None:
         read_slice(source(LAT, LON), {"lat": [0.0, 1.0, 2.0]})
 
 
+def test_a_single_coordinate_is_met_but_for_rounding() -> None:
+    one = axis_of("y", [1e6])
+    _, fixed = read_slice(source(one, LON), {"y": [1e6 + 0.5]})
+    assert fixed == [Fixed("y", "1000000.0", "the nearest to 1000000.5", asked=True)]
+    with pytest.raises(SettingError, match=r"The file has no y=1000002.0"):
+        read_slice(source(one, LON), {"y": [1e6 + 2]})
+
+
 def test_coordinates_of_the_file_are_not_told() -> None:
     single = axis_of("lat", np.array([0.1, 0.2], np.float32), NORTH)
     for at in ({"lat": [0.1]}, {"lon": [380.0]}, {"lon": [0.0, 20.0]}):
