@@ -31,7 +31,7 @@ DOORS = {  # library: folders or modules that may import it
     "typer": {"cli"},
     "rich": {"cli"},
     "threadpoolctl": {"threads", "bench"},
-    "matplotlib": {"bench/plots"},
+    "matplotlib": {"plots", "bench/plots"},
     "scipy": {
         "cascade/spectrum",
         "checking/scales",

@@ -1,4 +1,4 @@
-"""Pictures of races. The only module that imports matplotlib, which is optional."""
+"""Pictures of races. Drawn with matplotlib, which is optional, in the style of all pictures."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from dkrls_cli.bench.methods import DKRLS
 from dkrls_cli.bench.paper.entries import AUTO, RECURSIVE, SEARCHED
-from dkrls_cli.errors import SettingError
-from dkrls_cli.files.output import atomic_write
+from dkrls_cli.plots.style import new_figure, write_figure
 
 PlotRow = Mapping[str, Any]
-
-SUFFIXES = (".png", ".svg", ".pdf")
 
 Shape = str | tuple[int, int, float]
 """A marker of matplotlib: its letter, or the tips, kind and angle of a star."""
@@ -36,27 +32,12 @@ _TONES = (
 Within a tone every method has a shape of its own, and equal shapes differ in tone, so methods can
 be told apart in grey and by colour-blind readers. The colours are based on Okabe and Ito's."""
 
-_UNDATED: dict[str, dict[str, None]] = {
-    "png": {"Software": None},
-    "svg": {"Date": None, "Creator": None},
-    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-}
-"""Metadata to leave out, so that equal rows give equal files."""
+# Width and height of a panel in mm: legible at the width of a page.
+_PANEL = (162.5, 132.0)
 
-_STYLE: dict[Any, Any] = {
-    "font.size": 8.0,
-    "axes.titlesize": 10.0,
-    "axes.linewidth": 0.6,
-    "svg.hashsalt": "dkrls",
-    "pdf.fonttype": 42,
-}
-
-# Dots per inch, and width and height of a panel in inches: legible at the width of a page.
-_DPI, _PANEL = 150, (6.4, 5.2)
-
-# Width in inches of a column of the legend, most names in a column, and font size in points: a full
+# Width in mm of a column of the legend, most names in a column, and font size in points: a full
 # column is as high as a panel.
-_LEGEND_WIDTH, _LEGEND_NAMES, _LEGEND_SIZE = 1.5, 28, 8.0
+_LEGEND_WIDTH, _LEGEND_NAMES, _LEGEND_SIZE = 38.0, 28, 8.0
 
 # Size of a mark in points, and of stars, which look smaller than other shapes of their size.
 _MARK = 7.0
@@ -124,41 +105,22 @@ def draw_race(rows: Sequence[PlotRow], path: Path, *, overwrite: bool = True) ->
     Raises
     ------
     SettingError
-        If the suffix is another one, or matplotlib is not installed.
+        If the suffix is another one.
     OutputError
-        If the file exists and must not be replaced, or cannot be written.
+        If matplotlib is not installed, or the file exists and must not be replaced, or cannot be
+        written.
     """
-    check_drawable(path)
-    import matplotlib as mpl
-
-    kind = path.suffix.lower().removeprefix(".")
-    with mpl.rc_context(_STYLE), atomic_write(path, overwrite=overwrite) as temporary:
-        make_figure(rows).savefig(temporary, format=kind, metadata=_UNDATED[kind])
-
-
-def check_drawable(path: Path) -> None:
-    """Raise SettingError if the suffix is not known or matplotlib is not installed."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise SettingError(
-            f"Cannot draw '{path}'. Expected a name that ends in .png, .svg or .pdf."
-        )
-    if not find_spec("matplotlib"):
-        raise SettingError(
-            f"Cannot draw '{path}': matplotlib is not installed. Try pip install 'dkrls-cli[plot]'."
-        )
+    write_figure(lambda: make_figure(rows), path, overwrite=overwrite)
 
 
 def make_figure(rows: Sequence[PlotRow]) -> Any:
     """Return the figure of all rows: up to two panels beside each other, and one legend."""
-    from matplotlib.figure import Figure
-
     datasets = list(dict.fromkeys(str(row["dataset"]) for row in rows))
     looks = assign_looks([str(row["method"]) for row in rows])
     columns = min(max(len(datasets), 1), 2)
     lines = max(math.ceil(len(datasets) / columns), 1)
     beside = math.ceil(len(looks) / _LEGEND_NAMES)
-    size = (_PANEL[0] * columns + _LEGEND_WIDTH * beside, _PANEL[1] * lines)
-    figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
+    figure = new_figure(_PANEL[0] * columns + _LEGEND_WIDTH * beside, _PANEL[1] * lines)
     panels = list(figure.subplots(lines, columns, squeeze=False).ravel())
     for panel, name in zip(panels, datasets, strict=False):
         points = [make_point(row) for row in rows if row["dataset"] == name]

@@ -29,6 +29,7 @@ COMMANDS = {
     "update": "Add slices along the last level to a model.",
     "stream": "Forecast every slice that comes on stdin, then learn it.",
     "validate": "Measure a model against a grid, or the method against held-out parts of one.",
+    "plot": "Draw data or a model's answers: a map, a section or a line.",
     "info": "Show the levels of a model, its size and where it came from.",
     "bench": "Race on this machine: the paper's experiments, your own grids, and the clock.",
 }

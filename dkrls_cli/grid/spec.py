@@ -34,7 +34,9 @@ _DEGREE_DECIMALS = 9
 _MOST = 10**6
 
 
-def parse_at(texts: Sequence[str] | None, model_axes: Sequence[Axis]) -> dict[str, Any]:
+def parse_at(
+    texts: Sequence[str] | None, model_axes: Sequence[Axis], owner: str = "model"
+) -> dict[str, Any]:
     """Return the coordinates asked for, by dimension.
 
     Parameters
@@ -46,6 +48,8 @@ def parse_at(texts: Sequence[str] | None, model_axes: Sequence[Axis]) -> dict[st
         :func:`dkrls_cli.grid.cf.find_axis`.
     model_axes
         Axes of the model. A dimension that is not named keeps its own coordinates.
+    owner
+        Word for a message: what has the axes, a model or a file.
 
     Raises
     ------
@@ -68,7 +72,7 @@ def parse_at(texts: Sequence[str] | None, model_axes: Sequence[Axis]) -> dict[st
         name, equals, spec = (part.strip() for part in text.partition("="))
         if not equals or not spec:
             raise SettingError(f"'{text}' is not DIM=SPEC, like lat=10:20:0.5.")
-        axis = find_axis(name, model_axes, "model")
+        axis = find_axis(name, model_axes, owner)
         dim = axis.name
         if dim in given:
             raise SettingError(
@@ -264,11 +268,11 @@ def _degrees_between(axis: Axis, spec: str, start: float, stop: float) -> Array:
 
 
 def _nothing_between(axis: Axis, spec: str) -> SettingError:
-    """Return the error for a range in which the model has no coordinate."""
+    """Return the error for a range in which an axis has no coordinate."""
     plain = axis.plain
     low, high = axis.take([int(plain.argmin()), int(plain.argmax())]).texts
     return SettingError(
-        f"{axis.name}={spec}: the model has no coordinate in that range. Its own are from {low} to "
+        f"{axis.name}={spec}: there is no coordinate in that range. Known ones are from {low} to "
         f"{high}. Choose a wider range, or give a step: start:stop:step."
     )
 

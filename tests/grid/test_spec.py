@@ -80,7 +80,7 @@ def test_dimensions_that_are_not_named_or_named_all_keep_their_coordinates():
         (["lat=1,,2"], "lat: '' is not a number"),
         (["lat=nan"], "lat: 'nan' is not a finite number"),
         (["lat=1e400"], "lat: '1e400' is not a finite"),
-        (["lat=1:2"], "lat=1:2: the model has no coordinate in that range.* from 10.0 to 20.0"),
+        (["lat=1:2"], "lat=1:2: there is no coordinate in that range.* from 10.0 to 20.0"),
         (["lat=1:x"], "lat: 'x' is not a number"),
         (["lat=:20"], "lat: '' is not a number"),
         (["site=a:q"], "'site' has no 'q'. A range of text labels is first:last"),
@@ -237,7 +237,7 @@ def test_longitudes_moved_by_a_turn_are_the_same_place(dtype):
 
 
 def test_no_longitude_in_a_range_is_refused():
-    with pytest.raises(SettingError, match=r"lon=1:4: the model has no coordinate .* 0.0 to 355.0"):
+    with pytest.raises(SettingError, match=r"lon=1:4: there is no coordinate .* 0.0 to 355.0"):
         between(GLOBE, "lon=1:4")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,6 +38,7 @@ from dkrls_cli.cli.output.ensembles import (
     refuse_names,
     write_member_cells,
 )
+from dkrls_cli.cli.output.pictures import check_picture, draw_filled, draw_filled_files
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.output.tiles import (
     can_be_tiled,
@@ -118,6 +120,13 @@ def fill(
     members: EnsembleOptions,
     options: opt.LevelOptions,
     machine: opt.RunOptions,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PICTURE",
+            help="Draw before, after and standard error where most is filled: .png, .svg or .pdf.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Print what filling would take, and in how many tiles."),
@@ -146,6 +155,8 @@ def fill(
       dkrls fill ocean.nc -o filled.nc --var all
 
       dkrls fill sst.nc -o filled.nc --max-std 0.5 --ensemble 20
+
+      dkrls fill sst.nc -o filled.nc --std --plot filled.png
     """
     from dkrls_cli.threads import blas_threads
 
@@ -155,6 +166,8 @@ def fill(
         if output is not None or not dry_run:
             target = file_target(output, outputs, report, grid, mask)
             refuse_compressed_copy(grid, target)
+        if plot is not None:
+            check_picture(plot, outputs.overwrite, report, grid, mask)
         how = FillSettings(
             fit_settings(options),
             read_mask(mask),
@@ -183,9 +196,12 @@ def fill(
             each = zip(sources, needs, tiles, strict=True)
             report.results([plan_result(*one) for one in each])
             return
+        drawn = {} if plot is None else {"plot": str(plot)}
         if tiled:
             results = fill_tiled(grid, sources, plans, how, target, limit, machine.threads, report)
-            report.results(results, output=target.path)
+            if plot is not None:
+                draw_filled_files(sources, target, std, plot, report)
+            report.results(results, output=target.path, **drawn)
             report.next_step(*fit_words(str(target.path)))
             return
         done = [fill_source(source, how, machine.threads, report) for source in sources]
@@ -194,8 +210,10 @@ def fill(
         with blas_threads(machine.threads):
             for note in write_all(grid, filled, target, tables, members, report):
                 report.note(f"Note: {note}.")
+            if plot is not None:
+                draw_filled(filled, plot, outputs.overwrite, report)
         results = [fill_result(one, members, target if one is done[-1] else None) for one in done]
-        report.results(results, output=target.path, **members.facts)
+        report.results(results, output=target.path, **members.facts, **drawn)
         report.next_step(*fit_words(str(target.path)))
 
 

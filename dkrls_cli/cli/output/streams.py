@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import shape_text
 from dkrls_cli.cli.output.answers import answer_blanks
 from dkrls_cli.cli.report import Report, Result, command_line
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 class SchedulerOptions:
     """Where parts of a grid beyond memory are worked on."""
 
-    panel: ClassVar[str] = opt.RESOURCES
+    panel: ClassVar[str] = RESOURCES
     scheduler: Annotated[
         str | None,
         typer.Option(

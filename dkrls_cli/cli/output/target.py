@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dkrls_cli.cli.report import Report, refuse_closed_stdout
 from dkrls_cli.errors import SettingError
+from dkrls_cli.plots.style import SUFFIXES as PICTURES
 
 _ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".zarr": "zarr"}
 _ENDINGS |= dict.fromkeys((".nc", ".nc4", ".cdf"), "nc")
@@ -61,6 +62,11 @@ def chosen_target(
         return Target(None, "json" if json else form or "csv", overwrite, compress)
     path = str(output).rstrip("/")
     by_name = _ENDINGS.get(Path(path).suffix.lower())
+    if form is None and Path(path).suffix.lower() in PICTURES:
+        raise SettingError(
+            f"'{output}' is the name of a picture, and this command writes values. Draw them by "
+            f"dkrls plot ... -o {output}."
+        )
     if form is None and by_name is None:
         raise SettingError(
             f"The format of '{output}' is not known. End the name in one of "

@@ -118,8 +118,8 @@ def test_tables_fit(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_plots_need_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("dkrls_cli.bench.plots.find_spec", lambda name: None)
-    line = refusal("bench", "cross", "--plot", tmp_path / "race.png", code=2)
+    monkeypatch.setattr("dkrls_cli.plots.style.find_spec", lambda name: None)
+    line = refusal("bench", "cross", "--plot", tmp_path / "race.png", code=1)
     assert "matplotlib is not installed" in line
 
 

@@ -83,7 +83,7 @@ def test_at_takes_what_is_documented(model: Path, spec: str, expected: list[str]
         ("lat=nan", "'nan' is not a finite number"),
         ("lon=1e400", "'1e400' is not a finite number"),
         ("lat=1,,2", "'' is not a number"),
-        ("lat=1:2", "lat=1:2: the model has no coordinate in that range"),
+        ("lat=1:2", "lat=1:2: there is no coordinate in that range"),
         ("lat=1:2:3:4", "is not start:stop:step"),
         ("lat=2:1:1", "do not lead from 2 to 1"),
         ("lat=1:2:0", "do not lead from 1 to 2"),
@@ -517,7 +517,7 @@ def test_a_range_gives_the_data_at_its_training_coordinates(
 
 def test_a_range_without_training_coordinates_says_where_they_are(model: Path) -> None:
     line = refusal("predict", model, "--at", "time=2031:2032", code=2)
-    assert "time=2031:2032: the model has no coordinate in that range" in line
+    assert "time=2031:2032: there is no coordinate in that range" in line
     assert "from 2020-01-01 to 2020-02-25" in line
 
 

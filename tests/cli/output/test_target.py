@@ -21,6 +21,7 @@ from dkrls_cli.errors import OutputError, SettingError
             ["-o", "answers"],
             "The format of 'answers' is not known. End the name in one of .csv",
         ),
+        (["-o", "o.PDF"], "'o.PDF' is the name of a picture, and this command writes values"),
         (["-o", "o.csv", "--format", "nc"], "do not go together"),
         (["--format", "xml"], "'--format': 'xml'. Choose from: csv, jsonl, nc."),
         (["--json", "--format", "csv"], "--json and --format csv both write to stdout"),
@@ -49,6 +50,7 @@ def test_a_name_without_ending_takes_the_format(model: Path, tmp_path: Path) -> 
         (("o.nc4", "nc", False), ("o.nc4", "nc")),
         (("o.cdf", None, False), ("o.cdf", "nc")),
         (("o.txt", "csv", False), ("o.txt", "csv")),
+        (("o.png", "csv", False), ("o.png", "csv")),
     ],
 )
 def test_the_format_is_what_was_asked_for_or_what_the_name_ends_in(

@@ -206,9 +206,9 @@ def _wrap(text: str) -> list[str]:
 def refuse_undrawable(plot: Path | None) -> None:
     """Raise an error if a plot cannot be drawn, before any work is done."""
     if plot is not None:
-        from dkrls_cli.bench import plots
+        from dkrls_cli.plots.style import check_drawable
 
-        plots.check_drawable(plot)
+        check_drawable(plot)
 
 
 def draw(rows: Sequence[RaceRow], plot: Path | None) -> None:
