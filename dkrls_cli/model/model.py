@@ -249,6 +249,12 @@ class Model:
 
         return model_html(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle a model as a file stores it, for other processes."""
+        from dkrls_cli.model.saving import pickled, unpickled
+
+        return unpickled, pickled(self)
+
     def predict(
         self,
         *,
