@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Indices
 from dkrls_cli.errors import DkrlsError, InputError
+from dkrls_cli.files.foreign.engines import engine_of, open_by_engine
 from dkrls_cli.files.guards.classic import check_classic, is_classic
 from dkrls_cli.files.packing import UNWRITTEN_INTEGERS
 from dkrls_cli.files.patching import declared_sizes
@@ -131,6 +132,9 @@ def _open_xarray(path: str, kind: FileKind) -> xr.Dataset:
     zarr = {"engine": "zarr", "consolidated": False}
     options = zarr if kind == "zarr" else {"engine": "netcdf4"}
     with _explain(path):
+        engine = engine_of(path)
+        if engine is not None:
+            return open_by_engine(path, engine)
         _refuse_declared(path, kind)
         return xr.open_dataset(
             path, decode_times=False, decode_coords="all", cache=False, **options
@@ -168,8 +172,9 @@ def _explain(path: str) -> Iterator[None]:
     except (DkrlsError, MemoryError):
         raise
     except ModuleNotFoundError as error:
+        package = "'dkrls-cli[zarr]'" if error.name == "zarr" else error.name
         raise InputError(
-            f"'{path}' needs {error.name} to be read: pip install 'dkrls-cli[zarr]'."
+            f"'{path}' needs {error.name} to be read: pip install {package}."
         ) from None
     except Exception as error:  # the libraries raise anything on a damaged file
         raise InputError(f"'{path}' {_reason(error)}") from None

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Indices
 from dkrls_cli.errors import InputError
+from dkrls_cli.files.foreign.engines import ENDINGS, engine_of, like_file
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.grid.observations import attach_errors
@@ -22,7 +23,7 @@ from dkrls_cli.grid.style import Style
 if TYPE_CHECKING:
     from dkrls_cli.files.text.copying import TableCopy
 
-FileKind = Literal["table", "netcdf", "zarr"]
+FileKind = Literal["table", "netcdf", "zarr", "engine"]
 
 # Numbers this large mark missing values: netCDF leaves 9.97e36 in floats that nobody wrote.
 UNWRITTEN = 9.9e36
@@ -100,7 +101,7 @@ def expand(given: str) -> list[str]:
     if not paths:
         what = "No file matches" if glob.has_magic(given) else "There is no file"
         raise InputError(f"{what} '{given}'.")
-    return paths
+    return [like_file(path, given) for path in paths]
 
 
 def kind_of(path: str) -> FileKind:
@@ -112,6 +113,8 @@ def kind_of(path: str) -> FileKind:
         If it is of no kind that can be read.
     """
     name = path.lower().rstrip("/")
+    if engine_of(path) is not None:
+        return "engine"
     if path == "-" or name.endswith(TABLES):
         return "table"
     if name.endswith(".zarr"):
@@ -139,7 +142,8 @@ def bytes_on_disk(path: str) -> int:
 
 def _kind_by_content(path: str) -> FileKind:
     expected = (
-        f"Expected NetCDF ({' '.join(_NETCDF)}), Zarr (.zarr) or a table ({' '.join(TABLES)})."
+        f"Expected NetCDF ({' '.join(_NETCDF)}), Zarr (.zarr), a table ({' '.join(TABLES)}), GRIB "
+        f"or GeoTIFF ({' '.join(ENDINGS)})."
     )
     if os.path.isdir(path):
         if any(os.path.exists(os.path.join(path, n)) for n in ("zarr.json", ".zgroup")):
@@ -157,6 +161,7 @@ def _kind_by_content(path: str) -> FileKind:
     what = {
         b"PK": "is a zip archive, as model files are, and no data",
         b"\x1f\x8b": "is compressed: gunzip it first",
+        b"GR": "is GRIB, whatever its name: end it in .grib",
     }.get(start[:2], "is of no kind that can be read")
     raise InputError(f"'{path}' {what}. {expected}")
 

@@ -130,9 +130,10 @@ def write_grid(
                 dataset.to_netcdf(
                     temporary, engine="netcdf4", encoding=encoding, unlimited_dims=grows
                 )
-        except ModuleNotFoundError as error:
+        except ImportError as error:
             raise InputError(
-                f"'{path}' needs {error.name} to be written: pip install 'dkrls-cli[zarr]'."
+                f"'{path}' needs {error.name or 'zarr'} to be written: "
+                "pip install 'dkrls-cli[zarr]'."
             ) from None
         except (AttributeError, TypeError, ValueError) as error:  # of names and attributes
             reason = " ".join(str(error).split()).rstrip(".")

@@ -190,7 +190,7 @@ def test_an_absent_configuration_is_refused(globe: Path, tmp_path: Path) -> None
 def test_a_wrong_key_lists_the_options(globe: Path, tmp_path: Path) -> None:
     (path := tmp_path / "run.toml").write_text("sigmas = 3")
     line = refusal("fit", globe, "--config", path, "--dry-run", code=2)
-    assert "Choose from: output, var, levels, kernel, sigma," in line
+    assert "Choose from: output, var, engine, levels, kernel, sigma," in line
     assert "config" not in line.split("Choose from:")[1]
 
 

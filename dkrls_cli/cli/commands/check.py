@@ -95,6 +95,7 @@ def check(
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
+        inputs = opt.read_by(inputs, options.engine)
         target, masked = check_targets(output, form, mask_out, outputs, report, inputs)
         with blas_threads(machine.threads):
             if Path(inputs[0]).suffix.lower() == _MODEL_ENDING:

@@ -149,6 +149,7 @@ def fill(
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
+        (grid,) = opt.read_by([grid], options.engine)
         members.refuse_impossible()
         target = None
         if output is not None or not dry_run:
