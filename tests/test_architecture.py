@@ -25,6 +25,7 @@ DOORS = {  # library: folders or modules that may import it
     "zarr": {"files/patching"},
     "csv": {"files/text/csv"},
     "pandas": {"files/text/csv"},
+    "pyarrow": {"files/foreign/parquet"},
     "zipfile": {"files/npz"},
     "typer": {"cli"},
     "rich": {"cli"},

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Indices
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.foreign.engines import ENDINGS, engine_of, like_file
+from dkrls_cli.files.foreign.parquet import ENDINGS as PARQUET
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.grid.observations import attach_errors
@@ -30,7 +31,7 @@ UNWRITTEN = 9.9e36
 _DEFAULT_FILL, _NEAR_FILL = 9.96921e36, 1e33
 
 # Endings of the names of tables.
-TABLES = (".csv", ".csv.gz", ".tsv", ".txt")
+TABLES = (".csv", ".csv.gz", ".tsv", ".txt", *PARQUET)
 _NETCDF = (".nc", ".nc4", ".cdf", ".netcdf")
 
 

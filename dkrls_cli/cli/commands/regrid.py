@@ -47,7 +47,9 @@ def regrid(
     *,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="OUT", help=".nc, .zarr, .csv, .jsonl, or -."),
+        typer.Option(
+            "--output", "-o", metavar="OUT", help=".nc, .zarr, .csv, .jsonl, .parquet, or -."
+        ),
     ] = None,
     form: Annotated[
         opt.AnyFormat | None, typer.Option("--format", help="Default: what OUT ends in, or csv.")
