@@ -13,6 +13,8 @@ Least-Squares Algorithm", arXiv:1704.04522, 2017. "The paper" in this package is
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False  # typing is slow to import, and nobody but a type checker needs it here
 if TYPE_CHECKING:
     from typing import Any
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from dkrls_cli.cascade.level import Level
     from dkrls_cli.errors import DkrlsError
     from dkrls_cli.files.reading import open_grid
+    from dkrls_cli.interfaces.estimator import GridRegressor as GridRegressor
     from dkrls_cli.model.fill import fill
     from dkrls_cli.model.fit import fit
     from dkrls_cli.model.model import Model
@@ -49,9 +52,11 @@ __all__ = [
 ]
 
 # Public name: the module that defines it. A name is imported when it is first used, so that
-# `import dkrls_cli` and `dkrls --help` load none of the libraries behind them.
+# `import dkrls_cli` and `dkrls --help` load none of the libraries behind them. GridRegressor needs
+# scikit-learn, which is not required: `from dkrls_cli import *` goes without it.
 _MODULES = {
     "DkrlsError": "errors",
+    "GridRegressor": "interfaces.estimator",
     "Kernel": "cascade.kernels",
     "Level": "cascade.level",
     "Model": "model.model",
@@ -74,9 +79,21 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'dkrls_cli' has no attribute '{name}'")
     from importlib import import_module
 
+    _register_accessor()
     return getattr(import_module(f"dkrls_cli.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:
     """Return the public names, also those that are not imported yet."""
-    return sorted([*__all__, "__version__"])
+    return sorted([*_MODULES, "__version__"])
+
+
+def _register_accessor() -> None:
+    """Give DataArrays their methods ``data.dkrls`` if xarray is there; it is not imported here."""
+    if hasattr(sys.modules.get("xarray"), "register_dataarray_accessor"):
+        from importlib import import_module
+
+        import_module("dkrls_cli.interfaces.accessor")
+
+
+_register_accessor()

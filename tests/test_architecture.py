@@ -19,12 +19,13 @@ ROOT = TESTS.parent
 
 FILES_IN_A_FOLDER = 12  # modules besides __init__.py
 DOORS = {  # library: folders or modules that may import it
-    "xarray": {"grid/grid", "files", "model", "bench"},  # model: types only
+    "xarray": {"grid/grid", "files", "model", "bench", "interfaces"},  # model: types only
     "cftime": {"grid/calendars"},
     "netCDF4": {"files/patching", "files/stored", "files/regions", "files/listing"},
     "zarr": {"files/patching", "files/stored", "files/regions"},
     "csv": {"files/text/csv"},
     "pandas": {"files/text/csv"},
+    "pyarrow": {"files/foreign/parquet"},
     "zipfile": {"files/npz"},
     "dask": {"model/streaming/cluster"},
     "distributed": {"model/streaming/cluster"},
@@ -46,7 +47,7 @@ DOORS = {  # library: folders or modules that may import it
         "model/validation/metrics",
     }
     | {"baselines", "bench"},
-    "sklearn": {"bench/rivals/regressors"},
+    "sklearn": {"bench/rivals/regressors", "interfaces/estimator"},
     "torch": {"bench/rivals/grid_process"},
     "gpytorch": {"bench/rivals/grid_process"},
     "linear_operator": {"bench/rivals/grid_process"},
@@ -179,6 +180,10 @@ def test_the_package_imports_nothing_heavy():
     assert not (HEAVY | {"typer", "rich"}) & modules_loaded_by("import dkrls_cli")
 
 
+def test_the_package_is_typed():
+    assert (PACKAGE / "py.typed").exists()
+
+
 def test_help_imports_nothing_heavy():
     assert not HEAVY & modules_loaded_by("from dkrls_cli.cli import app")
 
@@ -197,13 +202,46 @@ def test_fit_and_predict_of_plain_arrays_import_no_labels(tmp_path):
 # ------------------------------------------------------------------------------- the public names
 
 
+OPTIONAL = {"GridRegressor"}  # names that need a library of an extra
+
+
+def blocked(*libraries):
+    """Return code after which libraries cannot be imported, as if they were not installed."""
+    names = ", ".join(f"{library!r}: None" for library in libraries)
+    return f"import sys; sys.modules.update({{{names}}})\n"
+
+
+WITHOUT_COMMANDS = """
+import numpy as np, xarray as xr
+from dkrls_cli import *
+x, t = np.linspace(0, 3, 12), np.arange(10.0)
+data = xr.DataArray(np.outer(np.sin(x), np.cos(t / 3)), {'x': x, 't': t}, ('x', 't'), 'v')
+gaps = data.where(data != data[3, 4])
+model = fit(data, kernel='gaussian', sigma=2.0, ridge=1e-9)
+assert not np.isnan(fill(gaps, kernel='gaussian', sigma=2.0, ridge=1e-6)).any()
+assert regrid(data, {'x': [0.5]}, kernel='gaussian', sigma=2.0, ridge=1e-9).shape == (1, 10)
+model.save('m.npz')
+assert load_model('m.npz').predict(x=0.5, t=1.0).equals(model.predict(x=0.5, t=1.0))
+assert data.dkrls.fit(kernel='gaussian', sigma=2.0, ridge=1e-9).dims == ('x', 't')
+data.to_netcdf('v.nc')
+assert open_grid('v.nc').equals(data)
+"""
+
+
+def test_the_library_works_without_what_only_commands_and_extras_need(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(PACKAGE.parent))
+    code = blocked("typer", "rich", "sklearn", "matplotlib", "zarr", "pyarrow")
+    modules_loaded_by(code + WITHOUT_COMMANDS)
+
+
 def test_every_public_name_can_be_imported():
-    for name in dkrls_cli.__all__:
+    for name in {*dir(dkrls_cli)} - {"__version__"}:
         found = getattr(dkrls_cli, name)
         assert found.__name__ == name
         assert found.__doc__
     assert dkrls_cli.__all__ == sorted(dkrls_cli.__all__)
-    assert set(dir(dkrls_cli)) == {*dkrls_cli.__all__, "__version__"}
+    assert set(dir(dkrls_cli)) == {*dkrls_cli.__all__, *OPTIONAL, "__version__"}
 
 
 def test_a_name_that_is_not_public_is_refused():

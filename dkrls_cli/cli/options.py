@@ -191,6 +191,13 @@ AcceptInexact = Annotated[
         "--accept-inexact", help="Take missing cells that could not be solved for exactly."
     ),
 ]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Engine of xarray that reads the input, like cfgrib or h5netcdf.  [by its name]",
+    ),
+]
 ObsError = Annotated[
     list[str] | None,
     typer.Option(
@@ -213,6 +220,7 @@ class KernelOptions:
     panel: ClassVar[str] = SETTINGS
 
     var: Vars = None
+    engine: Engine = None
     levels: Levels = None
     kernel: Annotated[
         list[str] | None,
@@ -524,6 +532,15 @@ def _split_pairs(text: str) -> list[str]:
         else:
             pairs.append(part)
     return pairs
+
+
+def read_by(inputs: list[str], engine: str | None) -> list[str]:
+    """Return the inputs of a command, to be read by an engine if one is given."""
+    if engine is None:
+        return inputs
+    from dkrls_cli.files.foreign.engines import with_engine
+
+    return with_engine(inputs, engine)
 
 
 def names(text: str | None) -> list[str] | None:

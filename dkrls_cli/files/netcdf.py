@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dkrls_cli.errors import InputError
+from dkrls_cli.files.foreign.engines import engine_of, open_by_engine
 from dkrls_cli.files.guards.classic import check_classic, is_classic
 from dkrls_cli.files.source import FileKind, Source, bytes_on_disk
 from dkrls_cli.files.stored.decoding import float_type
@@ -96,6 +99,9 @@ def open_dataset(
         name, attrs, style = str(array.name), attrs_of(array), style_of(dataset, array, axes)
         shape = tuple(axis.size for axis in axes)
         stored = StoredVariable(path, kind, name, shape, float_type(array.dtype).name)
+        if engine_of(path) is not None:
+            load = partial(_load_by_engine, stored)
+            return Source(axes, name, attrs, style, stored.dtype, load, scalars, notes)
         reader, chunks = Reader((stored,)), _chunks_of(array, len(axes))
     return Source(
         axes,
@@ -112,6 +118,13 @@ def open_dataset(
         compressed=_is_compressed(array),
         paths=(path,),
     )
+
+
+def _load_by_engine(stored: StoredVariable) -> NDArray[Any]:
+    """Return the values of a variable that an engine of xarray reads, which it does as a whole."""
+    with open_xarray(stored.path, stored.kind) as dataset:
+        values = dataset[stored.name].values
+    return np.asarray(values, stored.dtype).reshape(stored.shape)
 
 
 def _is_compressed(array: xr.DataArray) -> bool:
@@ -134,9 +147,16 @@ def open_xarray(path: str, kind: FileKind) -> Iterator[xr.Dataset]:
     """
     with explain_reading(path), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        opened = _open_zarr if kind == "zarr" else _open_netcdf
-        with NETCDF_LOCK, opened(path) as dataset:
+        with NETCDF_LOCK, _opened(path, kind) as dataset:
             yield dataset
+
+
+def _opened(path: str, kind: FileKind) -> xr.Dataset:
+    """Open a dataset by the engine that its path asks for, or else by its kind."""
+    engine = engine_of(path)
+    if engine is not None:
+        return open_by_engine(path, engine)
+    return _open_zarr(path) if kind == "zarr" else _open_netcdf(path)
 
 
 def _open_zarr(path: str) -> xr.Dataset:

@@ -183,6 +183,23 @@ def _read_archive(
         raise ModelFileError(_damage(path, error)) from None
 
 
+# First bytes of a model file: the header is its first member and begins with the format.
+_START = 512
+
+
+def is_model_file(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file ends in .npz and begins as a model file does; nothing else is read."""
+    if os.path.splitext(path)[1].lower() != ".npz" or not os.path.isfile(path):
+        return False
+    try:
+        with open(path, "rb") as file:
+            start = file.read(_START)
+    except OSError:
+        return False
+    marks = (f"{_HEADER}.npy".encode(), f'"format": "{FORMAT}"'.encode())
+    return start.startswith(b"PK\x03\x04") and all(mark in start for mark in marks)
+
+
 def _damage(path: str | os.PathLike[str], reason: object) -> str:
     text = " ".join(str(reason).split())
     return f"'{path}' is not a model file, or it is damaged ({text}). Fit the model again."

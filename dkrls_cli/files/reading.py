@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.files.foreign.engines import with_engine
 from dkrls_cli.files.griddes import GRID_NAMES, describe_cells
 from dkrls_cli.files.netcdf import fields_of, open_dataset, open_xarray, read_axis, read_scalars
 from dkrls_cli.files.source import Source, expand, is_netcdf, kind_of
@@ -38,7 +39,10 @@ NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 
 def open_grid(
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], var: str | None = None
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    var: str | None = None,
+    *,
+    engine: str | None = None,
 ) -> xr.DataArray:
     r"""Read one variable of a file, or of several joined along time, as it is read by ``fit``.
 
@@ -48,9 +52,12 @@ def open_grid(
     Parameters
     ----------
     path
-        A NetCDF file, Zarr store or CSV table, a pattern such as ``"sst_*.nc"``, or a list.
+        A NetCDF file, Zarr store or CSV table, a pattern such as ``"sst_*.nc"``, or a list. GRIB
+        and GeoTIFF are read if the packages cfgrib and rioxarray are installed.
     var
         Name of the variable. None chooses the only one that can be meant.
+    engine
+        Engine of xarray that reads the files, such as ``h5netcdf``, whatever their names.
 
     Returns
     -------
@@ -74,7 +81,7 @@ def open_grid(
     array([nan, 40.])
     """
     paths = [path] if isinstance(path, str | os.PathLike) else path
-    grid = open_source([os.fspath(given) for given in paths], var).grid()
+    grid = open_source(with_engine([os.fspath(given) for given in paths], engine), var).grid()
     return to_data_array(grid.values, grid.axes, grid.name, grid.attrs)
 
 

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import AT_ONCE, Indices, blocks
 from dkrls_cli.errors import InputError
+from dkrls_cli.files.foreign.engines import ENDINGS, engine_of, like_file
+from dkrls_cli.files.foreign.parquet import ENDINGS as PARQUET
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.grid.observations import attach_errors
@@ -23,14 +25,14 @@ if TYPE_CHECKING:
     from dkrls_cli.files.stored.reader import Reader
     from dkrls_cli.files.text.copying import TableCopy
 
-FileKind = Literal["table", "netcdf", "zarr"]
+FileKind = Literal["table", "netcdf", "zarr", "engine"]
 
 # Numbers this large mark missing values: netCDF leaves 9.97e36 in floats that nobody wrote.
 UNWRITTEN = 9.9e36
 _DEFAULT_FILL, _NEAR_FILL = 9.96921e36, 1e33
 
 # Endings of the names of tables.
-TABLES = (".csv", ".csv.gz", ".tsv", ".txt")
+TABLES = (".csv", ".csv.gz", ".tsv", ".txt", *PARQUET)
 _NETCDF = (".nc", ".nc4", ".cdf", ".netcdf")
 
 
@@ -114,7 +116,7 @@ def expand(given: str) -> list[str]:
     if not paths:
         what = "No file matches" if glob.has_magic(given) else "There is no file"
         raise InputError(f"{what} '{given}'.")
-    return paths
+    return [like_file(path, given) for path in paths]
 
 
 def kind_of(path: str) -> FileKind:
@@ -126,6 +128,8 @@ def kind_of(path: str) -> FileKind:
         If it is of no kind that can be read.
     """
     name = path.lower().rstrip("/")
+    if engine_of(path) is not None:
+        return "engine"
     if path == "-" or name.endswith(TABLES):
         return "table"
     if name.endswith(".zarr"):
@@ -153,7 +157,8 @@ def bytes_on_disk(path: str) -> int:
 
 def _kind_by_content(path: str) -> FileKind:
     expected = (
-        f"Expected NetCDF ({' '.join(_NETCDF)}), Zarr (.zarr) or a table ({' '.join(TABLES)})."
+        f"Expected NetCDF ({' '.join(_NETCDF)}), Zarr (.zarr), a table ({' '.join(TABLES)}), GRIB "
+        f"or GeoTIFF ({' '.join(ENDINGS)})."
     )
     if os.path.isdir(path):
         if any(os.path.exists(os.path.join(path, n)) for n in ("zarr.json", ".zgroup")):
@@ -171,6 +176,7 @@ def _kind_by_content(path: str) -> FileKind:
     what = {
         b"PK": "is a zip archive, as model files are, and no data",
         b"\x1f\x8b": "is compressed: gunzip it first",
+        b"GR": "is GRIB, whatever its name: end it in .grib",
     }.get(start[:2], "is of no kind that can be read")
     raise InputError(f"'{path}' {what}. {expected}")
 

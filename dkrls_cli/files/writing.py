@@ -149,9 +149,9 @@ def explain_writing(path: str) -> Iterator[None]:
     """Turn errors of libraries on names, attributes and themselves into errors of one line."""
     try:
         yield
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise InputError(
-            f"'{path}' needs {error.name} to be written: pip install 'dkrls-cli[zarr]'."
+            f"'{path}' needs {error.name or 'zarr'} to be written: pip install 'dkrls-cli[zarr]'."
         ) from None
     except (AttributeError, TypeError, ValueError) as error:  # of names and attributes
         reason = " ".join(str(error).split()).rstrip(".")

@@ -150,10 +150,14 @@ _SINGLE_ERROR = 1e-7
 # Values that are looked at together: they stay in the cache.
 _AT_ONCE = 2**16
 
-# Kinds of numpy types that coordinates of an axis may have: numbers, dates, texts and objects.
-_AXIS_KINDS = "fiubMUSO"
+COORDINATE_KINDS = "fiubMUSO"
+"""Kinds of numpy types that coordinates may have: numbers, dates, texts and objects."""
+
 STATION = "station"
 """Name of the dimension along which stations are counted."""
+
+POINT = "point"
+"""Name of the dimension along which scattered points are counted."""
 
 REALIZATION = "realization"
 """Name of the dimension along which the members of an ensemble are counted."""
@@ -318,7 +322,7 @@ def scalar_axes(array: xr.DataArray, dims: Sequence[str]) -> tuple[Axis, ...]:
     return tuple(
         axis_of(dim, np.atleast_1d(coordinate.values), dict(coordinate.attrs))
         for dim, coordinate in coords.items()
-        if coordinate.size == 1 and coordinate.dtype.kind in _AXIS_KINDS
+        if coordinate.size == 1 and coordinate.dtype.kind in COORDINATE_KINDS
     )
 
 
@@ -327,7 +331,7 @@ def coordinate_axes(data: xr.DataArray | xr.Dataset) -> list[Axis]:
     return [
         axis_of(str(name), np.atleast_1d(coordinate.values), dict(coordinate.attrs))
         for name, coordinate in data.coords.items()
-        if coordinate.dims in ((), (name,)) and coordinate.dtype.kind in _AXIS_KINDS
+        if coordinate.dims in ((), (name,)) and coordinate.dtype.kind in COORDINATE_KINDS
     ]
 
 
@@ -406,6 +410,7 @@ def station_array(
     name: str,
     attrs: Attributes,
     members: int | None = None,
+    along: str = STATION,
 ) -> xr.DataArray:
     """Return values of stations as an xarray.DataArray, first dimension ``station``.
 
@@ -421,13 +426,15 @@ def station_array(
         Name and attributes of the variable.
     members
         Number of members of an ensemble, which are the first dimension of the values; or None.
+    along
+        Name of the dimension of the stations.
     """
     import xarray as xr
 
     order = sorted(spread)
-    dims = [STATION, *(axes[place].name for place in order)]
+    dims = [along, *(axes[place].name for place in order)]
     coords = {
-        axis.name: (axis.name if place in spread else STATION, axis.values, dict(axis.attrs))
+        axis.name: (axis.name if place in spread else along, axis.values, dict(axis.attrs))
         for place, axis in enumerate(axes)
         if axis.has_coordinate or place not in spread
     }

@@ -36,12 +36,26 @@ from dkrls_cli.grid.grid import (
     to_data_array,
 )
 from dkrls_cli.grid.style import Style
-from dkrls_cli.model.answering.answers import Land, Outside, Rules, ask, ask_points
+from dkrls_cli.model.answering.answers import (
+    Land,
+    Outside,
+    PointQuery,
+    Query,
+    Rules,
+    ask,
+    ask_points,
+)
 from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.answering.coverage import Coverage, coverage_of
 from dkrls_cli.model.answering.ensembles import ensemble_array, iterate_arrays, stack_members
 from dkrls_cli.model.answering.questions import MeanLike, Question, read_question
 from dkrls_cli.model.answering.regions import RegionLike, ask_region
+from dkrls_cli.model.answering.targets import (
+    LabelledPoints,
+    PointsLike,
+    read_points,
+    target_coordinates,
+)
 from dkrls_cli.model.poles.planning import KINDS, Poles, extend_axes
 
 if TYPE_CHECKING:
@@ -251,11 +265,30 @@ class Model:
         """Return the level of a dimension."""
         return self.cascade.levels[self.dims.index(dim)]
 
+    def __repr__(self) -> str:
+        """Return one line: the variable, its dimensions, kernels and errors."""
+        from dkrls_cli.model.notebook.text import model_line
+
+        return model_line(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the levels, the errors and a small map."""
+        from dkrls_cli.model.notebook.html import model_html
+
+        return model_html(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle a model as a file stores it, for other processes."""
+        from dkrls_cli.model.saving import pickled, unpickled
+
+        return unpickled, pickled(self)
+
     def predict(
         self,
         *,
+        like: xr.DataArray | xr.Dataset | None = None,
         smooth: bool = False,
-        outside: Outside = "refuse",
+        outside: Outside | None = None,
         extrapolate: bool = False,
         mask: MaskLike = "model",
         mean: MeanLike = False,
@@ -267,12 +300,16 @@ class Model:
 
         Parameters
         ----------
+        like
+            A DataArray or Dataset whose coordinates are taken, by their names or by what they are
+            (a latitude is one whatever its name).
         smooth
             Ask the model at training coordinates as well, where it otherwise returns the data: see
             :mod:`dkrls_cli.cascade.cascade`.
         outside
             What happens to coordinates outside the training range: ``refuse``, ``missing`` (no
-            answer), ``nearest`` (the answer at the end of the range) or ``extrapolate``.
+            answer), ``nearest`` (the answer at the end of the range) or ``extrapolate``. By default
+            ``missing`` for a grid like another one, else ``refuse``.
         extrapolate
             The same as ``outside="extrapolate"``.
         mask
@@ -291,9 +328,10 @@ class Model:
             Whether derivatives by latitude and longitude are by metres on the sphere, of radius
             6371229 m, and not by degrees. At the poles one by longitude is NaN.
         **at
-            Coordinates by dimension: numbers, dates or labels as in the data. A dimension that is
-            not named keeps the coordinates of the data; a scalar drops its dimension. ``lat`` means
-            a dimension ``latitude`` as well: see :func:`dkrls_cli.grid.cf.find_axis`.
+            Coordinates by dimension: numbers, dates or labels as in the data; they come before
+            those of `like`. A dimension that is not named keeps the coordinates of the data; a
+            scalar drops its dimension. ``lat`` means a dimension ``latitude`` as well: see
+            :func:`dkrls_cli.grid.cf.find_axis`.
 
         Returns
         -------
@@ -315,18 +353,18 @@ class Model:
         >>> answers.dims, bool(np.allclose(answers, np.sin([0.51, 1.02]) * np.cos(2.5), atol=1e-3))
         (('x',), True)
         """
-        at = by_dimension(at, self.axes, "model")
-        question = read_question(self, mean, derivative, per_metre, at)
-        rules = self._rules(smooth, outside, extrapolate, mask, question)
-        query = ask(self, self.axes_at(at), rules, list(at))
+        query, dropped = self._grid_query(
+            like, at, smooth, outside, extrapolate, mask, (mean, derivative, per_metre)
+        )
         answers = to_data_array(query.values(), query.axes, query.model.name, query.model.attrs)
-        return answers.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
+        return answers.isel(dropped)
 
     def std(
         self,
         *,
+        like: xr.DataArray | xr.Dataset | None = None,
         smooth: bool = False,
-        outside: Outside = "refuse",
+        outside: Outside | None = None,
         extrapolate: bool = False,
         mask: MaskLike = "model",
         mean: MeanLike = False,
@@ -338,21 +376,20 @@ class Model:
 
         A model of observations with errors answers with the quantity itself, nowhere with the data.
         """
-        at = by_dimension(at, self.axes, "model")
-        question = read_question(self, mean, derivative, per_metre, at)
-        rules = self._rules(smooth, outside, extrapolate, mask, question)
-        query = ask(self, self.axes_at(at), rules, list(at))
+        query, dropped = self._grid_query(
+            like, at, smooth, outside, extrapolate, mask, (mean, derivative, per_metre)
+        )
         name, attrs = query.model.std_variable()
-        errors = to_data_array(query.std(), query.axes, name, attrs)
-        return errors.isel({dim: 0 for dim, value in at.items() if np.ndim(value) == 0})
+        return to_data_array(query.std(), query.axes, name, attrs).isel(dropped)
 
     def ensemble(
         self,
         members: int,
         *,
         seed: int = 0,
+        like: xr.DataArray | xr.Dataset | None = None,
         smooth: bool = False,
-        outside: Outside = "refuse",
+        outside: Outside | None = None,
         extrapolate: bool = False,
         mask: MaskLike = "model",
         **at: Any,
@@ -371,7 +408,7 @@ class Model:
             with those of another.
         seed
             Seed of the random numbers, 0 or above.
-        smooth, outside, extrapolate, mask, **at
+        like, smooth, outside, extrapolate, mask, **at
             As for :meth:`predict`.
 
         Returns
@@ -394,18 +431,17 @@ class Model:
         >>> members.dims, members.mean("x").std("realization").item() > 0
         (('realization', 'x'), True)
         """
-        rules = self._rules(smooth, outside, extrapolate, mask)
-        at = by_dimension(at, self.axes, "model")
-        query = ask(self, self.axes_at(at), rules, list(at))
-        return ensemble_array(query, members, seed, at)
+        query, dropped = self._grid_query(like, at, smooth, outside, extrapolate, mask)
+        return ensemble_array(query, members, seed, dropped)
 
     def iter_ensemble(
         self,
         members: int,
         *,
         seed: int = 0,
+        like: xr.DataArray | xr.Dataset | None = None,
         smooth: bool = False,
-        outside: Outside = "refuse",
+        outside: Outside | None = None,
         extrapolate: bool = False,
         mask: MaskLike = "model",
         **at: Any,
@@ -414,10 +450,8 @@ class Model:
 
         Each has its number as a scalar coordinate ``realization``.
         """
-        rules = self._rules(smooth, outside, extrapolate, mask)
-        at = by_dimension(at, self.axes, "model")
-        query = ask(self, self.axes_at(at), rules, list(at))
-        return iterate_arrays(query, members, seed, at)
+        query, dropped = self._grid_query(like, at, smooth, outside, extrapolate, mask)
+        return iterate_arrays(query, members, seed, dropped)
 
     def mean_over(
         self,
@@ -484,6 +518,7 @@ class Model:
 
     def predict_points(
         self,
+        points: PointsLike | None = None,
         *,
         smooth: bool = False,
         outside: Outside = "refuse",
@@ -492,18 +527,50 @@ class Model:
         derivative: str | Sequence[str] = (),
         per_metre: bool = False,
         **at: Any,
-    ) -> Array:
+    ) -> Array | xr.DataArray:
         """Return the answers at scattered points: equally long coordinates for every dimension.
 
-        A dimension of one coordinate need not be named. The other parameters are those of
-        :meth:`predict`.
+        Parameters
+        ----------
+        points
+            Points with labels: a Dataset or a DataArray of one dimension, whose coordinates are
+            found by their names or by what they are, or a pandas.DataFrame with columns.
+        smooth, outside, extrapolate, mask, derivative, per_metre
+            As for :meth:`predict`.
+        **at
+            Coordinates by dimension, beside those of `points` or instead of them; a single one is
+            that of all points. A dimension of one coordinate need not be named.
+
+        Returns
+        -------
+        xarray.DataArray or numpy.ndarray
+            The answers along dimension ``point``, or that of `points`, with their coordinates. A
+            plain array if there are no labels: numbers asked of a model of plain numbers, see
+            :attr:`is_labelled`.
+
+        Raises
+        ------
+        SettingError
+            As :meth:`predict`, or if a dimension is given twice or not at all.
+
+        Examples
+        --------
+        >>> import xarray as xr
+        >>> from dkrls_cli import fit
+        >>> x, t = np.linspace(0, 3, 20), np.arange(12.0)
+        >>> data = xr.DataArray(np.outer(np.sin(x), np.cos(t / 4)), {"x": x, "t": t}, name="wave")
+        >>> answers = fit(data).predict_points(x=[0.5, 1.7], t=[2.5, 3.0])
+        >>> answers.dims, answers.x.values
+        (('point',), array([0.5, 1.7]))
         """
-        question = read_question(self, False, derivative, per_metre, {})
-        rules = self._rules(smooth, outside, extrapolate, mask, question)
-        return ask_points(self, self._points(at), rules).values()
+        asked, query = self._point_query(
+            points, at, smooth, outside, extrapolate, mask, (derivative, per_metre)
+        )
+        return self._along_points(asked, query.values(), query.model.name, query.model.attrs)
 
     def std_points(
         self,
+        points: PointsLike | None = None,
         *,
         smooth: bool = False,
         outside: Outside = "refuse",
@@ -512,15 +579,17 @@ class Model:
         derivative: str | Sequence[str] = (),
         per_metre: bool = False,
         **at: Any,
-    ) -> Array:
+    ) -> Array | xr.DataArray:
         """Return the standard errors of :meth:`predict_points`."""
-        question = read_question(self, False, derivative, per_metre, {})
-        rules = self._rules(smooth, outside, extrapolate, mask, question)
-        return ask_points(self, self._points(at), rules).std()
+        asked, query = self._point_query(
+            points, at, smooth, outside, extrapolate, mask, (derivative, per_metre)
+        )
+        return self._along_points(asked, query.std(), *query.model.std_variable())
 
     def ensemble_points(
         self,
         members: int,
+        points: PointsLike | None = None,
         *,
         seed: int = 0,
         smooth: bool = False,
@@ -528,10 +597,12 @@ class Model:
         extrapolate: bool = False,
         mask: MaskLike = "model",
         **at: Any,
-    ) -> Array:
+    ) -> Array | xr.DataArray:
         """Return an ensemble (members, points) of :meth:`predict_points`, as :meth:`ensemble`."""
-        rules = self._rules(smooth, outside, extrapolate, mask)
-        return stack_members(ask_points(self, self._points(at), rules), members, seed)
+        asked, query = self._point_query(points, at, smooth, outside, extrapolate, mask)
+        values = stack_members(query, members, seed)
+        variable = ensemble_variable(self.name, self.attrs)
+        return self._along_points(asked, values, *variable, members=members)
 
     def predict_stations(
         self,
@@ -629,6 +700,65 @@ class Model:
         variable = ensemble_variable(self.name, self.attrs)
         return station_array(values, axes, spread, at, *variable, members=members)
 
+    @property
+    def is_labelled(self) -> bool:
+        """Whether names, units or dates came with the data: it was no array of plain numbers."""
+        marked = any(axis.attrs or axis.time or axis.labels for axis in self.axes)
+        return marked or bool(self.attrs) or self.name != "values"
+
+    def _grid_query(
+        self,
+        like: xr.DataArray | xr.Dataset | None,
+        given: Mapping[str, Any],
+        smooth: bool,
+        outside: Outside | None,
+        extrapolate: bool,
+        mask: MaskLike,
+        asks: tuple[MeanLike, str | Sequence[str], bool] = (False, (), False),
+    ) -> tuple[Query, dict[str, int]]:
+        """Return the grid to answer on, and the index of each dimension that a scalar drops."""
+        own = by_dimension(given, self.axes, "model")
+        theirs, cells = ({}, {}) if like is None else target_coordinates(like, self.axes)
+        at = theirs | own
+        cells = {dim: edges for dim, edges in cells.items() if dim not in own}
+        question = read_question(self, *asks, at, cells)
+        usual: Outside = "refuse" if like is None else "missing"
+        rules = self._rules(smooth, outside or usual, extrapolate, mask, question)
+        query = ask(self, self.axes_at(at), rules, list(at))
+        return query, {dim: 0 for dim, value in own.items() if np.ndim(value) == 0}
+
+    def _point_query(
+        self,
+        points: PointsLike | None,
+        at: Mapping[str, Any],
+        smooth: bool,
+        outside: Outside,
+        extrapolate: bool,
+        mask: MaskLike,
+        asks: tuple[str | Sequence[str], bool] = ((), False),
+    ) -> tuple[LabelledPoints, PointQuery]:
+        """Return the points with their labels, and the query that answers there."""
+        asked = read_points(points, at, self.axes)
+        question = read_question(self, False, *asks, {})
+        rules = self._rules(smooth, outside, extrapolate, mask, question)
+        return asked, ask_points(self, self._points(asked.at), rules)
+
+    def _along_points(
+        self,
+        asked: LabelledPoints,
+        values: Array,
+        name: str,
+        attrs: Attributes,
+        members: int | None = None,
+    ) -> Array | xr.DataArray:
+        """Return values at points with the labels of these, or as they are if there are none."""
+        if not (asked.is_labelled or self.is_labelled):
+            return values
+        axes = self._points(asked.at)
+        found = station_array(values, axes, (), {}, name, attrs, members, asked.dim)
+        fresh = {key: coord for key, coord in asked.coords.items() if key not in found.coords}
+        return found.assign_coords(fresh)
+
     def _rules(
         self,
         smooth: bool,
@@ -663,7 +793,6 @@ class Model:
 
     def _points(self, at: Mapping[str, Any]) -> list[Axis]:
         """Return the axes at the coordinates of points; that of one coordinate is repeated."""
-        at = by_dimension(at, self.axes, "model")
         missing = [axis.name for axis in self.axes if axis.name not in at and axis.size > 1]
         if missing:
             raise SettingError(f"Points need a coordinate for '{missing[0]}' as well.")

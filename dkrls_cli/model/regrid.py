@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from numpy.typing import ArrayLike
-
-from dkrls_cli.arrays import Array
-from dkrls_cli.errors import InputError
-from dkrls_cli.grid.axes import Axis, convert_cells, convert_coordinates
-from dkrls_cli.grid.cf import by_dimension, pair_axes
 from dkrls_cli.grid.grid import (
     Coordinates,
     ErrorLike,
     GridLike,
     as_grid,
-    coordinate_axes,
-    coordinate_cells,
-    is_labelled,
     std_variable,
     to_data_array,
 )
 from dkrls_cli.grid.observations import with_errors
 from dkrls_cli.model.answering.answers import Land, Outside, Query, Rules, ask
 from dkrls_cli.model.answering.questions import MeanLike, read_question
+from dkrls_cli.model.answering.targets import TargetLike, target_coordinates
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.settings import Settings
 
 if TYPE_CHECKING:
     import xarray as xr
-
-TargetLike: TypeAlias = "xr.DataArray | xr.Dataset | Mapping[str, ArrayLike]"
-"""Where to answer: an object of xarray whose coordinates are taken, or coordinates by name."""
 
 
 @overload
@@ -136,29 +125,11 @@ def regrid(
     grid = with_errors(data, as_grid(data, coordinates, keep_single=True), obs_error)
     Rules(outside, mask, smooth)  # wrong ones are refused before the fit
     model = fit_grid(grid, Settings(**settings))
-    asked, cells = _asked(target, model.axes)
+    asked, cells = target_coordinates(target, model.axes)
     question = read_question(model, mean, derivative, per_metre, asked, cells)
     rules = Rules(outside, mask, smooth, question)
     query = ask(model, model.axes_at(asked), rules, list(asked))
     return _labelled(query, std)
-
-
-def _asked(target: TargetLike, axes: tuple[Axis, ...]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the coordinates to ask for and their cells, by name of the dimension."""
-    if not is_labelled(target):
-        return by_dimension(cast("Mapping[str, Any]", target), axes, "model"), {}
-    pairs = pair_axes(axes, coordinate_axes(target))
-    bounds = coordinate_cells(target, [theirs for _, theirs in pairs])
-    found = {own.name: convert_coordinates(theirs, own) for own, theirs in pairs}
-    if not found:
-        names = ", ".join(axis.name for axis in axes)
-        raise InputError(f"The target has no coordinate of the dimensions {names}.")
-    cells = {
-        own.name: convert_cells(bounds[theirs.name], theirs, own)
-        for own, theirs in pairs
-        if theirs.name in bounds and own.labels is None
-    }
-    return found, cells
 
 
 def _labelled(query: Query, std: bool) -> xr.DataArray | xr.Dataset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -174,6 +175,17 @@ def load_model(path: str | os.PathLike[str], var: str | None = None) -> Model:
             f"'{path}' has no variable '{name}'. It has {', '.join(models)}.{suggest(name, models)}"
         )
     return models[name]
+
+
+def pickled(model: Model) -> tuple[str, dict[str, NDArray[Any]]]:
+    """Return a model as a file stores it, for :func:`unpickled` in another process."""
+    header, arrays = model_record(model)
+    return json.dumps(header), dict(arrays)
+
+
+def unpickled(header: str, arrays: Mapping[str, NDArray[Any]]) -> Model:
+    """Return the model that :func:`pickled` has made."""
+    return _model_from(json.loads(header), arrays, os.curdir)
 
 
 def _model_from(

@@ -356,3 +356,20 @@ def test_half_a_file_is_refused(path: Path) -> None:
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(ModelFileError, match="damaged"):
         npz.read(path)
+
+
+def test_model_files_are_told_from_others_by_their_first_bytes(path: Path, tmp_path: Path) -> None:
+    assert npz.is_model_file(path)
+    renamed = tmp_path / "m.NPZ"
+    renamed.write_bytes(path.read_bytes()[:512])
+    assert npz.is_model_file(renamed)
+    for name, data in {
+        "a.npy": path.read_bytes(),
+        "b.npz": path.read_bytes()[4:],
+        "c.npz": path.read_bytes().replace(b"dkrls-model", b"other-model"),
+        "d.npz": path.read_bytes().replace(b"header.npy", b"beader.npy"),
+        "e.npz": b"",
+    }.items():
+        (tmp_path / name).write_bytes(data)
+        assert not npz.is_model_file(tmp_path / name)
+    assert not npz.is_model_file(tmp_path / "none.npz")

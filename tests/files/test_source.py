@@ -149,7 +149,8 @@ def test_a_kind_is_known_by_the_first_bytes(
         ("m.npz", b"PK\x03\x04", "is a zip archive, as model files are"),
         ("a.nc.gz", b"\x1f\x8b more", "is compressed: gunzip it first"),
         ("a.dat", b"\x89HDF\r\n\x1a", "is of no kind that can be read"),
-        ("a.grib", b"GRIB", "is of no kind that can be read. Expected NetCDF"),
+        ("a.dat", b"FITS", "is of no kind that can be read. Expected NetCDF"),
+        ("a.dat", b"GRIB", "is GRIB, whatever its name: end it in .grib"),
         ("a", b"", "is of no kind"),
     ],
 )

@@ -1,5 +1,7 @@
 """Models of several variables share one file, and what is equal in them is stored once."""
 
+import pickle
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -291,3 +293,18 @@ def test_a_file_whose_spline_cannot_be_is_refused(tmp_path, changes, message):
     modelfile.write(tmp_path / "m.npz", header, arrays)
     with pytest.raises(ModelFileError, match=message):
         load_model(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize("copied", [lambda model: pickle.loads(pickle.dumps(model)), deepcopy])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_a_model_goes_to_other_processes_as_to_a_file(copied, gaps, tmp_path):
+    model = two_models()[0]
+    if gaps:
+        data = model.predict()
+        data[3, 4] = np.nan
+        model = fit(data, kernel="gaussian", sigma=1.0, ridge=1e-6)
+    model.save(tmp_path / "m.npz")
+    again, loaded = copied(model), load_model(tmp_path / "m.npz")
+    for ask in ("predict", "std"):
+        xr.testing.assert_identical(getattr(again, ask)(x=0.33), getattr(loaded, ask)(x=0.33))
+    assert again.origin == loaded.origin

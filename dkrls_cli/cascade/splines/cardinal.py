@@ -199,7 +199,8 @@ def left_out_rows(
         at_end = block[0] == 0 or block[-1] == count - 1
         if at_end or kept.size <= spline.degree:
             result[block] = 0.0
-            result[np.ix_(block, kept)] = spline_rows(name, nodes[kept], nodes[block])
+            if kept.size:  # a sample alone is predicted by 0, as by any kernel
+                result[np.ix_(block, kept)] = spline_rows(name, nodes[kept], nodes[block])
         else:
             result[block] -= spline.left_out_block(block)
             result[np.ix_(block, block)] = 0.0

@@ -95,6 +95,7 @@ def check(
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
+        inputs = opt.read_by(inputs, options.engine)
         target, masked = check_targets(output, form, mask_out, outputs, report, inputs)
         with blas_threads(machine.threads):
             if Path(inputs[0]).suffix.lower() == _MODEL_ENDING:
@@ -138,7 +139,7 @@ def check_targets(
     masked = None
     if mask_out is not None:
         masked = chosen_target(mask_out, None, False, outputs.overwrite)
-        if masked.path is None or masked.form == "jsonl":
+        if masked.path is None or masked.form in ("jsonl", "parquet"):
             raise SettingError(
                 f"'{mask_out}' cannot be written as a grid. End it in .nc, .zarr or .csv."
             )
@@ -285,7 +286,7 @@ def write_rows(found: Sequence[CheckedVariable], target: Target) -> None:
             "The variables are on different grids, and rows have one. Write to a file that ends "
             "in .nc or .zarr, or choose by --var."
         )
-    with rows_output(target, [one.checked.grid.name for one in found]) as writer:
+    with rows_output(target, [one.checked.grid.name for one in found], first.axes) as writer:
         several = len(found) > 1
         for one in found:
             name = {"variable": one.checked.grid.name} if several else {}

@@ -75,7 +75,9 @@ def fill(
     *,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILLED", help=".nc, .zarr, .csv or .jsonl."),
+        typer.Option(
+            "--output", "-o", metavar="FILLED", help=".nc, .zarr, .csv, .jsonl or .parquet."
+        ),
     ] = None,
     max_gap: Annotated[
         list[str] | None,
@@ -161,6 +163,7 @@ def fill(
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
+        (grid,) = opt.read_by([grid], options.engine)
         members.refuse_impossible()
         target = None
         if output is not None or not dry_run:
@@ -408,7 +411,7 @@ def write_filled(
         return write_fields(fields, target, members)
     first = filled[0].grid
     refuse_different_dims(filled)
-    with rows_output(target, [one.grid.name for one in filled]) as writer:
+    with rows_output(target, [one.grid.name for one in filled], first.axes) as writer:
         cells = {field.name: field.values.astype(field.style.dtype) for field in fields}
         writer.write_cells(first.dims, [axis.texts for axis in first.axes], cells)
     return []

@@ -47,11 +47,13 @@ def predict(
     like: opt.Like = None,
     points: Annotated[
         str | None,
-        typer.Option(metavar="CSV", help="Points, a column per dimension; --at for the others."),
+        typer.Option(metavar="TABLE", help="Points, a column per dimension; --at for the others."),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="OUT", help=".nc, .zarr, .csv, .jsonl, or -."),
+        typer.Option(
+            "--output", "-o", metavar="OUT", help=".nc, .zarr, .csv, .jsonl, .parquet, or -."
+        ),
     ] = None,
     form: Annotated[
         opt.AnyFormat | None,

@@ -76,7 +76,9 @@ def regrid(
     *,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="OUT", help=".nc, .zarr, .csv, .jsonl, or -."),
+        typer.Option(
+            "--output", "-o", metavar="OUT", help=".nc, .zarr, .csv, .jsonl, .parquet, or -."
+        ),
     ] = None,
     form: Annotated[
         opt.AnyFormat | None,
@@ -111,6 +113,7 @@ def regrid(
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
+        inputs = opt.read_by(inputs, options.engine)
         target = regrid_target(output, form, outputs, report, *inputs, like)
         if like is None and not at and not answers.mean_over:
             raise SettingError("Where should the grid go? Give --like GRID or --at DIM=SPEC.")

@@ -34,6 +34,7 @@ def update(
     *,
     output: opt.NewModelFile = None,
     var: opt.Var = None,
+    engine: opt.Engine = None,
     obs_error: opt.ObsError = None,
     accept_inexact: opt.AcceptInexact = False,
     slices: opt.SliceOptions,
@@ -54,6 +55,7 @@ def update(
     with edge(report.debug):
         from dkrls_cli.files.output import lock_file
 
+        inputs = opt.read_by(inputs, engine)
         target = changed_target(model, output, files.overwrite, report, *inputs)
         with lock_file(target.path, files.wait, report.note):
             target.refuse_unwritable()

@@ -90,6 +90,7 @@ def validate(
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
+        inputs = opt.read_by(inputs, options.engine)
         if (model is None) == (holdout is None):
             raise SettingError("Give either --model MODEL or --holdout FRACTION.")
         limits = read_limits(fail_above)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dkrls_cli.model.answering.answers import Land, Outside, Query, Rules
     from dkrls_cli.model.model import Model
 
-ROW_FORMATS = ("csv", "jsonl", "json")
+ROW_FORMATS = ("csv", "jsonl", "json", "parquet")
 """Formats that are written row by row."""
 
 HELD_CELLS = 2**23
@@ -258,8 +258,8 @@ def answer_grids(
     texts, cells = [axis.texts for axis in queries[0].axes], 0
     parts = zip(*(query.blocks(_BLOCK_CELLS, std=answers.std) for query in queries), strict=True)
     total = sum(math.prod(query.shape) for query in queries)
-    names = [query.model.name for query in queries]
-    with rows_progress(target, report) as done, rows_output(target, names) as writer:
+    names, axes = [query.model.name for query in queries], queries[0].axes
+    with rows_progress(target, report) as done, rows_output(target, names, axes) as writer:
         for together in parts:
             here = [words[p] for words, p in zip(texts, together[0][0], strict=True)]
             found: dict[str, Any] = {}
@@ -433,10 +433,13 @@ def stdout_writer(form: str) -> RowWriter:
 
 
 @contextmanager
-def rows_output(target: Target, names: Sequence[str]) -> Iterator[RowWriter]:
+def rows_output(
+    target: Target, names: Sequence[str], axes: Sequence[Axis] = ()
+) -> Iterator[RowWriter]:
     """Yield a writer of rows to stdout, or to a file that appears when it is complete.
 
-    The names are those of the variables, for an object of JSON.
+    The names are those of the variables, for an object of JSON. The axes say what the columns of
+    coordinates hold, for Parquet, which is made of the rows when all are there.
     """
     from dkrls_cli.files.output import atomic_write
     from dkrls_cli.files.text.rows import RowWriter
@@ -449,12 +452,30 @@ def rows_output(target: Target, names: Sequence[str]) -> Iterator[RowWriter]:
         typer.echo(f'{dumps(known)[:-1]}, "answers": [{answers}]}}')
     elif target.path is None:
         yield stdout_writer(target.form)
+    elif target.form == "parquet":
+        with parquet_output(target.path, target.overwrite, axes) as writer:
+            yield writer
     else:
         with (
             atomic_write(target.path, overwrite=target.overwrite) as temporary,
             open(temporary, "w", encoding="utf-8", newline="") as stream,
         ):
             yield RowWriter(stream, target.form)
+
+
+@contextmanager
+def parquet_output(path: str, overwrite: bool, axes: Sequence[Axis]) -> Iterator[RowWriter]:
+    """Yield a writer of rows of which a Parquet table is made when all are there."""
+    from dkrls_cli.files.foreign.parquet import write_from_csv
+    from dkrls_cli.files.output import atomic_write, private_folder
+    from dkrls_cli.files.text.rows import RowWriter
+
+    with private_folder() as folder, atomic_write(path, overwrite=overwrite) as temporary:
+        rows = folder / "rows.csv"
+        with open(rows, "w", encoding="utf-8", newline="") as stream:
+            yield (writer := RowWriter(stream))
+        coordinates = {axis.name: axis for axis in axes} | writer.coordinates
+        write_from_csv(rows, temporary, coordinates, writer.numbers)
 
 
 def write_fields(

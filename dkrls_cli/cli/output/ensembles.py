@@ -226,10 +226,10 @@ def write_member_cells(
     `parts` return, per variable, the columns of one part of the grid, given a member.
     """
     from dkrls_cli.arrays import blocks
-    from dkrls_cli.grid.grid import REALIZATION
+    from dkrls_cli.grid.grid import REALIZATION, realization_axis
 
     dims, texts = [REALIZATION, *(axis.name for axis in axes)], [axis.texts for axis in axes]
-    with rows_output(target, names) as writer:
+    with rows_output(target, names, [realization_axis(1), *axes]) as writer:
         for number, together in enumerate(zip(*draws, strict=True)):
             for part in blocks([axis.size for axis in axes], _BLOCK_CELLS):
                 here = [words[p] for words, p in zip(texts, part, strict=True)]
@@ -276,12 +276,13 @@ def write_member_points(
     std: bool,
 ) -> None:
     """Write the rows of a table for every member, one member after the other."""
-    from dkrls_cli.grid.grid import REALIZATION
+    from dkrls_cli.grid.grid import REALIZATION, realization_axis
 
     dims = [REALIZATION, *stations.dims]
     texts = [stations.axes[place].texts for place in stations.spread]
     errors = [query.std() if std else None for query in queries]
-    with rows_output(target, names_of([query.model for query in queries])) as writer:
+    axes = [realization_axis(1), *stations.axes]
+    with rows_output(target, names_of([query.model for query in queries]), axes) as writer:
         for number, together in enumerate(zip(*draws, strict=True)):
             found: dict[str, Any] = {}
             for query, values, error in zip(queries, together, errors, strict=True):

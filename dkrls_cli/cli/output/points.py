@@ -206,7 +206,7 @@ def write_rows(
     """Write the answers as rows of text as they come, and return their number."""
     texts, count = [stations.axes[place].texts for place in stations.spread], 0
     names = list(tally)
-    with rows_output(target, names) as writer:
+    with rows_output(target, names, stations.axes) as writer:
         for block, (rows, *parts), found in answer_blocks(tally, stations, answers):
             here = [words[part] for words, part in zip(texts, parts, strict=True)]
             writer.write_points(block.take(rows), found, stations.dims, here)

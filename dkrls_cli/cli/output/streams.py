@@ -14,6 +14,7 @@ import typer
 from dkrls_cli.cli.describe import shape_text
 from dkrls_cli.cli.output.answers import answer_blanks
 from dkrls_cli.cli.report import Report, Result, command_line
+from dkrls_cli.cli.terminal.pages import RESOURCES
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs
 from dkrls_cli.errors import SettingError
 

@@ -11,12 +11,13 @@ from dkrls_cli.plots.style import SUFFIXES as PICTURES
 
 _ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".zarr": "zarr"}
 _ENDINGS |= dict.fromkeys((".nc", ".nc4", ".cdf"), "nc")
+_ENDINGS |= dict.fromkeys((".parquet", ".pq"), "parquet")
 _MODEL_ENDING = ".npz"
 
 
 @dataclass(frozen=True)
 class Target:
-    """A path to write to (None: stdout) and a format: csv, jsonl, json, nc or zarr.
+    """A path to write to (None: stdout) and a format: csv, jsonl, json, parquet, nc or zarr.
 
     A grid is compressed at a level from 0 to 9; None leaves the level to the writer.
     """
@@ -43,6 +44,10 @@ class Target:
             refuse_closed_stdout()
         else:
             folder = self.form == "zarr"
+            if self.form == "parquet":
+                from dkrls_cli.files.foreign.parquet import require_pyarrow
+
+                require_pyarrow(self.path, "written")
             check_file(Path(self.path), self.overwrite, report, *inputs, folder=folder)
 
 

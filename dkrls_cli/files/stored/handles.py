@@ -184,8 +184,9 @@ def explain_reading(path: str) -> Iterator[None]:
     except (DkrlsError, MemoryError):
         raise
     except ModuleNotFoundError as error:
+        package = "'dkrls-cli[zarr]'" if error.name == "zarr" else error.name
         raise InputError(
-            f"'{path}' needs {error.name} to be read: pip install 'dkrls-cli[zarr]'."
+            f"'{path}' needs {error.name} to be read: pip install {package}."
         ) from None
     except Exception as error:  # the libraries raise anything on a damaged file
         raise InputError(f"'{path}' {_reason(error)}") from None

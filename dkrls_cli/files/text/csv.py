@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import DkrlsError, InputError
+from dkrls_cli.files.foreign.parquet import is_parquet, read_as_csv, text_size
 from dkrls_cli.memory import available_bytes
 
 # Rows that are split at a time: as many rows of text as stay in a processor's cache.
@@ -109,6 +110,10 @@ def _open_raw(path: str) -> Iterator[IO[bytes]]:
     if path == "-" and sys.stdin is None:
         raise InputError(f"{source} is closed. Expected rows of values.")
     with explain_reading(source), ExitStack() as stack:
+        if is_parquet(path):
+            _refuse_more(text_size(path), _MEMORY_SHARE * available_bytes(), path)
+            yield io.BytesIO(b"".join(read_as_csv(path)))
+            return
         raw = sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb"))
         _refuse_device(raw, source)
         yield raw

@@ -317,7 +317,9 @@ def _join_columns(name: str, columns: Sequence[TextColumn]) -> TextColumn:
 
 def _stem(path: str) -> str:
     """Return the name of a file without its endings."""
-    return "values" if path == "-" else re.sub(r"\.(csv|tsv|txt)?(\.gz)?$", "", Path(path).name)
+    if path == "-":
+        return "values"
+    return re.sub(r"\.(csv|tsv|txt|parquet|pq)?(\.gz)?$", "", Path(path).name)
 
 
 def sizes_text(table: Table | Layout, dims: Sequence[TextColumn]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, TextIO
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.text.csv import parse_numbers
 from dkrls_cli.files.text.points import PointBlock
+from dkrls_cli.grid.axes import Axis
 
 # Cells whose texts are in memory at once: a few MB.
 _CELLS_AT_ONCE = 2**15
@@ -95,6 +96,10 @@ class RowWriter:
         ``csv`` or ``jsonl``.
     clean
         Makes names and labels safe to be shown, for a terminal; None to write them as they are.
+    numbers
+        Names of the columns of numbers that have been written: all but coordinates and texts.
+    coordinates
+        Axes of points by the names of their columns, as they have been written.
 
     Raises
     ------
@@ -119,6 +124,8 @@ class RowWriter:
     stream: TextIO
     form: str = "csv"
     clean: Callable[[str], str] | None = None
+    numbers: set[str] = field(default_factory=set, init=False)
+    coordinates: dict[str, Axis] = field(default_factory=dict, init=False)
     _begun: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -138,6 +145,11 @@ class RowWriter:
         column per dimension before those of the answers. `texts` are the coordinates there, and the
         answers have one axis for the rows and one per dimension.
         """
+        self.coordinates = {
+            block.header[column]: replace(axis, dtype="float64")  # also where others are integers
+            for axis, column in zip(block.axes, block.columns, strict=False)
+            if column is not None
+        }
         columns = zip(dims, texts, strict=True)
         inner = [
             "".join(cell) for cell in product(*(self._pieces(d, words) for d, words in columns))
@@ -177,6 +189,7 @@ class RowWriter:
             self._begun = True
         keys = [form.key(name) for name in self._shown(names)]
         for record in records:
+            self.numbers.update(name for name in names if not isinstance(record[name], str))
             cells = [self._cell(form, record[name]) for name in names]
             pairs = [key + cell for key, cell in zip(keys, cells, strict=True)]
             self.stream.write(form.start + form.between.join(pairs) + form.end)
@@ -212,6 +225,7 @@ class RowWriter:
         if form.has_header:
             heads = self._shown([*names, *answers])
             self.stream.write(form.between.join(form.texts(heads)) + form.end)
+        self.numbers.update(answers)
         self._begun = True
 
     def _pieces(self, name: str, texts: Sequence[str]) -> list[str]:

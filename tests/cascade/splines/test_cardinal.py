@@ -118,6 +118,11 @@ def test_short_levels_leave_samples_out_as_well(name, count):
     np.testing.assert_allclose(left_out_rows(name, nodes), expected, atol=1e-7)
 
 
+@pytest.mark.parametrize("name", ["linear", "cubic", "quintic"])
+def test_a_sample_alone_is_predicted_by_nothing(name):
+    assert left_out_rows(name, np.array([3.0])).tolist() == [[0.0]]
+
+
 def test_rows_without_ends_are_the_same_inside():
     nodes = AXES["even"]
     whole, inner = left_out_rows("cubic", nodes), left_out_rows("cubic", nodes, ends=False)

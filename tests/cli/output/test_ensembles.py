@@ -286,7 +286,7 @@ def test_points_have_members(model: Path, tmp_path: Path) -> None:
     asked = {"lon": [7, 8], "lat": [1.5, 1.5], "time": ["2020-01-03", "2020-01-04"]}
     expected = known.ensemble_points(2, **asked)
     found = [float(row["t"]) for row in rows]
-    np.testing.assert_allclose(found, expected.ravel(), rtol=1e-6)
+    np.testing.assert_allclose(found, expected.values.ravel(), rtol=1e-6)
     (tmp_path / "p.csv").write_text(points)
     dkrls(
         "predict", model, "--points", tmp_path / "p.csv", "--ensemble", 2, "-o", tmp_path / "o.nc"

@@ -66,8 +66,11 @@ def test_a_mask_may_be_refused_or_replaced(model):
     answers = model.predict(mask=north, time=TIME[0])
     assert np.isnan(answers.values).any(axis=1).tolist() == [bool(lat <= 0) for lat in LAT]
     points = {"time": TIME[[1, 1]], "lat": [-10.0, 10.0], "lon": 200.0}
-    assert np.isnan(model.predict_points(**points, mask=north)).tolist() == [True, False]
-    assert np.isnan(model.std_points(**points, mask=as_grid(north))).tolist() == [True, False]
+    assert np.isnan(model.predict_points(**points, mask=north)).values.tolist() == [True, False]
+    assert np.isnan(model.std_points(**points, mask=as_grid(north)).values).tolist() == [
+        True,
+        False,
+    ]
 
 
 def test_points_of_unequal_number_are_refused(model):
@@ -115,11 +118,15 @@ def test_coordinates_of_the_file_without_data_are_answered_as_missing_not_refuse
 def test_points_are_answered_as_the_grid(model):
     at = {"time": TIME[[4, 4, 5]], "lat": [0.0, 45.0, -60.0], "lon": [80.0, 200.0, 10.0]}
     values, std = model.predict_points(**at), model.std_points(**at)
-    assert np.isnan(values).tolist() == [True, False, True]
-    assert np.isnan(std).tolist() == [True, False, True]
+    assert np.isnan(values.values).tolist() == [True, False, True]
+    assert np.isnan(std.values).tolist() == [True, False, True]
     alone = model.predict(time=TIME[4], lat=45.0, lon=200.0)
     assert values[1] == pytest.approx(float(alone), rel=1e-12)
-    assert np.isfinite(model.predict_points(**at, mask="none")).tolist() == [True, True, False]
+    assert np.isfinite(model.predict_points(**at, mask="none")).values.tolist() == [
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("outside", ["missing", "nearest", "extrapolate"])

@@ -1,0 +1,1 @@
+"""How a model shows itself: one line of text, and what a notebook displays."""
