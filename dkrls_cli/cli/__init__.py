@@ -29,6 +29,7 @@ COMMANDS = {
     "validate": "Measure a model against a grid, or the method against held-out parts of one.",
     "info": "Show the levels of a model, its size and where it came from.",
     "bench": "Race on this machine: the paper's experiments, your own grids, and the clock.",
+    "help": "Read the guide: a page about a topic, or the list of topics.",
 }
 
 PAPER = (
