@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+import typer
 
-import typer  # noqa: E402
+from dkrls_cli.cli import COMMANDS, app
 
-from dkrls_cli.cli import COMMANDS, app  # noqa: E402
-
-PAGE = ROOT / "dkrls_cli" / "guide" / "options.md"
+PAGE = Path(__file__).parents[1] / "dkrls_cli" / "guide" / "options.md"
 
 _HEAD = """\
 # Every option of every command

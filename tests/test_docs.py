@@ -141,6 +141,7 @@ def test_every_command_is_used_and_has_help():
         assert any(line.startswith(f"dkrls {command}") for line in used), command
         assert command in help_text
         assert "Examples" in dkrls(command, "--help").stdout
+        assert f"| `dkrls {command}` |" in read_page("first-steps"), command
 
 
 @pytest.mark.parametrize(("name", "line"), list(COMMAND_LINES.items()))
