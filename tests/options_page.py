@@ -62,7 +62,7 @@ def option_row(option: Any) -> tuple[str, str]:
 def value_name(option: Any) -> str:
     """Return what stands for the value of an option: its choices, or a word."""
     choices = getattr(option.type, "choices", None)
-    return option.metavar or ("|".join(map(str, choices)) if choices else option.type.name.upper())
+    return option.metavar or ("|".join(map(str, choices)) if choices else "VALUE")
 
 
 def _escape(text: str) -> str:
