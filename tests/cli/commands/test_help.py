@@ -1,6 +1,7 @@
 """``dkrls help``: topics, pages, commands, and words that are neither."""
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -86,13 +87,8 @@ def test_json_holds_topics_pages_and_commands():
 
 
 def test_the_guide_needs_no_numpy():
-    import subprocess
-
-    code = (
-        "import sys; from dkrls_cli.cli import app\n"
-        "try: app(['help', 'fill'])\n"
-        "except SystemExit: pass\n"
-        "print('numpy' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "False"
+    words = [sys.executable, "-X", "importtime", "-m", "dkrls_cli", "help", "fill"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == read_page("fill")
+    assert "dkrls_cli.guide.pages" in done.stderr
+    assert "numpy" not in done.stderr
