@@ -51,16 +51,20 @@ def read_page(topic: str) -> str:
     return resources.files(__package__).joinpath(f"{topic}.md").read_text(encoding="utf-8")
 
 
-def pages_with(word: str) -> list[str]:
-    """Return the topics whose pages contain a word, in upper or lower case.
+def pages_with(words: str) -> list[str]:
+    """Return the topics whose pages contain some words, those about them first.
+
+    Upper and lower case are the same, and so are spaces and hyphens between the words.
 
     Examples
     --------
-    >>> pages_with("SBATCH")
-    ['hpc']
+    >>> pages_with("SBATCH"), pages_with("conservative-regridding")
+    (['hpc'], ['regrid'])
     """
-    whole = re.compile(rf"\b{re.escape(word)}\b", re.IGNORECASE)
-    return [topic for topic in topics() if whole.search(read_page(topic))]
+    text = r"[\s-]+".join(map(re.escape, re.findall(r"[^\s-]+", words)))
+    whole = re.compile(rf"\b{text}\b" if text else "$^", re.IGNORECASE)  # no words: nowhere
+    found = [topic for topic in topics() if whole.search(read_page(topic))]
+    return sorted(found, key=lambda topic: not whole.search(topics()[topic]))
 
 
 def links_as_commands(text: str) -> str:

@@ -26,10 +26,20 @@ def test_a_page_that_is_not_there_is_an_error():
 
 
 @pytest.mark.parametrize(
-    ("word", "found"), [("sbatch", ["hpc"]), ("SBATCH", ["hpc"]), ("sbat", []), ("a.b(", [])]
+    ("words", "found"),
+    [
+        ("sbatch", ["hpc"]),
+        ("SBATCH", ["hpc"]),
+        ("sbat", []),
+        ("a.b(", []),
+        ("quality control", ["check", "live-sensors"]),
+        ("Quality-Control", ["check", "live-sensors"]),
+        ("control quality", []),
+        ("-", []),
+    ],
 )
-def test_whole_words_are_found_whatever_their_case(word, found):
-    assert pages.pages_with(word) == found
+def test_whole_words_are_found_whatever_their_case(words, found):
+    assert pages.pages_with(words) == found
 
 
 def test_links_between_pages_become_commands_and_others_stay():

@@ -111,5 +111,5 @@ def unknown_topic(name: str, commands: Iterable[str]) -> str:
     meant = suggest(name, [*topics(), *commands])
     pages = pages_with(name)[:_MOST_PAGES] if not meant else []
     if pages:
-        meant = f" The word is on these pages: {', '.join(pages)}."
+        meant = f" Pages that mention it: {', '.join(pages)}."
     return f"{message}{meant} Try 'dkrls help'."

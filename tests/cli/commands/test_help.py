@@ -60,7 +60,8 @@ def test_a_page_with_the_name_of_a_command_comes_first():
         (["regird"], "Did you mean 'regrid'?"),
         (["glosary"], "Did you mean 'glossary'?"),
         (["updat"], "Did you mean 'update'?"),
-        (["slurm"], "The word is on these pages: hpc"),
+        (["quality", "control"], "Pages that mention it: check, live-sensors. Try"),
+        (["slurm"], "Pages that mention it: hpc"),
         (["bench", "reel"], "no command 'bench reel'. Did you mean 'real'? Try 'dkrls help bench'"),
         (["fit", "real"], "no command 'fit real'. Try 'dkrls help fit'"),
         (["xyzzy"], "no command of that name. Try 'dkrls help'."),
@@ -74,7 +75,7 @@ def test_an_unknown_word_is_one_line_with_a_suggestion(words, meant):
 
 def test_few_pages_are_named_for_a_word_that_is_on_many():
     line = refusal("help", "coordinates", code=2)
-    assert line.partition("pages: ")[2].count(",") == 3
+    assert line.partition("mention it: ")[2].count(",") == 3
 
 
 def test_json_holds_topics_pages_and_commands():
