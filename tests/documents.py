@@ -7,11 +7,15 @@ What a block is for stands behind its fence:
 - ``console``: commands behind ``$``, and what they print; ``...`` stands for lines left out.
 - ``python``: a program of its own.
 
-Other blocks (``text``, ``toml``) are not run.
+Not run are ``text``, and scripts that make an environment: .ci/run does those.
+
+``python tests/documents.py PAGE.md ...`` runs pages, and writes what commands print now into their
+console blocks.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
@@ -19,6 +23,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +33,7 @@ from shell import dkrls
 OPTIONAL = {"mlr", "duckdb", "cdo", "sbatch", "jq"}
 """Programs that need not be installed: lines that use a missing one are not run."""
 
+_SET_UP = "python3 -m venv"
 _WIDTH = "100"  # columns of what commands print, as in a pipe
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
 _CLOSE = 0.01  # relative difference of printed numbers: more than versions of libraries make
@@ -63,21 +69,26 @@ def commands(page: str) -> list[str]:
 
 
 def run_page(page: str) -> None:
-    """Run all blocks of a page in order."""
+    """Run all blocks of a page in order, and check what the commands of sessions print."""
     for block in blocks(page):
         print(f"line {block.line}: {block.kind}")  # shown when a test fails
-        if block.kind == "sh":
-            for line in joined_lines(block.text):
-                run_line(line)
-        elif block.kind == "bash":
-            run_script(block.text)
-        elif block.kind == "console":
-            for command, expected in sessions(block.text):
-                printed = run_line(command)
-                if printed is not None:
-                    check_same(expected, printed)
-        elif block.kind == "python":
-            exec(compile(block.text, f"line {block.line}", "exec"), {"__name__": "__page__"})
+        for _, expected, printed in run_block(block):
+            check_same(expected, printed)
+
+
+def run_block(block: Block) -> Iterator[tuple[str, str, str]]:
+    """Run a block; yield commands of a session, what they should print, and what they do."""
+    if block.kind == "console":
+        for command, expected in sessions(block.text):
+            printed = run_line(command)
+            yield command, expected, expected if printed is None else printed
+    elif block.kind == "sh":
+        for line in joined_lines(block.text):
+            run_line(line)
+    elif block.kind == "bash" and not block.text.startswith(_SET_UP):
+        run_script(block.text)
+    elif block.kind == "python":
+        exec(compile(block.text, f"line {block.line}", "exec"), {"__name__": "__page__"})
 
 
 def joined_lines(text: str) -> list[str]:
@@ -87,10 +98,10 @@ def joined_lines(text: str) -> list[str]:
 
 
 def sessions(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the commands of a console block, each with what it prints."""
+    """Yield the commands of a console block as they are written, each with what it prints."""
     for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
-        command, _, printed = part.replace("\\\n", " ").partition("\n")
-        yield command.strip(), printed
+        command = re.match(r"(?:[^\n]*\\\n)*[^\n]*", part)[0]  # to the first end without backslash
+        yield command, part[len(command) + 1 :]
 
 
 def run_script(text: str) -> None:
@@ -108,7 +119,8 @@ def run_script(text: str) -> None:
 
 def run_line(line: str) -> str | None:
     """Run a pipeline, and return all that it prints; None if one of its programs is missing."""
-    stages = [split_stage(words) for words in split_at(words_of(line), "|")]
+    words_given = words_of(line.replace("\\\n", " "))
+    stages = [split_stage(words) for words in split_at(words_given, "|")]
     missing = {words[0] for words, _, _ in stages} - {"dkrls"}
     missing = {name for name in missing if not shutil.which(name)}
     if missing:
@@ -195,3 +207,37 @@ def same_line(line: str, other: str) -> bool:
         return True
     pairs = zip(_NUMBER.findall(line), _NUMBER.findall(other), strict=True)
     return all(math.isclose(float(a), float(b), rel_tol=_CLOSE, abs_tol=1e-9) for a, b in pairs)
+
+
+# ------------------------------------------------------------------- pages as they should be now
+
+
+def refreshed(page: str) -> str:
+    """Return a page whose sessions show what their commands print now, where that differs."""
+    for block in blocks(page):
+        lines = list(run_block(block))
+        if lines:
+            shown = "".join(f"$ {command}\n{now(*rest)}" for command, *rest in lines)
+            page = page.replace(f"```console\n{block.text}```", f"```console\n{shown}```")
+    return page
+
+
+def now(expected: str, printed: str) -> str:
+    """Return what a command prints, as it was written if that is still the same."""
+    try:
+        check_same(expected, printed)
+    except AssertionError:
+        lines, before = printed.splitlines(), expected.splitlines()
+        if before[-1:] == ["..."]:
+            lines = [*lines[: len(before) - 1], "..."]
+        return "".join(f"{line.rstrip()}\n" for line in lines)
+    return expected
+
+
+if __name__ == "__main__":
+    data = Path(__file__).parents[1] / "sample_data"
+    for path in map(Path, sys.argv[1:]):
+        target = path.resolve()
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            shutil.copytree(data, "sample_data")
+            target.write_text(refreshed(target.read_text()))
