@@ -19,7 +19,7 @@ from dkrls_cli.errors import SettingError
 from dkrls_cli.guide.pages import groups, links_as_commands, pages_with, read_page, topics
 from dkrls_cli.spelling import suggest
 
-# Pages that an unknown word is looked up in: more of them are no advice.
+# Pages that are named for an unknown word: a longer list is no advice.
 _MOST_PAGES = 4
 
 
