@@ -32,6 +32,7 @@ COMMANDS = {
     "plot": "Draw data or a model's answers: a map, a section or a line.",
     "info": "Show the levels of a model, its size and where it came from.",
     "bench": "Race on this machine: the paper's experiments, your own grids, and the clock.",
+    "help": "Read the guide: a page about a topic, or the list of topics.",
 }
 
 UNCONFIGURED = ("info", "help")

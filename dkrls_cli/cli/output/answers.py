@@ -321,6 +321,18 @@ def rows_progress(
     return report.working("predicting")
 
 
+def refuse_large_answers(queries: Sequence[Query], std: bool) -> None:
+    """Raise SettingError if answers that are to be held at once do not fit the memory."""
+    from dkrls_cli.memory import available_bytes
+    from dkrls_cli.tuning.footprint import answer_memory
+
+    cells = sum(math.prod(query.shape) for query in queries)
+    if answer_memory(cells, std=std) > available_bytes():
+        raise SettingError(
+            f"Answers in {count_text(cells)} cells do not fit the memory. Ask for parts."
+        )
+
+
 def report_cells(queries: Sequence[Query], answers: AnswerOptions, report: Report) -> None:
     """Report how many cells stay missing, and how many are extrapolated."""
     for query in queries:
