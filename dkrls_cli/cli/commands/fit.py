@@ -288,10 +288,13 @@ def choice_printer(report: Report, axes: Sequence[Axis]) -> ChoiceCallback | Non
     """Return a callback that prints the error of every kernel tried; None if not verbose."""
     if not report.verbose:
         return None
+    from dkrls_cli.tuning.candidates import MEASURES
+
     by_name = {axis.name: axis for axis in axes}
 
     def print_choice(dim: str, choice: LevelChoice) -> None:
         best = min(trial.error for trial in choice.tried)
+        known = [trial for trial in choice.curve if math.isfinite(trial.error)]
         rows = [
             {
                 **kernel_facts(trial.kernel),
@@ -299,11 +302,11 @@ def choice_printer(report: Report, axes: Sequence[Axis]) -> ChoiceCallback | Non
                 "cv_error": trial.error,
                 "": "#" * round(30 * best / trial.error) if trial.error else "#" * 30,
             }
-            for trial in choice.curve
+            for trial in known
         ]
         units = by_name[dim].length_units
         scale = f"; sigma in {units}" if units else ""
-        title = f"{dim}: error on slices left out, at the best ridge{scale}"
+        title = f"{dim}: error on {MEASURES[choice.measure]}, at the best ridge{scale}"
         report.detail("", title, table(rows))
 
     return print_choice

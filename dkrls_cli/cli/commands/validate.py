@@ -257,6 +257,7 @@ def model_facts(found: Validation) -> dict[str, Any]:
         "grid": shape_text(found.axes),
         "predict_seconds": found.seconds,
         "metrics": found.metrics,
+        "calibration": calibration_facts(found),
         "levels": model_rows(found.model),
     }
 
@@ -271,7 +272,21 @@ def holdout_facts(found: Validation, seed: int) -> dict[str, Any]:
         "seed": seed,
         "metrics": found.metrics,
         "runs": found.runs,
+        "calibration": calibration_facts(found),
         "levels": model_rows(found.model),
+    }
+
+
+def calibration_facts(found: Validation) -> dict[str, Any]:
+    """Return how often error bars hold the truth, and the root mean square of errors over them."""
+    from dkrls_cli.model.validation.calibration import LEVELS
+
+    own = found.calibration
+    return {
+        "n": own.count,
+        "nominal": LEVELS,
+        "observed": own.observed.tolist(),
+        "standardised_rms": own.spread,
     }
 
 
