@@ -13,7 +13,10 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.grid.cf import is_time, place_of
+from dkrls_cli.grid.cf import place_of
+
+# Dimensions that a picture can show.
+_MOST = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +69,7 @@ class ComparedSlice:
     Attributes
     ----------
     axes
-        One or two dimensions, in the order of the arrays; for pictures the first is the vertical.
+        One or two dimensions, in the order of the arrays.
     fixed
         The other dimensions of more than one coordinate, each at its coordinate.
     truth, answers, deviations
@@ -165,34 +168,21 @@ def _best_slice(
     """Return the slice with most known cells, the first of several."""
     shown = shown_axes(axes)
     counts = known.sum(axis=shown, keepdims=True)
-    at = list(np.unravel_index(int(np.argmax(counts)), counts.shape))
+    at = np.unravel_index(int(np.argmax(counts)), counts.shape)
     part = tuple(slice(None) if place in shown else index for place, index in enumerate(at))
-    turned = shown != tuple(sorted(shown))
-    own = [np.array(each[part], np.float64) for each in (truth, answers, variance)]
-    values, said, spread = (each.T if turned else each for each in own)
+    own = [np.array(each[part], np.float64) for each in (truth, answers, np.sqrt(variance))]
     fixed = tuple(
         axis.take([int(at[place])])
         for place, axis in enumerate(axes)
         if place not in shown and axis.size > 1
     )
-    return ComparedSlice(tuple(axes[place] for place in shown), fixed, values, said, spread**0.5)
+    return ComparedSlice(tuple(axes[place] for place in shown), fixed, *own)
 
 
 def shown_axes(axes: Sequence[Axis]) -> tuple[int, ...]:
-    """Return the places of one or two axes that a picture shows, the vertical one first.
-
-    They are latitude and longitude, or else the two longest axes. Time is horizontal; without time,
-    longitude or else the later axis is.
-    """
+    """Return the places of one or two axes to show: those of a map, or else the two longest."""
     long = [place for place, axis in enumerate(axes) if axis.size > 1] or [0]
-    if len(long) > 2:
-        kinds = {place_of(axes[place]): place for place in reversed(long)}
-        if "latitude" in kinds and "longitude" in kinds:
-            long = [kinds["latitude"], kinds["longitude"]]
-        else:
-            long = sorted(sorted(long, key=lambda place: -axes[place].size)[:2])
-    across = [p for p in long if is_time(axes[p])] or [
-        p for p in long if place_of(axes[p]) == "longitude"
-    ]
-    horizontal = across[0] if across else long[-1]
-    return (*(place for place in long if place != horizontal), horizontal)
+    kinds = {place_of(axes[place]): place for place in reversed(long)}
+    if len(long) > _MOST and {"latitude", "longitude"} <= set(kinds):
+        long = [kinds["latitude"], kinds["longitude"]]
+    return tuple(sorted(sorted(long, key=lambda place: -axes[place].size)[:_MOST]))

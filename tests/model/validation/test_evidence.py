@@ -65,11 +65,11 @@ def test_the_first_of_the_fullest_slices_of_all_runs_is_shown():
     np.testing.assert_array_equal(found.shown.truth, first[0][0])
 
 
-def test_time_is_horizontal_whatever_the_order_of_the_axes():
+def test_a_grid_of_two_dimensions_is_shown_whole():
     truth, answers, variance = (each[:, :, 0] for each in compared())
     shown = collect_evidence((TIME, LAT), HELD[:2], truth, answers, variance).shown
-    assert [axis.name for axis in shown.axes] == ["lat", "time"]
-    np.testing.assert_array_equal(shown.truth, truth.T)
+    assert [axis.name for axis in shown.axes] == ["time", "lat"]
+    np.testing.assert_array_equal(shown.truth, truth)
     assert shown.fixed == ()
 
 
@@ -92,11 +92,11 @@ def test_one_dimension_is_a_series_and_one_cell_is_one_too():
 @pytest.mark.parametrize(
     ("axes", "expected"),
     [
-        ([LON, TIME, LAT], (2, 0)),
+        ([LON, TIME, LAT], (0, 2)),
         ([LAT, index_axis("member", 9), LON], (0, 2)),
         ([index_axis("a", 3), index_axis("b", 9), index_axis("c", 4)], (1, 2)),
-        ([index_axis("a", 3), TIME, index_axis("b", 9)], (2, 1)),
-        ([LON, index_axis("a", 3)], (1, 0)),
+        ([LAT, index_axis("a", 9), index_axis("b", 8)], (1, 2)),
+        ([LON, index_axis("a", 3)], (0, 1)),
         ([index_axis("a", 3), index_axis("b", 1), index_axis("c", 4)], (0, 2)),
         ([index_axis("b", 1), index_axis("c", 4)], (1,)),
         ([index_axis("b", 1)], (0,)),

@@ -279,7 +279,7 @@ def test_evidence_is_kept_on_request_only(model):
     np.testing.assert_allclose(by_time.bias, (answers - truth).mean(axis=1))
     np.testing.assert_allclose(by_x.rmse, np.sqrt(np.mean((answers - truth) ** 2, axis=0)))
     assert by_time.axis.numbers.tolist() == at["time"].tolist()
-    np.testing.assert_array_equal(found.evidence.shown.answers, answers.T)
+    np.testing.assert_array_equal(found.evidence.shown.answers, answers)
     assert found.spread == pytest.approx(truth.std())
     assert found.calibration.count == truth.size
     assert found.calibration.observed[8] == found.metrics["coverage90"]
