@@ -33,9 +33,9 @@ Measure = Literal["slices", "joint", "cells", "nearby", "views"]
 MEASURES: dict[Measure, str] = {
     "slices": "slices left out",
     "joint": "cells left out under a joint ridge",
-    "cells": "cells hidden like the gaps",
-    "nearby": "hidden cells, from the nearest cells alone",
-    "views": "cells hidden in larger views",
+    "cells": "hidden cells",
+    "nearby": "hidden cells, from their nearest cells",
+    "views": "hidden cells in larger views",
 }
 """The same in words, as what an error is measured on."""
 

@@ -26,6 +26,7 @@ from dkrls_cli.cli.describe import (
     shape_text,
     tolerance_words,
 )
+from dkrls_cli.cli.output.pictures import check_picture
 from dkrls_cli.cli.output.target import check_file, refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, command_line, edge
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs, table
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from dkrls_cli.tuning.candidates import LevelChoice
     from dkrls_cli.tuning.footprint import Footprint
     from dkrls_cli.tuning.spectra import SpectrumCache
+    from dkrls_cli.tuning.trials.record import ChoiceRecord
 
 
 @opt.expand
@@ -57,6 +59,13 @@ def fit(
     ] = None,
     options: opt.FitOptions,
     machine: opt.RunOptions,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PICTURE",
+            help="Draw what was tried for every level: ends in .png, .svg or .pdf.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
     ] = False,
@@ -73,32 +82,50 @@ def fit(
 
       dkrls fit 'run-*.nc' --var tas --sigma time=30 --sigma lat=5 -o tas.npz
 
-      dkrls fit ocean.nc --var all -o ocean.npz
+      dkrls fit ocean.nc --var all -o ocean.npz --plot tried.png
 
       dkrls fit sensors.csv --levels sensor,time --kernel time=matern12 -o sensors.npz
     """
     with edge(report.debug):
         settings = fit_settings(options)
         target = None if dry_run else check_output(output, outputs.overwrite, inputs, report)
+        if plot is not None:
+            check_plot(plot, dry_run, outputs.overwrite, report, *inputs, output)
         errors = options.obs_error or ()
         sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
         refuse_too_large(sources, settings, limit := machine.memory_limit)
         if target is None:
             report.results(plan_results(sources, settings, report))
             return
-        fits = fit_sources(sources, settings, machine.threads, limit, inputs, report)
+        threads, record = machine.threads, plot is not None
+        fits = fit_sources(sources, settings, threads, limit, inputs, report, record=record)
         save_fits(fits, target, outputs.overwrite)
-        report_fits(fits, target, report)
+        if plot is not None:
+            draw_trials(fits, plot, outputs.overwrite)
+        report_fits(fits, target, plot, report)
+
+
+def check_plot(
+    path: Path, dry_run: bool, overwrite: bool, report: Report, *others: str | Path | None
+) -> None:
+    """Raise an error if the picture of a fit cannot be written, or there will be no fit."""
+    if dry_run:
+        raise SettingError("--plot draws what a fit has tried, and --dry-run fits nothing.")
+    check_picture(path, overwrite, report, *others)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedVariable:
-    """The model of a variable, and what its fit took: cells, bytes of data, seconds."""
+    """The model of a variable, and what its fit took: cells, bytes of data, seconds.
+
+    What was tried is None if it was not to be recorded.
+    """
 
     model: Model
     cells: int
     data_bytes: int
     seconds: float
+    tried: ChoiceRecord | None = None
 
 
 def fit_sources(
@@ -110,13 +137,15 @@ def fit_sources(
     report: Report,
     *,
     history: bool = True,
+    record: bool = False,
 ) -> list[FittedVariable]:
     """Fit a model of every variable; those on the same coordinates share their factors.
 
     `limit` is the memory that may be used. With `history`, that of the data begins with this
-    command.
+    command. With `record`, what was tried is kept.
     """
     from dkrls_cli.tuning.spectra import SpectrumCache
+    from dkrls_cli.tuning.trials.record import ChoiceRecord
 
     shared = SpectrumCache() if sources[1:] else None
     fits = []
@@ -124,11 +153,26 @@ def fit_sources(
         grid = read_values(source, report)
         refuse_large_gaps(source, grid, settings, limit)
         grid = with_history(grid) if history else grid
+        tried = ChoiceRecord() if record else None
         model, seconds = run_fit(
-            grid, settings, threads, inputs, report, shared, source.errors_from
+            grid, settings, threads, inputs, report, shared, source.errors_from, tried
         )
-        fits.append(FittedVariable(model, grid.values.size, grid.values.nbytes, seconds))
+        fits.append(FittedVariable(model, grid.values.size, grid.values.nbytes, seconds, tried))
     return fits
+
+
+def draw_trials(fits: Sequence[FittedVariable], path: Path, overwrite: bool) -> None:
+    """Draw what was tried for every variable, in rows."""
+    from dkrls_cli.plots.reports.panels import rows_figure
+    from dkrls_cli.plots.reports.trials import trial_row
+    from dkrls_cli.plots.style import write_figure
+
+    rows = [
+        trial_row(fitted.model, fitted.tried, fitted.model.name if fits[1:] else "")
+        for fitted in fits
+        if fitted.tried is not None
+    ]
+    write_figure(lambda: rows_figure(rows), path, overwrite=overwrite)
 
 
 def save_fits(fits: Sequence[FittedVariable], target: Path, overwrite: bool) -> None:
@@ -233,8 +277,9 @@ def run_fit(
     report: Report,
     shared: SpectrumCache | None = None,
     errors_from: float | str | None = None,
+    record: ChoiceCallback | None = None,
 ) -> tuple[Model, float]:
-    """Fit a model, and return it with the seconds that took."""
+    """Fit a model, and return it with the seconds that took; `record` is told what was tried."""
     from dkrls_cli.model.fit import error_origin, fit_grid
     from dkrls_cli.threads import blas_threads
 
@@ -246,7 +291,7 @@ def run_fit(
     }
     start = perf_counter()
     with report.working(f"fitting {shape_text(grid.axes)}"), blas_threads(threads):
-        watch = choice_printer(report, grid.axes)
+        watch = both(choice_printer(report, grid.axes), record)
         model = fit_grid(grid, settings, origin=origin, watch=watch, spectra=shared)
     seconds = perf_counter() - start
     report_fit_notes(model, report)
@@ -282,6 +327,18 @@ def report_bounds(model: Model, report: Report) -> None:
     if "bounds" in model.origin:
         off = " --bounds none turns that off." if model.bounds is not None else ""
         report.note(f"Note: {model.origin['bounds']}.{off}")
+
+
+def both(one: ChoiceCallback | None, other: ChoiceCallback | None) -> ChoiceCallback | None:
+    """Return a callback that calls two others; either may be None."""
+    if one is None or other is None:
+        return one or other
+
+    def call(dim: str, choice: LevelChoice) -> None:
+        one(dim, choice)
+        other(dim, choice)
+
+    return call
 
 
 def choice_printer(report: Report, axes: Sequence[Axis]) -> ChoiceCallback | None:
@@ -474,13 +531,16 @@ def plan_result(
     return {**facts, "levels": rows}, (pairs(words), level_table(rows))
 
 
-def report_fits(fits: Sequence[FittedVariable], target: Path, report: Report) -> None:
-    """Report what was fitted, and where it was written."""
+def report_fits(
+    fits: Sequence[FittedVariable], target: Path, plot: Path | None, report: Report
+) -> None:
+    """Report what was fitted, and where it was written and drawn."""
     size = target.stat().st_size
     data = sum(fitted.data_bytes for fitted in fits)
     place = f"{target}, {bytes_text(size)} for {bytes_text(data)} of data"
     found = [fit_result(fitted, place if fitted is fits[-1] else None) for fitted in fits]
-    report.results(found, model=str(target), file_bytes=size)
+    drawn = {} if plot is None else {"plot": str(plot)}
+    report.results(found, model=str(target), file_bytes=size, **drawn)
 
 
 def fit_result(fitted: FittedVariable, place: str | None) -> Result:
