@@ -106,7 +106,6 @@ def validate(
     from dkrls_cli.model.validation.metrics import exceeded
     from dkrls_cli.model.validation.validate import REPEATS
     from dkrls_cli.threads import blas_threads
-    from dkrls_cli.tuning.trials.record import ChoiceRecord
 
     with edge(report.debug):
         if (model is None) == (holdout is None):
@@ -114,45 +113,26 @@ def validate(
         limits = read_limits(fail_above)
         settings = fit_settings(options)
         check_reports(plot, page, outputs.overwrite, report, *inputs, model)
-        kept = plot is not None or page is not None
+        kept = Kept(evidence=plot is not None or page is not None, trials=page is not None)
         with blas_threads(machine.threads):
             if model is not None:
                 others = {"repeats": repeats, "seed": seed, "max-memory": machine.max_memory}
                 refuse_fit_options(settings, {**others, "keep-edges": keep_edges or None})
-                models = measured_models(model, inputs, options.var)
                 errors = options.obs_error or ()
-                found = [
-                    measure_model(one, inputs, name, smooth, report, errors, kept)
-                    for one, name in models
-                ]
-                tried: list[ChoiceRecord | None] = [None] * len(found)
-                facts = [model_facts(one) for one in found]
-                about: dict[str, Any] = {"model": model.name, "fit": origin_text(found)}
+                measured = measure_models(model, inputs, options.var, smooth, errors, kept, report)
             else:
-                errors = options.obs_error or ()
-                sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
-                refuse_large_holdouts(sources, settings, holdout, limit := machine.memory_limit)
-                count, first = repeats or REPEATS, seed or 0
-                tried = [ChoiceRecord() if page is not None else None for _ in sources]
-                held = Holdouts(holdout, count, first, keep_edges, smooth, kept)
-                found = [
-                    measure_holdouts(source, settings, limit, held, report, record)
-                    for source, record in zip(sources, tried, strict=True)
-                ]
-                for one in found:
-                    report_bounds(one.model, report)
-                facts = [holdout_facts(one, first) for one in found]
-                about = {"holdout": found[0].held_out, "repeats": count, "seed": first}
-                about["options"] = settings.given
+                held = Holdouts(holdout, repeats or REPEATS, seed or 0, keep_edges, smooth)
+                measured = measure_inputs(inputs, options, settings, machine, held, kept, report)
+        found = measured.found
         above = [exceeded(one.metrics, limits) for one in found]
         missed = missed_words(found, above, limits)
         if plot is not None:
             draw_validations(found, plot, outputs.overwrite)
         if page is not None:
-            each = list(zip(found, tried, missed, strict=True))
-            write_page(each, provenance_of(inputs, about), page, outputs.overwrite)
+            each = list(zip(found, measured.tried, missed, strict=True))
+            write_page(each, provenance_of(inputs, measured.about), page, outputs.overwrite)
         written = {"plot": plot, "report": page}
-        report_metrics(found, facts, above, missed, written, report)
+        report_metrics(found, measured.facts, above, missed, written, report)
         if any(above):
             raise typer.Exit(_ABOVE_LIMIT)
 
@@ -199,6 +179,69 @@ def measured_models(
         if len(models) == 1:
             return [(models[0], var[0])]
     return [(model, variable_of(model, inputs)) for model in chosen_models(path, var)]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept for pictures and pages: evidence of all runs, and trials of the last fit."""
+
+    evidence: bool
+    trials: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Validations, each with what was tried and its facts, and the settings of them all."""
+
+    found: Sequence[Validation]
+    tried: Sequence[ChoiceRecord | None]
+    facts: Sequence[dict[str, Any]]
+    about: Mapping[str, Any]
+
+
+def measure_models(
+    path: Path,
+    inputs: list[str],
+    var: Sequence[str] | None,
+    smooth: bool,
+    errors: Sequence[str],
+    kept: Kept,
+    report: Report,
+) -> Measured:
+    """Measure the models of a file."""
+    found = [
+        measure_model(one, inputs, name, smooth, report, errors, kept.evidence)
+        for one, name in measured_models(path, inputs, var)
+    ]
+    about = {"model": path.name, "fit": origin_text(found)}
+    return Measured(found, [None] * len(found), [model_facts(one) for one in found], about)
+
+
+def measure_inputs(
+    inputs: list[str],
+    options: opt.FitOptions,
+    settings: Settings,
+    machine: opt.RunOptions,
+    held: Holdouts,
+    kept: Kept,
+    report: Report,
+) -> Measured:
+    """Measure the method on parts of the variables of some inputs that are held out."""
+    from dkrls_cli.tuning.trials.record import ChoiceRecord
+
+    errors, limit = options.obs_error or (), machine.memory_limit
+    sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
+    refuse_large_holdouts(sources, settings, held.fractions, limit)
+    tried = [ChoiceRecord() if kept.trials else None for _ in sources]
+    found = [
+        measure_holdouts(source, settings, limit, held, kept.evidence, report, record)
+        for source, record in zip(sources, tried, strict=True)
+    ]
+    for one in found:
+        report_bounds(one.model, report)
+    facts = [holdout_facts(one, held.seed) for one in found]
+    about = {"holdout": found[0].held_out, "repeats": held.repeats, "seed": held.seed}
+    return Measured(found, tried, facts, {**about, "options": settings.given})
 
 
 def measure_model(
@@ -250,14 +293,13 @@ def trained_part(source: Source, holdout: list[str] | None) -> Source:
 
 @dataclass(frozen=True)
 class Holdouts:
-    """How parts of a grid are held out: fractions, number, first seed, and as `validate` has it."""
+    """How parts of a grid are held out, and how models are asked for them."""
 
     fractions: list[str] | None
     repeats: int
     seed: int
     keep_edges: bool
     smooth: bool
-    evidence: bool
 
 
 def measure_holdouts(
@@ -265,6 +307,7 @@ def measure_holdouts(
     settings: Settings,
     limit: float,
     held: Holdouts,
+    evidence: bool,
     report: Report,
     record: ChoiceRecord | None,
 ) -> Validation:
@@ -290,7 +333,7 @@ def measure_holdouts(
             seed=held.seed,
             keep_edges=held.keep_edges,
             smooth=held.smooth,
-            evidence=held.evidence,
+            evidence=evidence,
             on_run=report_run,
             watch=record,
         )

@@ -29,8 +29,10 @@ _LIBRARIES = ("numpy", "scipy", "xarray", "matplotlib")
 
 def check_page(path: Path, overwrite: bool, report: Report, *inputs: str | Path | None) -> None:
     """Raise an error if a page cannot be drawn or written, before any work is done."""
+    from dkrls_cli.files.writing import date_text
     from dkrls_cli.plots.style import check_installed
 
+    date_text()  # one that is not possible is refused now
     if path.suffix.lower() not in _ENDINGS:
         raise SettingError(f"Cannot write the page '{path}'. Expected a name that ends in .html.")
     check_installed(path)

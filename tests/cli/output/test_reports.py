@@ -71,6 +71,12 @@ def test_a_page_cannot_be_its_own_input_and_needs_a_folder(tmp_path: Path, globe
     assert "There is no folder" in refusal("validate", globe, *HELD, "--report", page / "x.html")
 
 
+@pytest.mark.usefixtures("_no_work")
+def test_a_date_that_is_none_is_refused_before_the_work(globe: Path, tmp_path: Path) -> None:
+    words = ("validate", globe, *HELD, "--report", tmp_path / "a.html")
+    assert "SOURCE_DATE_EPOCH is 'today'" in refusal(*words, code=2, SOURCE_DATE_EPOCH="today")
+
+
 def test_a_dry_run_has_tried_nothing_to_draw(globe: Path, tmp_path: Path) -> None:
     line = refusal("fit", globe, "--dry-run", "--plot", tmp_path / "a.png", code=2)
     assert "--dry-run fits nothing" in line
