@@ -55,15 +55,17 @@ def escape(text: str) -> str:
 def table(rows: Sequence[Mapping[str, str]]) -> Html:
     """Return rows with the same keys as a table.
 
-    On a narrow page every row becomes a block, in which each cell has the heading of its column.
+    On a narrow page every row of more than two cells becomes a block, in which each cell has the
+    heading of its column.
     """
     names = list(rows[0])
+    kind = {"class_": "stack"} if len(names) > 2 else {}
     head = element("tr", *(element("th", name, scope="col") for name in names))
     lines = [
         element("tr", *(element("td", row[name], data_label=name) for name in names))
         for row in rows
     ]
-    whole = element("table", element("thead", head), element("tbody", *lines))
+    whole = element("table", element("thead", head), element("tbody", *lines), **kind)
     return element("div", whole, class_="table")
 
 
@@ -137,14 +139,15 @@ dd { margin: 0; }
 pre { background: var(--card); border: 1px solid var(--line); border-radius: 6px; padding: 0.6rem;
   white-space: pre-wrap; }
 @media (max-width: 42rem) {
-  thead { position: absolute; left: -100vw; }
-  table, tbody, tr, td { display: block; width: 100%; }
-  tr { border-bottom: 1px solid var(--line); padding: 0.4rem 0; }
-  td { border: 0; padding: 0; display: flex; justify-content: space-between; gap: 1rem;
+  .stack thead { position: absolute; width: 1px; height: 1px; overflow: hidden;
+    clip-path: inset(50%); }
+  .stack, .stack tbody, .stack tr, .stack td { display: block; width: 100%; }
+  .stack tr { border-bottom: 1px solid var(--line); padding: 0.4rem 0; }
+  .stack td { border: 0; padding: 0; display: flex; justify-content: space-between; gap: 1rem;
     overflow-wrap: anywhere; }
-  td::before { content: attr(data-label); color: var(--soft); flex: none; }
-  td:first-child { font-weight: 600; }
-  td:first-child::before { content: none; }
+  .stack td::before { content: attr(data-label); color: var(--soft); flex: none; }
+  .stack td:first-child { font-weight: 600; }
+  .stack td:first-child::before { content: none; }
 }
 @media print {
   :root { --ink: #000; --paper: #fff; --soft: #444; --line: #bbb; --card: #fff; --note: #000; }

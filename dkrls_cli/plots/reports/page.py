@@ -233,7 +233,7 @@ def _metric_rows(found: Validation) -> list[dict[str, str]]:
         if name.endswith("_seconds"):
             continue
         row = {"metric": _METRICS[name], "value": _metric(name, value, units)}
-        if found.runs:
+        if found.runs[1:]:
             each = [run[name] for run in found.runs]
             row = {
                 "metric": row["metric"],
@@ -268,8 +268,9 @@ def _fit_words(variable: ReportedVariable) -> Iterator[Html]:
         yield element(
             "p",
             "The settings below are those of the last hold-out. A level is chosen by predicting "
-            "parts of its data from the rest. What is taken is not always the lowest point: many "
-            "settings predict alike, and the one nearest to their weighted mean is taken.",
+            "parts of its data from the rest. What is taken is not always the lowest point: of "
+            "settings that predict slices about equally well, the one nearest to their mean is "
+            "taken, and of settings that fill gaps about equally well, the one that solves best.",
         )
     yield element(
         "p",

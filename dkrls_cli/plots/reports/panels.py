@@ -19,8 +19,8 @@ _LEAST_WIDTH = 56.0
 # Height of a panel in mm, of a title, and of a line of a legend.
 _HEIGHT, _TITLE, _LEGEND_LINE = 58.0, 7.0, 4.2
 
-# Width in mm of an entry of a legend.
-_LEGEND_WIDTH = 40.0
+# Width in mm of the mark of an entry in a legend with its gaps, and of a letter at 7 points.
+_LEGEND_MARK, _LETTER = 11.0, 1.35
 
 
 class Row(Protocol):
@@ -105,11 +105,12 @@ def _add_legend(figure: Any, every: Sequence[Any], width: float) -> None:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     if handles:
+        each = _LEGEND_MARK + _LETTER * max(map(len, handles))
         figure.legend(
             handles.values(),
             handles.keys(),
             loc="outside lower center",
-            ncols=min(len(handles), max(1, int(width / _LEGEND_WIDTH))),
+            ncols=min(len(handles), max(1, int(width / each))),
             fontsize=7.0,
             handlelength=2.4,
             columnspacing=1.2,

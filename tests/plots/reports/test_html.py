@@ -39,6 +39,13 @@ def test_a_table_has_the_heading_of_its_column_in_every_cell() -> None:
     assert page.texts == ["a<", "b", "1", "2", "3", "<4>"]
 
 
+def test_a_table_of_two_columns_stays_one_on_a_narrow_page() -> None:
+    assert PageReader(table([{"a": "1", "b": "2"}])).named("table") == [{}]
+    assert PageReader(table([{"a": "1", "b": "2", "c": "3"}])).named("table") == [
+        {"class": "stack"}
+    ]
+
+
 def test_pairs_are_names_and_values() -> None:
     assert pairs({"a&": "<b>"}) == "<dl><dt>a&amp;</dt><dd>&lt;b&gt;</dd></dl>"
 

@@ -55,3 +55,11 @@ def test_a_legend_has_every_label_once() -> None:
 def test_a_row_without_labels_has_no_legend() -> None:
     figure = rows_figure([PanelRow([Panel(lambda axes: axes.plot([0, 1]), "")])])
     assert figure.subfigs[0].legends == []
+
+
+@pytest.mark.parametrize(("letters", "columns"), [(4, 3), (30, 3), (60, 1), (300, 1)])
+def test_a_legend_has_as_many_columns_as_its_longest_label_leaves_room_for(
+    letters: int, columns: int
+) -> None:
+    figure = rows_figure([PanelRow([line("a"), line("b" * letters)])], 180)
+    assert figure.subfigs[0].legends[0]._ncols == columns
