@@ -364,7 +364,7 @@ def choice_printer(report: Report, axes: Sequence[Axis]) -> ChoiceCallback | Non
         units = by_name[dim].length_units
         scale = f"; sigma in {units}" if units else ""
         title = f"{dim}: error on {MEASURES[choice.measure]}, at the best ridge{scale}"
-        report.detail("", title, table(rows))
+        report.detail("", title, table(rows) if rows else "every setting was given up")
 
     return print_choice
 

@@ -170,7 +170,7 @@ def _best_slice(
     counts = known.sum(axis=shown, keepdims=True)
     at = np.unravel_index(int(np.argmax(counts)), counts.shape)
     part = tuple(slice(None) if place in shown else index for place, index in enumerate(at))
-    own = [np.array(each[part], np.float64) for each in (truth, answers, np.sqrt(variance))]
+    own = (np.array(truth[part], np.float64), np.array(answers[part]), np.sqrt(variance[part]))
     fixed = tuple(
         axis.take([int(at[place])])
         for place, axis in enumerate(axes)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dkrls_cli.plots.style import FULL_WIDTH, INK, new_figure, plain_text
+from dkrls_cli.plots.style import DOTS, FULL_WIDTH, INK, new_figure, plain_text
 
 # Width of a panel in mm from which on its labels have room: three are beside each other on a page.
 _LEAST_WIDTH = 56.0
@@ -21,6 +21,12 @@ _HEIGHT, _TITLE, _LEGEND_LINE = 58.0, 7.0, 4.2
 
 # Width in mm of the mark of an entry in a legend with its gaps, and of a letter at 7 points.
 _LEGEND_MARK, _LETTER = 11.0, 1.35
+
+
+# Dots that an image may be high: one more than 65535 cannot be drawn. Many variables have so many.
+_MOST_DOTS = 60_000.0
+
+_MM = 25.4  # millimetres in an inch
 
 
 class Row(Protocol):
@@ -92,6 +98,7 @@ def rows_figure(rows: Sequence[Row], width: float = FULL_WIDTH) -> Any:
     """Return the figure of rows below each other; `width` is in mm, and the height follows."""
     heights = [row.height(width) for row in rows]
     figure = new_figure(width, sum(heights))
+    figure.set_dpi(min(DOTS, _MOST_DOTS * _MM / sum(heights)))
     parts = figure.subfigures(len(rows), 1, squeeze=False, height_ratios=heights)
     for part, row in zip(parts.ravel(), rows, strict=True):
         row.draw(part, width)

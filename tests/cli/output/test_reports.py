@@ -88,7 +88,11 @@ def test_a_dry_run_has_tried_nothing_to_draw(globe: Path, tmp_path: Path) -> Non
 def test_a_fit_draws_what_it_has_tried_and_is_the_same_without(globe: Path, tmp_path: Path) -> None:
     words = ("fit", globe, "--json", "-o")
     picture = tmp_path / "tried.svg"
-    told = json.loads(dkrls(*words, tmp_path / "a.npz", "--plot", picture).stdout)
+    result = dkrls(*words, tmp_path / "a.npz", "--plot", picture, "-v")
+    assert "lat: error on slices left out, at the best ridge; sigma in degrees_north" in (
+        result.stderr  # details are printed beside
+    )
+    told = json.loads(result.stdout)
     assert told["plot"] == str(picture)
     drawn = picture.read_text().split("<!-- ")
     for row in told["levels"]:

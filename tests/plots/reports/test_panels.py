@@ -63,3 +63,19 @@ def test_a_legend_has_as_many_columns_as_its_longest_label_leaves_room_for(
 ) -> None:
     figure = rows_figure([PanelRow([line("a"), line("b" * letters)])], 180)
     assert figure.subfigs[0].legends[0]._ncols == columns
+
+
+class High:
+    """A row of five metres."""
+
+    def height(self, width: float) -> float:
+        return 5000.0
+
+    def draw(self, figure: Any, width: float) -> None:
+        pass
+
+
+def test_a_figure_of_very_many_rows_has_fewer_dots() -> None:
+    one, many = (rows_figure([High()] * count, 180) for count in (1, 3))
+    assert one.get_dpi() == 200
+    assert 59_000 < many.get_dpi() * many.get_size_inches()[1] <= 60_001
