@@ -337,15 +337,18 @@ def _draw_given_up(axes: Any, choices: Sequence[LevelChoice], place: Placer) -> 
 def _draw_taken(axes: Any, main: LevelChoice, trials: LevelTrials, place: Placer) -> float:
     """Mark the setting that was taken, and the error of the model; return the error of the first.
 
-    A spline has no sigma: its mark stands in the middle.
+    A spline has no sigma: its mark stands in the middle. One without error stands at the bottom.
     """
     taken = _taken(main, trials)
-    spline = taken.kernel.is_spline
+    spline, exact = taken.kernel.is_spline, not taken.error > 0
     across = 0.5 if spline else place(taken)
-    where = {"transform": axes.get_yaxis_transform()} if spline else {}
-    edge = {"markeredgecolor": "black", "markeredgewidth": 0.8}
-    style = {"markersize": _STAR, "color": _TAKEN, "zorder": 5, "label": "taken", **edge, **where}
-    axes.plot([across], [taken.error], "*", **style)
+    where = axes.get_yaxis_transform() if spline else axes.transData
+    if exact:
+        where = axes.transAxes if spline else axes.get_xaxis_transform()
+    style = {"markersize": _STAR, "color": _TAKEN, "zorder": 5, "clip_on": False}
+    style |= {"markeredgecolor": "black", "markeredgewidth": 0.8, "transform": where}
+    label = "taken, without error" if exact else "taken"
+    axes.plot([across], [0.0 if exact else taken.error], "*", label=label, **style)
     if trials.reported:
         label = "error of the model"
         axes.axhline(trials.reported, color=INK, linewidth=0.7, zorder=1, label=label)
@@ -354,7 +357,7 @@ def _draw_taken(axes: Any, main: LevelChoice, trials: LevelTrials, place: Placer
 
 def _taken(main: LevelChoice, trials: LevelTrials) -> Candidate:
     """Return the trial of the setting that the model has, or else that of the choice."""
-    own = [one for one in main.tried if one.kernel == trials.level.kernel]
+    own = [one for one in (main.taken, *main.tried) if one.kernel == trials.level.kernel]
     own = [one for one in own if one.ridge == trials.ridge] or own
     return min(own, key=lambda one: one.error) if own else main.taken
 
@@ -372,6 +375,7 @@ def _set_range(axes: Any, errors: Sequence[float]) -> None:
     """Show the errors up to a limit, and label both axes with plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+    errors = [error for error in errors if 0 < error < math.inf]
     least = min(errors)
     axes.set_ylim(least / 1.25, min(max(errors), _CUT * least) * 1.25)
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):

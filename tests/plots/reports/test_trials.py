@@ -154,6 +154,20 @@ def test_a_setting_of_the_model_that_was_tried_is_marked_wherever_the_choice_was
     assert points(drawn(own), "taken") == [(2.0, 0.4)]
 
 
+@pytest.mark.parametrize("exact", [candidate(2.0, 0.0), Candidate(kernel_named("cubic"), 0.0, 0.0)])
+def test_a_setting_without_error_is_marked_at_the_bottom(exact: Candidate) -> None:
+    axes = drawn(
+        level(tried(candidate(1.0, 0.5), candidate(3.0, 0.4), exact, best=2), reported=0.0)
+    )
+    ((across, height),) = points(axes, "taken, without error")
+    assert across == (0.5 if exact.kernel.is_spline else 2.0)
+    assert height == 0.0
+    assert axes.get_ylim() == pytest.approx((0.4 / 1.25, 0.5 * 1.25))
+    mark = next(one for one in axes.lines if one.get_label() == "taken, without error")
+    shown = axes.transAxes.inverted().transform(mark.get_transform().transform((across, height)))
+    assert shown[1] == pytest.approx(0.0)
+
+
 @pytest.mark.parametrize(
     ("trials", "words"),
     [
