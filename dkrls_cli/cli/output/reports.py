@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +81,9 @@ def provenance_of(inputs: Sequence[str], facts: Mapping[str, Any]) -> Provenance
 
     `facts` are the settings of the validation by name; those that are None are left out.
     """
+    import platform
+    from importlib.metadata import version
+
     from dkrls_cli.files.writing import command_text, date_text
     from dkrls_cli.plots.reports.page import Provenance
 
