@@ -382,9 +382,17 @@ def history_line(command: Sequence[str]) -> str:
 
     The date is that of the environment variable SOURCE_DATE_EPOCH, if it is set.
     """
-    words = shlex.join(_without_folders(word) for word in command)
-    date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(_epoch_seconds()))
-    return f"{date}: {words} (dkrls {__version__})"
+    return f"{date_text()}: {command_text(command)} (dkrls {__version__})"
+
+
+def date_text() -> str:
+    """Return the date and time of now, or of the environment variable SOURCE_DATE_EPOCH."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(_epoch_seconds()))
+
+
+def command_text(command: Sequence[str]) -> str:
+    """Return a command as a shell reads it, without the folders of its files."""
+    return shlex.join(_without_folders(word) for word in command)
 
 
 def _epoch_seconds() -> int:

@@ -16,11 +16,15 @@ from dkrls_cli.grid.axes import Axis
 from dkrls_cli.model.settings import FitPlan, LevelRequest
 from dkrls_cli.tuning import slices as tuning
 from dkrls_cli.tuning.candidates import LevelChoice
-from dkrls_cli.tuning.joint import choose_joint
+from dkrls_cli.tuning.joint import JointSetting, JointTrial, choose_joint
 from dkrls_cli.tuning.spectra import SpectrumCache
+from dkrls_cli.tuning.trials.record import level_choices
 
 ChoiceCallback = Callable[[str, LevelChoice], None]
-"""Called with the name of a dimension and its choice, as soon as the choice is made."""
+"""Called with the name of a dimension and its choice, as soon as the choice is made.
+
+A level is chosen again, and called with again, if it goes on across a pole or gets a joint ridge.
+"""
 
 
 @dataclass(frozen=True)
@@ -126,14 +130,18 @@ def choose_levels(
     )
     chosen = ChosenLevels(in_order, None, tuple(warnings), tuple(taken), alone)
     return (
-        _choose_joint_ridge(plan, axes, np.subtract(values, mean, dtype=np.float64), chosen)
+        _choose_joint_ridge(plan, axes, np.subtract(values, mean, dtype=np.float64), chosen, watch)
         if plan.joint
         else chosen
     )
 
 
 def _choose_joint_ridge(
-    plan: FitPlan, axes: Sequence[Axis], values: Array, chosen: ChosenLevels
+    plan: FitPlan,
+    axes: Sequence[Axis],
+    values: Array,
+    chosen: ChosenLevels,
+    watch: ChoiceCallback | None,
 ) -> ChosenLevels:
     """Choose one ridge for all levels, and with it the sigmas that are open."""
     movable = [
@@ -150,9 +158,37 @@ def _choose_joint_ridge(
         ridge=plan.joint_ridge,
         spectra=chosen.spectra,
     )
+    watch_joint(watch, axes, choice.trials, choice.setting)
     kernels = zip(chosen.levels, choice.setting.kernels, strict=True)
     levels = tuple(replace(level, kernel=kernel) for level, kernel in kernels)
     return replace(chosen, levels=levels, joint_ridge=choice.setting.ridge, spectra=choice.spectra)
+
+
+def watch_joint(
+    watch: ChoiceCallback | None,
+    axes: Sequence[Axis],
+    trials: Sequence[JointTrial],
+    setting: JointSetting,
+) -> None:
+    """Tell a callback what was tried for each level while all levels were chosen together.
+
+    Parameters
+    ----------
+    watch
+        The callback, or None.
+    axes
+        Axes of the levels, one for each kernel of a setting.
+    trials
+        What was tried. If that is a single setting it was given, and the callback is not called.
+    setting
+        The setting that was chosen.
+    """
+    if watch is None or len(trials) < 2:
+        return
+    for place, axis in enumerate(axes):
+        if axis.size > 1:
+            for choice in level_choices(trials, setting, place):
+                watch(axis.name, choice)
 
 
 def _closed(request: Level | LevelRequest, joint: bool, size: int) -> Level | None:

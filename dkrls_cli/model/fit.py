@@ -148,7 +148,8 @@ def fit(
     origin
         Anything to remember in the model about where the data came from.
     watch
-        Called with the name of a dimension and all that was tried for it, on complete grids.
+        Called with the name of a dimension and all that was tried for it; where all levels are
+        chosen together, with the settings tried for all of them as they are along this one.
 
     Returns
     -------
@@ -270,11 +271,11 @@ def fit_grid(
         source_cells(grid.axes[grid.dims.index(dim)], grid.style, None)  # refused before the fit
     plan = plan_fit(grid.axes, settings, complete, errors=grid.errors is not None)
     if grid.errors is not None:
-        result = train_with_errors(grid, plan, settings, share, spectra)
+        result = train_with_errors(grid, plan, settings, share, spectra, watch)
     elif complete:
         result = train(grid, plan, settings, watch, spectra)
     else:
-        result = train_through_gaps(grid, plan, settings, share, spectra, land, with_lost)
+        result = train_through_gaps(grid, plan, settings, share, spectra, land, with_lost, watch)
         if result.enclosing is not None:
             grid, lost = result.enclosing
             dropped = repeats + lost

@@ -34,7 +34,7 @@ from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.axes import Axis, list_some
 from dkrls_cli.grid.cf import place_of
 from dkrls_cli.grid.grid import Grid
-from dkrls_cli.model.choosing import ChoiceCallback, choose_levels, single_level
+from dkrls_cli.model.choosing import ChoiceCallback, choose_levels, single_level, watch_joint
 from dkrls_cli.model.poles.crossing import cross_poles, cross_with_gaps
 from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings
 from dkrls_cli.tuning.gaps import GapChoice, choose_with_gaps, gap_bars
@@ -177,6 +177,7 @@ def train_through_gaps(
     spectra: SpectrumCache | None = None,
     land: bool = True,
     whole: Grid | None = None,
+    watch: ChoiceCallback | None = None,
 ) -> TrainingResult:
     """Train on the observed cells of a grid, under one joint ridge: :mod:`dkrls_cli.gaps.solve`.
 
@@ -197,6 +198,8 @@ def train_through_gaps(
     whole
         The grid with the coordinates at which no cell is observed. On the sphere, those that data
         encloses are solved for as all others are: a polar cap is a hole.
+    watch
+        Called with what was tried for every level.
 
     Returns
     -------
@@ -213,6 +216,7 @@ def train_through_gaps(
     mean = float(values[observed].mean()) if settings.centre is None else settings.centre
     thin = _Thin.of(grid, plan)
     chosen = thin.choose(values, plan, mean, spectra)
+    watch_joint(watch, thin.own_axes, chosen.trials, chosen.setting)
     enclosing = None
     if chosen.setting.grouping.sphere and whole is not None:
         enclosing = drop_lost_slices(whole, enclosed_coordinates(whole, plan.group))
@@ -259,6 +263,7 @@ def train_with_errors(
     settings: Settings,
     missing: float,
     spectra: SpectrumCache | None = None,
+    watch: ChoiceCallback | None = None,
 ) -> TrainingResult:
     """Train on observations with errors, cells missing or not, under one joint ridge.
 
@@ -268,7 +273,7 @@ def train_with_errors(
     ----------
     grid
         The data and its errors; every coordinate has an observed cell.
-    plan, settings, missing, spectra
+    plan, settings, missing, spectra, watch
         As for :func:`train_through_gaps`.
 
     Returns
@@ -292,6 +297,7 @@ def train_with_errors(
     mean = spread.mean if settings.centre is None else settings.centre
     thin = _Thin.of(grid, plan)
     chosen = thin.choose(values, plan, mean, spectra, whole.errors)
+    watch_joint(watch, thin.own_axes, chosen.trials, chosen.setting)
     seen, setting = whole.reshape(thin.shape), chosen.setting
     done = analyse(
         make_field(thin.coordinates, setting.kernels, setting.grouping, chosen.spectra),
@@ -350,14 +356,19 @@ class _Thin:
         return cls(grid.axes, places, grid.dims.index(plan.hierarchy[-1]))
 
     @property
+    def own_axes(self) -> list[Axis]:
+        """The axes that are left."""
+        return [self.axes[place] for place in self.places]
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the axes that are left."""
-        return tuple(self.axes[place].size for place in self.places)
+        return tuple(axis.size for axis in self.own_axes)
 
     @property
     def coordinates(self) -> list[Array]:
         """Coordinates of the axes that are left."""
-        return [self.axes[place].numbers for place in self.places]
+        return [axis.numbers for axis in self.own_axes]
 
     def targets(self, observed: Mask) -> Mask:
         """Return the missing cells that settings are chosen for, along the axes that are left."""
@@ -430,7 +441,7 @@ class _Thin:
         """Return what is missing, and how it was solved for."""
         facts = missing_facts(observed, self.axes, self.last, done)
         facts |= {"settings_tried": chosen.tried}
-        return facts | _group_facts(chosen.setting, [self.axes[place] for place in self.places])
+        return facts | _group_facts(chosen.setting, self.own_axes)
 
 
 def enclosed_coordinates(grid: Grid, group: Sequence[int]) -> dict[int, Indices]:

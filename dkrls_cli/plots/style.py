@@ -114,6 +114,11 @@ def check_drawable(path: Path) -> None:
         If matplotlib is not installed.
     """
     picture_kind(path)
+    check_installed(path)
+
+
+def check_installed(path: Path) -> None:
+    """Raise OutputError if matplotlib, which draws what goes to a path, is not installed."""
     if not find_spec("matplotlib"):
         raise OutputError(
             f"Cannot draw '{path}': matplotlib is not installed. Try pip install 'dkrls-cli[plot]'."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
@@ -26,6 +27,18 @@ END_WEIGHT = 0.1
 COUNTS, MAY_BE_TAKEN = 0.01, 0.3
 """Weights, as shares of the largest, from which a candidate is averaged, and may be taken."""
 
+Measure = Literal["slices", "joint", "cells", "nearby", "views"]
+"""What settings were judged by."""
+
+MEASURES: dict[Measure, str] = {
+    "slices": "slices left out",
+    "joint": "cells left out under a joint ridge",
+    "cells": "hidden cells",
+    "nearby": "hidden cells, from their nearest cells",
+    "views": "hidden cells in larger views",
+}
+"""The same in words, as what an error is measured on."""
+
 REAL_RIDGE = 1e-4
 """Ridge from which a level is taken to have noise of its own."""
 
@@ -43,12 +56,15 @@ class Candidate:
     typical
         The same with the geometric mean over the slices, in which no slice counts more than
         another; None if it is not known.
+    reached
+        Error at which a solve was given up, whose error is then infinite; None if it was not.
     """
 
     kernel: Kernel
     ridge: float
     error: float
     typical: float | None = None
+    reached: float | None = None
 
     @property
     def score(self) -> float:
@@ -70,11 +86,14 @@ class LevelChoice:
         Full spectra, on all coordinates of the level, of the kernels of `taken` and of
         `under_joint_ridge`. Empty if the level was seen in segments only, or if its coordinates
         do not rise.
+    measure
+        What the errors of the candidates are errors of.
     """
 
     taken: Candidate
     tried: tuple[Candidate, ...]
     spectra: Mapping[Kernel, Spectrum] = field(default_factory=dict, compare=False, repr=False)
+    measure: Measure = "slices"
 
     @property
     def under_joint_ridge(self) -> Candidate:

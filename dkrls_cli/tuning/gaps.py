@@ -28,7 +28,8 @@ from dkrls_cli.gaps.coarse import CoarseMaker
 from dkrls_cli.gaps.field import Field, make_field
 from dkrls_cli.gaps.noisy.analysis import estimate_scale, measure_spread, solve_noisy
 from dkrls_cli.gaps.solve import Completed, complete_field
-from dkrls_cli.tuning.joint import JointSetting
+from dkrls_cli.tuning.candidates import Measure
+from dkrls_cli.tuning.joint import JointSetting, JointTrial
 from dkrls_cli.tuning.masks import (
     POWERS,
     WHOLE,
@@ -159,6 +160,9 @@ class GapChoice:
         Value to which answers fall back, and the cells to be filled.
     scale
         s^2, if observations have errors: see :mod:`dkrls_cli.gaps.noisy.analysis`.
+    trials
+        The settings that were tried and the errors that they were compared by, which are means over
+        distances to data (:class:`dkrls_cli.tuning.noisy.scores.PowerShares`).
     """
 
     setting: JointSetting
@@ -170,6 +174,7 @@ class GapChoice:
     mean: float = 0.0
     targets: Mask | None = None
     scale: float = 1.0
+    trials: tuple[JointTrial, ...] = ()
 
     @property
     def tolerance(self) -> float:
@@ -263,21 +268,24 @@ def choose_with_gaps(
             )
             for on_sphere in ((False, True) if sphere and not force else (sphere,))
         ]
-        near: Trials = search
+        near: _Search | NearbyTrials = search
         if errors is None:
             views = hide_cells(values, coordinates, rng, targets, room=WIDE_ROOM, again=_AGAIN)
             near = NearbyTrials(views, mean, rng)
         best = _try_groups(search, near, ways, product, force)
-        search.tried += near.tried - 1 if near is not search else 0  # one was tried both ways
+        if near is not search:
+            search.tried += near.tried - 1  # one was tried both ways
+            search.trials += near.trials
     else:
         best = improve(search, product.starts, product.rounds)
     if ridge is None and not best.setting.grouping.axes:
         best = _calm(search, best, Move((), bounds, ridge_factor=_CALMING))
     if ridge is None and errors is None and room < WIDE_ROOM and values.size > WHOLE:
         views = hide_cells(values, coordinates, rng, targets, room=WIDE_ROOM)
-        wide = _Search(views, mean, float(spread), spectra, limited)
+        wide = _Search(views, mean, float(spread), spectra, limited, "views")
         best = _confirm(wide, best, Move((), bounds, ridge_factor=_CALMING))
         search.tried += wide.tried - 1
+        search.trials += wide.trials
     if ridge is None and errors is not None:
         best = _balance(search, best)
     final = zip(best.setting.kernels, coordinates, strict=True)
@@ -291,6 +299,7 @@ def choose_with_gaps(
         mean,
         targets,
         best.scale,
+        tuple(search.trials),
     )
 
 
@@ -369,7 +378,10 @@ class _Search:
         spread: float,
         spectra: SpectrumCache,
         limited: Mapping[int, Array] = MappingProxyType({}),
+        measure: Measure = "cells",
     ) -> None:
+        self.trials: list[JointTrial] = []
+        self._measure = measure
         self.windows, self.mean, self.spread = tuple(windows), mean, spread
         self.limited = limited
         self.tried, self.better = 0, _BETTER
@@ -407,6 +419,14 @@ class _Search:
         not come below `bar` times the error of the best.
         """
         self.tried += 1
+        found, reached = self._solve(setting, best, bar)
+        self.trials.append(JointTrial(setting, found.error, self._measure, reached))
+        return found
+
+    def _solve(
+        self, setting: JointSetting, best: Attempt | None, bar: float
+    ) -> tuple[Attempt, float | None]:
+        """Solve for the hidden cells of all windows, or give up at an error that is returned."""
         known = best is not None and math.isfinite(best.error) and self.spread > 0
         relative = best.error / self.spread if best and known else _FIRST_ERROR
         windows = list(best.windows if best and known else self.windows)
@@ -428,10 +448,11 @@ class _Search:
             windows[place] = replace(window, answers=completed.values)
             iterations = max(iterations, completed.iterations)
             if not completed.converged or watch.is_worse(completed.values):
-                return Attempt(setting, math.inf, iterations, tuple(windows))
+                given_up = Attempt(setting, math.inf, iterations, tuple(windows))
+                return given_up, watch.error(completed.values)
         squares = np.sum([window.squares(window.residuals) for window in windows], axis=0)
         error = _power_shares(windows).score(squares)
-        return Attempt(setting, error, iterations, tuple(windows), scale)
+        return Attempt(setting, error, iterations, tuple(windows), scale), None
 
     def _scale(self, setting: JointSetting) -> float:
         """Return s^2 of a setting; 1 if observations have no errors."""
@@ -512,16 +533,16 @@ class _Watch:
 
     def is_worse(self, answers: Array) -> bool:
         """Return whether the error with these answers is above the bar."""
-        return self._error(answers) > self._bar
+        return self.error(answers) > self._bar
 
-    def _error(self, answers: Array) -> float:
+    def error(self, answers: Array) -> float:
         """Return the error of all windows, with these answers in the one."""
         missed = (answers - self._window.values)[self._window.hidden]
         return self._shares.score(self._others + self._window.squares(missed))
 
     def __call__(self, answers: Array) -> bool:
         """Return whether the error, falling as fast as now, stays above the bar."""
-        error = self._error(answers)
+        error = self.error(answers)
         before, self._before = self._before, error
         return error - _LOOKS * max(0.0, before - error) > self._bar
 

@@ -26,6 +26,7 @@ from dkrls_cli.cascade.spectrum import Spectrum, decompose
 from dkrls_cli.cascade.tensors import along, apply
 from dkrls_cli.circle import is_even
 from dkrls_cli.gaps.field import NO_GROUPS, Grouping
+from dkrls_cli.tuning.candidates import Measure
 
 _RIDGES = np.geomspace(1e-14, 1e3, 171)
 """Ridges that are tried, ten to each power of ten."""
@@ -57,15 +58,37 @@ class JointSetting:
     grouping: Grouping = NO_GROUPS
 
 
+@dataclass(frozen=True)
+class JointTrial:
+    """A setting of all levels that was tried, its error, and what that is an error of.
+
+    The error is infinite if the setting was given up, at the error that it had `reached` by then.
+    """
+
+    setting: JointSetting
+    error: float
+    measure: Measure
+    reached: float | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class JointChoice:
-    """The setting chosen for a grid, and the full spectra of its kernels on the coordinates.
+    """The setting chosen for a grid.
 
-    A long level, which is seen through windows, has no spectrum.
+    Attributes
+    ----------
+    setting
+        Kernels and joint ridge.
+    spectra
+        Full spectra of the kernels on the coordinates. A long level, which is seen through windows,
+        has none.
+    trials
+        Kernels that were tried, each with its best ridge.
     """
 
     setting: JointSetting
     spectra: tuple[Spectrum | None, ...]
+    trials: tuple[JointTrial, ...] = ()
 
 
 def choose_joint(
@@ -108,6 +131,7 @@ def choose_joint(
     found = list(zip(*made, strict=True))  # spectra of all axes, for every window
     projected = [window.project(own) for window, own in zip(windows, found, strict=True)]
     least, taken = _least_score(projected, found, ridges)
+    tried = [(JointSetting(tuple(chosen), taken), least)]
     moving = [axis for axis, may in enumerate(open_sigmas) if may and cells <= _MOVING_CELLS]
     for axis in moving:
         pairs = zip(windows, found, strict=True)
@@ -120,6 +144,8 @@ def choose_joint(
                 trial = [(*f[:axis], n, *f[axis + 1 :]) for f, n in zip(found, new, strict=True)]
                 turned = [along(p, axis, n.vectors.T) for p, n in zip(projected, new, strict=True)]
                 score, at = _least_score(turned, trial, ridges)
+                moved = (*chosen[:axis], kernel, *chosen[axis + 1 :])
+                tried.append((JointSetting(moved, at), score))
                 if score >= least:
                     break
                 least, taken, chosen[axis], found = score, at, kernel, trial
@@ -127,7 +153,8 @@ def choose_joint(
                 break
     whole = [c.size <= LONG for c in coordinates]
     full = tuple(s if seen else None for s, seen in zip(found[0], whole, strict=True))
-    return JointChoice(JointSetting(tuple(chosen), taken), full)
+    trials = (JointTrial(own, math.sqrt(cells * score), "joint") for own, score in tried)
+    return JointChoice(JointSetting(tuple(chosen), taken), full, tuple(trials))
 
 
 @dataclass(frozen=True, eq=False)

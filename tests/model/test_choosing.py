@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dkrls_cli import fit
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
@@ -11,6 +12,7 @@ from dkrls_cli.model.choosing import choose_levels
 from dkrls_cli.model.settings import Settings, plan_fit
 from dkrls_cli.tuning import slices as tuning
 from dkrls_cli.tuning.joint import choose_joint
+from dkrls_cli.tuning.trials.record import ChoiceRecord
 
 RNG = np.random.default_rng(3)
 X, D = np.linspace(0, 4, 9), np.sort(RNG.uniform(0, 6, 12))
@@ -157,3 +159,53 @@ def test_a_long_level_is_chosen_and_fitted_without_its_spectrum(noise):
     middles = np.arange(1499) + 0.5
     missed = trained.predict([middles, X]) - (values[1:] + values[:-1]) / 2
     assert np.sqrt(np.mean(missed**2)) < 0.5
+
+
+# What was tried -----------------------------------------------------------------------------------
+
+
+def recorded(values, coordinates, **settings):
+    record = ChoiceRecord()
+    return fit(values, coordinates, watch=record, **settings), record
+
+
+def test_on_a_ring_the_error_of_the_choice_is_the_one_that_the_model_reports():
+    """A ring has no ends, and one level has no other before it: both leave each slice out."""
+    angle = np.arange(12) * 30.0
+    noise = 0.1 * np.random.default_rng(2).standard_normal(12)
+    model, record = recorded(np.sin(np.radians(angle)) + noise, {"a": angle}, period=360.0)
+    (choice,) = record.of("a")
+    assert choice.taken in choice.tried
+    assert choice.taken.kernel == model.levels[0].kernel
+    assert choice.taken.ridge == model.levels[0].ridge
+    assert choice.taken.error == pytest.approx(model.errors[0], rel=1e-9)
+
+
+def test_a_joint_ridge_tells_of_slices_and_of_cells_left_out():
+    model, record = recorded(VALUES, {"d": D, "x": X}, noise="joint")
+    for dim in ("d", "x"):
+        slices, joint = record.of(dim)
+        assert (slices.measure, joint.measure) == ("slices", "joint")
+        assert joint.taken.kernel == model.level_of(dim).kernel
+        assert joint.taken.ridge == model.joint_ridge
+        assert joint.taken.error == min(one.error for one in joint.tried)
+    _, given = recorded(VALUES, {"d": D, "x": X}, noise="joint", sigma=1.0, ridge=0.1)
+    assert [one.measure for one in given.of("x")] == ["slices"]
+
+
+@pytest.mark.parametrize("errors", [None, 0.05])
+def test_all_levels_with_gaps_or_errors_tell_what_was_tried_together(errors):
+    values = VALUES[:, :, None].copy()
+    values[np.random.default_rng(0).random(values.shape) < 0.1] = np.nan
+    at = {"d": D, "x": X, "one": [0.0]}
+    model, record = recorded(values, at, obs_error=errors)
+    assert record.of("one") == ()
+    d, x = (record.of(dim)[0] for dim in ("d", "x"))
+    assert len(d.tried) == len(x.tried) > 5
+    assert [one.error for one in d.tried] == [one.error for one in x.tried]
+    assert d.taken.kernel == model.level_of("d").kernel
+    assert x.taken.kernel == model.level_of("x").kernel
+    assert x.taken.ridge == model.joint_ridge
+    assert x.measure == "cells"
+    _, given = recorded(values, at, obs_error=errors, kernel="gaussian", sigma=2.0, ridge=0.1)
+    assert given.of("d") == ()

@@ -314,6 +314,8 @@ def test_a_setting_that_takes_too_long_or_is_given_up_has_no_finite_error(monkey
     monkeypatch.setattr(gaps, "complete_field", partial(looked_at, complete_field))
     given_up = search.solve(setting_of(), None, 1.0)
     assert given_up.error == math.inf
+    assert [(trial.error, trial.reached) for trial in search.trials][-1] == (math.inf, 7.0)
+    assert search.trials[-1].setting == setting_of()
     np.testing.assert_allclose(given_up.windows[0].residuals, 0.0, atol=0.1)
     np.testing.assert_array_equal(given_up.windows[1].answers, 0.0)
 
@@ -329,6 +331,9 @@ class Verdict:
 
     def is_worse(self, _):
         return self.worse
+
+    def error(self, _):
+        return 7.0
 
 
 def looked_at(solve, *args, give_up, **options):

@@ -29,6 +29,7 @@ from dkrls_cli.cli.describe import (
 )
 from dkrls_cli.cli.output.chunks import fit_beyond_memory, refuse_several
 from dkrls_cli.cli.output.chunks import plan_result as plan_result_beyond
+from dkrls_cli.cli.output.pictures import check_picture
 from dkrls_cli.cli.output.streams import SchedulerOptions, resume_key
 from dkrls_cli.cli.output.target import check_file, refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, command_line, edge
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from dkrls_cli.tuning.candidates import LevelChoice
     from dkrls_cli.tuning.footprint import Footprint
     from dkrls_cli.tuning.spectra import SpectrumCache
+    from dkrls_cli.tuning.trials.record import ChoiceRecord
 
 
 @opt.expand
@@ -62,6 +64,13 @@ def fit(
     options: opt.FitOptions,
     machine: opt.RunOptions,
     scheduling: SchedulerOptions,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PICTURE",
+            help="Draw what was tried for every level: ends in .png, .svg or .pdf.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
     ] = False,
@@ -77,7 +86,7 @@ def fit(
 
       dkrls fit 'run-*.nc' --var tas --sigma time=30 --sigma lat=5 -o tas.npz
 
-      dkrls fit ocean.nc --var all -o ocean.npz
+      dkrls fit ocean.nc --var all -o ocean.npz --plot tried.png
 
       dkrls fit sensors.csv --levels sensor,time --kernel time=matern12 -o sensors.npz
     """
@@ -85,11 +94,17 @@ def fit(
         inputs = opt.read_by(inputs, options.engine)
         settings = fit_settings(options)
         target = None if dry_run else check_output(output, outputs.overwrite, inputs, report)
+        if plot is not None:
+            check_plot(plot, dry_run, outputs.overwrite, report, *inputs, output)
         errors = options.obs_error or ()
         sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
         limit = machine.memory_limit
         is_large = scheduling.is_given or exceeds(sources, settings, limit)
         if is_large and can_be_streamed(sources):
+            if plot is not None:
+                raise SettingError(
+                    "--plot is for fits in memory. Leave it out, or allow more memory."
+                )
             if target is None:
                 report.results([plan_result_beyond(one, settings, limit) for one in sources])
                 return
@@ -99,26 +114,42 @@ def fit(
                 sources, settings, limit, scheduling, machine.threads, inputs, target, report
             )
             save_fits(fits, target, outputs.overwrite, report)
-            report_fits(fits, target, report)
+            report_fits(fits, target, None, report)
             return
         refuse_too_large(sources, settings, limit, saved=True)
         if target is None:
             report.results(plan_results(sources, settings, report))
             return
-        fits = fit_sources(sources, settings, machine.threads, limit, inputs, report)
+        threads, record = machine.threads, plot is not None
+        fits = fit_sources(sources, settings, threads, limit, inputs, report, record=record)
         save_fits(fits, target, outputs.overwrite, report)
-        report_fits(fits, target, report)
+        if plot is not None:
+            draw_trials(fits, plot, outputs.overwrite)
+        report_fits(fits, target, plot, report)
         report.next_step(*last_slice(fits[0].model, target))
+
+
+def check_plot(
+    path: Path, dry_run: bool, overwrite: bool, report: Report, *others: str | Path | None
+) -> None:
+    """Raise an error if the picture of a fit cannot be written, or there will be no fit."""
+    if dry_run:
+        raise SettingError("--plot draws what a fit has tried, and --dry-run fits nothing.")
+    check_picture(path, overwrite, report, *others)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedVariable:
-    """The model of a variable, and what its fit took: cells, bytes of data, seconds."""
+    """The model of a variable, and what its fit took: cells, bytes of data, seconds.
+
+    What was tried is None if it was not to be recorded.
+    """
 
     model: Model
     cells: int
     data_bytes: int
     seconds: float
+    tried: ChoiceRecord | None = None
 
 
 def fit_sources(
@@ -130,13 +161,15 @@ def fit_sources(
     report: Report,
     *,
     history: bool = True,
+    record: bool = False,
 ) -> list[FittedVariable]:
     """Fit a model of every variable; those on the same coordinates share their factors.
 
     `limit` is the memory that may be used. With `history`, that of the data begins with this
-    command.
+    command. With `record`, what was tried is kept.
     """
     from dkrls_cli.tuning.spectra import SpectrumCache
+    from dkrls_cli.tuning.trials.record import ChoiceRecord
 
     shared = SpectrumCache() if sources[1:] else None
     fits = []
@@ -144,10 +177,11 @@ def fit_sources(
         grid = read_values(source, report)
         refuse_large_gaps(source, grid, settings, limit)
         grid = with_history(grid) if history else grid
+        tried = ChoiceRecord() if record else None
         model, seconds = run_fit(
-            grid, settings, threads, inputs, report, shared, source.errors_from
+            grid, settings, threads, inputs, report, shared, source.errors_from, tried
         )
-        fits.append(FittedVariable(model, grid.values.size, grid.values.nbytes, seconds))
+        fits.append(FittedVariable(model, grid.values.size, grid.values.nbytes, seconds, tried))
     return fits
 
 
@@ -196,6 +230,20 @@ def fit_origin(settings: Settings, inputs: Sequence[str]) -> dict[str, Any]:
         "options": asked_options(settings),
         "program": f"dkrls {__version__}",
     }
+
+
+def draw_trials(fits: Sequence[FittedVariable], path: Path, overwrite: bool) -> None:
+    """Draw what was tried for every variable, in rows."""
+    from dkrls_cli.plots.reports.panels import rows_figure
+    from dkrls_cli.plots.reports.trials import trial_row
+    from dkrls_cli.plots.style import write_figure
+
+    rows = [
+        trial_row(fitted.model, fitted.tried, fitted.model.name if fits[1:] else "")
+        for fitted in fits
+        if fitted.tried is not None
+    ]
+    write_figure(lambda: rows_figure(rows), path, overwrite=overwrite)
 
 
 def save_fits(
@@ -313,15 +361,17 @@ def run_fit(
     report: Report,
     shared: SpectrumCache | None = None,
     errors_from: float | str | None = None,
+    record: ChoiceCallback | None = None,
 ) -> tuple[Model, float]:
-    """Fit a model, and return it with the seconds that took."""
+    """Fit a model, and return it with the seconds that took; `record` is told what was tried."""
     from dkrls_cli.model.fit import error_origin, fit_grid
     from dkrls_cli.threads import blas_threads
 
     origin = {**fit_origin(settings, inputs), **error_origin(errors_from)}
     start = perf_counter()
     with report.working(f"fitting {shape_text(grid.axes)}") as done, blas_threads(threads):
-        watch = counting(choice_printer(report, grid.axes), len(grid.axes), done)
+        printed = both(choice_printer(report, grid.axes), record)
+        watch = counting(printed, len(grid.axes), done)
         model = fit_grid(grid, settings, origin=origin, watch=watch, spectra=shared)
     seconds = perf_counter() - start
     report_fit_notes(model, report)
@@ -384,14 +434,29 @@ def counting(
     return count
 
 
+def both(one: ChoiceCallback | None, other: ChoiceCallback | None) -> ChoiceCallback | None:
+    """Return a callback that calls two others; either may be None."""
+    if one is None or other is None:
+        return one or other
+
+    def call(dim: str, choice: LevelChoice) -> None:
+        one(dim, choice)
+        other(dim, choice)
+
+    return call
+
+
 def choice_printer(report: Report, axes: Sequence[Axis]) -> ChoiceCallback | None:
     """Return a callback that prints the error of every kernel tried; None if not verbose."""
     if not report.verbose:
         return None
+    from dkrls_cli.tuning.candidates import MEASURES
+
     by_name = {axis.name: axis for axis in axes}
 
     def print_choice(dim: str, choice: LevelChoice) -> None:
         best = min(trial.error for trial in choice.tried)
+        known = [trial for trial in choice.curve if math.isfinite(trial.error)]
         rows = [
             {
                 **kernel_facts(trial.kernel),
@@ -399,12 +464,12 @@ def choice_printer(report: Report, axes: Sequence[Axis]) -> ChoiceCallback | Non
                 "cv_error": trial.error,
                 "": "#" * round(30 * best / trial.error) if trial.error else "#" * 30,
             }
-            for trial in choice.curve
+            for trial in known
         ]
         units = by_name[dim].length_units
         scale = f"; sigma in {units}" if units else ""
-        title = f"{dim}: error on slices left out, at the best ridge{scale}"
-        report.detail("", title, table(rows))
+        title = f"{dim}: error on {MEASURES[choice.measure]}, at the best ridge{scale}"
+        report.detail("", title, table(rows) if rows else "every setting was given up")
 
     return print_choice
 
@@ -574,13 +639,16 @@ def plan_result(
     return {**facts, "levels": rows}, (pairs(words), level_table(rows))
 
 
-def report_fits(fits: Sequence[FittedVariable], target: Path, report: Report) -> None:
-    """Report what was fitted, and where it was written."""
+def report_fits(
+    fits: Sequence[FittedVariable], target: Path, plot: Path | None, report: Report
+) -> None:
+    """Report what was fitted, and where it was written and drawn."""
     size = target.stat().st_size
     data = sum(fitted.data_bytes for fitted in fits)
     place = f"{target}, {bytes_text(size)} for {bytes_text(data)} of data"
     found = [fit_result(fitted, place if fitted is fits[-1] else None) for fitted in fits]
-    report.results(found, model=str(target), file_bytes=size)
+    drawn = {} if plot is None else {"plot": str(plot)}
+    report.results(found, model=str(target), file_bytes=size, **drawn)
 
 
 def fit_result(fitted: FittedVariable, place: str | None) -> Result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +20,12 @@ from dkrls_cli.cli.commands.fit import (
     report_bounds,
 )
 from dkrls_cli.cli.describe import level_table, model_rows, shape_text
+from dkrls_cli.cli.output.reports import (
+    check_reports,
+    draw_validations,
+    provenance_of,
+    write_page,
+)
 from dkrls_cli.cli.report import Report, edge
 from dkrls_cli.cli.terminal.tables import pairs, table
 from dkrls_cli.errors import SettingError
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
     from dkrls_cli.model.model import Model
     from dkrls_cli.model.settings import Settings
     from dkrls_cli.model.validation.validate import Validation
+    from dkrls_cli.tuning.trials.record import ChoiceRecord
 
 # Exit code for a metric above its limit: 1 and 2 are errors.
 _ABOVE_LIMIT = 3
@@ -67,9 +74,21 @@ def validate(
         list[str] | None,
         typer.Option(metavar="METRIC=VALUE", help="Exit with 3 if a metric is above. Repeatable."),
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PICTURE",
+            help="Draw a slice, errors by coordinate and calibration: .png, .svg or .pdf.",
+        ),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="PAGE.html", help="Write all of it as one HTML page."),
+    ] = None,
     options: opt.FitOptions,
     smooth: opt.Smooth = False,
     machine: opt.RunOptions,
+    outputs: opt.OutputOptions,
     report: Report,
 ) -> None:
     """Measure a model against a grid, or the method against held-out parts of one.
@@ -83,7 +102,7 @@ def validate(
 
       dkrls validate sst.nc --holdout 0.2 --repeats 5 --fail-above rmse=0.5
 
-      dkrls validate sst.nc --holdout time=0.1
+      dkrls validate sst.nc --holdout time=0.1 --plot errors.png --report sst.html
     """
     from dkrls_cli.model.validation.metrics import exceeded
     from dkrls_cli.model.validation.validate import REPEATS
@@ -95,33 +114,27 @@ def validate(
             raise SettingError("Give either --model MODEL or --holdout FRACTION.")
         limits = read_limits(fail_above)
         settings = fit_settings(options)
+        check_reports(plot, page, outputs.overwrite, report, *inputs, model)
+        kept = Kept(evidence=plot is not None or page is not None, trials=page is not None)
         with blas_threads(machine.threads):
             if model is not None:
                 others = {"repeats": repeats, "seed": seed, "max-memory": machine.max_memory}
                 refuse_fit_options(settings, {**others, "keep-edges": keep_edges or None})
-                with report.working(f"reading {model}"):
-                    models = measured_models(model, inputs, options.var)
                 errors = options.obs_error or ()
-                found = [
-                    measure_model(one, inputs, name, smooth, report, errors) for one, name in models
-                ]
-                facts = [model_facts(one) for one in found]
+                measured = measure_models(model, inputs, options.var, smooth, errors, kept, report)
             else:
-                errors = options.obs_error or ()
-                sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
-                refuse_large_holdouts(sources, settings, holdout, limit := machine.memory_limit)
-                count, first = repeats or REPEATS, seed or 0
-                found = [
-                    measure_holdouts(
-                        source, settings, limit, holdout, count, first, keep_edges, smooth, report
-                    )
-                    for source in sources
-                ]
-                for one in found:
-                    report_bounds(one.model, report)
-                facts = [holdout_facts(one, first) for one in found]
+                held = Holdouts(holdout, repeats or REPEATS, seed or 0, keep_edges, smooth)
+                measured = measure_inputs(inputs, options, settings, machine, held, kept, report)
+        found = measured.found
         above = [exceeded(one.metrics, limits) for one in found]
-        report_metrics(found, facts, above, limits, report)
+        missed = missed_words(found, above, limits)
+        if plot is not None:
+            draw_validations(found, plot, outputs.overwrite)
+        if page is not None:
+            each = list(zip(found, measured.tried, missed, strict=True))
+            write_page(each, provenance_of(inputs, measured.about), page, outputs.overwrite)
+        written = {"plot": plot, "report": page}
+        report_metrics(found, measured.facts, above, missed, written, report)
         suggest_next(model, inputs, report)
         if any(above):
             raise typer.Exit(_ABOVE_LIMIT)
@@ -179,6 +192,71 @@ def measured_models(
     return [(model, variable_of(model, inputs)) for model in chosen_models(path, var)]
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What is kept for pictures and pages: evidence of all runs, and trials of the last fit."""
+
+    evidence: bool
+    trials: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Validations, each with what was tried and its facts, and the settings of them all."""
+
+    found: Sequence[Validation]
+    tried: Sequence[ChoiceRecord | None]
+    facts: Sequence[dict[str, Any]]
+    about: Mapping[str, Any]
+
+
+def measure_models(
+    path: Path,
+    inputs: list[str],
+    var: Sequence[str] | None,
+    smooth: bool,
+    errors: Sequence[str],
+    kept: Kept,
+    report: Report,
+) -> Measured:
+    """Measure the models of a file."""
+    with report.working(f"reading {path}"):
+        models = measured_models(path, inputs, var)
+    found = [
+        measure_model(one, inputs, name, smooth, report, errors, kept.evidence)
+        for one, name in models
+    ]
+    about = {"model": path.name, "fit": origin_text(found)}
+    return Measured(found, [None] * len(found), [model_facts(one) for one in found], about)
+
+
+def measure_inputs(
+    inputs: list[str],
+    options: opt.FitOptions,
+    settings: Settings,
+    machine: opt.RunOptions,
+    held: Holdouts,
+    kept: Kept,
+    report: Report,
+) -> Measured:
+    """Measure the method on parts of the variables of some inputs that are held out."""
+    from dkrls_cli.tuning.trials.record import ChoiceRecord
+
+    errors, limit = options.obs_error or (), machine.memory_limit
+    sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
+    refuse_large_holdouts(sources, settings, held.fractions, limit)
+    tried = [ChoiceRecord() if kept.trials else None for _ in sources]
+    found = [
+        measure_holdouts(source, settings, limit, held, kept.evidence, report, record)
+        for source, record in zip(sources, tried, strict=True)
+    ]
+    for one in found:
+        report_bounds(one.model, report)
+    facts = [holdout_facts(one, held.seed) for one in found]
+    about = {"holdout": found[0].held_out, "repeats": held.repeats, "seed": held.seed}
+    return Measured(found, tried, facts, {**about, "options": settings.given})
+
+
 def measure_model(
     model: Model,
     inputs: list[str],
@@ -186,14 +264,15 @@ def measure_model(
     smooth: bool,
     report: Report,
     errors: Sequence[str],
+    evidence: bool,
 ) -> Validation:
-    """Measure a model on the cells of a grid."""
+    """Measure a model on the cells of a grid; with `evidence`, keep what pictures need."""
     from dkrls_cli.model.validation.validate import validate_model
 
     (source,) = open_inputs(inputs, [var] if var else None, None, report, errors)
     grid = read_values(source, report)
     with report.working("predicting"):
-        return validate_model(model, grid, source.scalars, smooth=smooth)
+        return validate_model(model, grid, source.scalars, smooth=smooth, evidence=evidence)
 
 
 def variable_of(model: Model, inputs: list[str]) -> str | None:
@@ -225,40 +304,51 @@ def trained_part(source: Source, holdout: list[str] | None) -> Source:
     return replace(source, axes=tuple(axes), table=None)
 
 
+@dataclass(frozen=True)
+class Holdouts:
+    """How parts of a grid are held out, and how models are asked for them."""
+
+    fractions: list[str] | None
+    repeats: int
+    seed: int
+    keep_edges: bool
+    smooth: bool
+
+
 def measure_holdouts(
     source: Source,
     settings: Settings,
     limit: float,
-    holdout: list[str] | None,
-    repeats: int,
-    seed: int,
-    keep_edges: bool,
-    smooth: bool,
+    held: Holdouts,
+    evidence: bool,
     report: Report,
+    record: ChoiceRecord | None,
 ) -> Validation:
     """Measure the method on parts of a grid that are held out at random.
 
-    `limit` is the memory that may be used.
+    `limit` is the memory that may be used. `record` is told what was tried in the last fit.
     """
     from dkrls_cli.model.validation.validate import validate_holdout
 
     grid = read_values(source, report)
-    refuse_large_gaps(trained_part(source, holdout), grid, settings, limit, loaded=False)
+    refuse_large_gaps(trained_part(source, held.fractions), grid, settings, limit, loaded=False)
     with report.working("holding out") as progress:
 
         def report_run(number: int, metrics: Mapping[str, float]) -> None:
-            progress((number + 1) / repeats)
+            progress((number + 1) / held.repeats)
             report.detail(f"hold-out {number + 1}: rmse {metrics['rmse']:.4g}")
 
         return validate_holdout(
             grid,
             settings,
-            holdout=opt.setting(holdout, "--holdout"),
-            repeats=repeats,
-            seed=seed,
-            keep_edges=keep_edges,
-            smooth=smooth,
+            holdout=opt.setting(held.fractions, "--holdout"),
+            repeats=held.repeats,
+            seed=held.seed,
+            keep_edges=held.keep_edges,
+            smooth=held.smooth,
+            evidence=evidence,
             on_run=report_run,
+            watch=record,
         )
 
 
@@ -269,6 +359,7 @@ def model_facts(found: Validation) -> dict[str, Any]:
         "grid": shape_text(found.axes),
         "predict_seconds": found.seconds,
         "metrics": found.metrics,
+        "calibration": calibration_facts(found),
         "levels": model_rows(found.model),
     }
 
@@ -283,7 +374,21 @@ def holdout_facts(found: Validation, seed: int) -> dict[str, Any]:
         "seed": seed,
         "metrics": found.metrics,
         "runs": found.runs,
+        "calibration": calibration_facts(found),
         "levels": model_rows(found.model),
+    }
+
+
+def calibration_facts(found: Validation) -> dict[str, Any]:
+    """Return how often error bars hold the truth, and the root mean square of errors over them."""
+    from dkrls_cli.model.validation.calibration import LEVELS
+
+    own = found.calibration
+    return {
+        "n": own.count,
+        "nominal": LEVELS,
+        "observed": own.observed.tolist(),
+        "standardised_rms": own.spread,
     }
 
 
@@ -291,20 +396,43 @@ def report_metrics(
     found: Sequence[Validation],
     facts: Sequence[dict[str, Any]],
     above: Sequence[list[str]],
-    limits: Mapping[str, float],
+    missed: Sequence[list[str]],
+    written: Mapping[str, Path | None],
     report: Report,
 ) -> None:
-    """Report metrics and levels of every variable, and the metrics above their limits."""
+    """Report metrics and levels of every variable, and the metrics above their limits.
+
+    `written` are the files that were asked for, by name.
+    """
     results = [
-        ({**fact, "missed": missed}, metric_parts(one, fact))
-        for one, fact, missed in zip(found, facts, above, strict=True)
+        ({**fact, "missed": names}, metric_parts(one, fact))
+        for one, fact, names in zip(found, facts, above, strict=True)
     ]
-    report.results(results)
-    for one, missed in zip(found, above, strict=True):
+    report.results(results, **{name: str(path) for name, path in written.items() if path})
+    for words in missed:
+        for text in words:
+            report.note(f"Missed: {text}")
+
+
+def missed_words(
+    found: Sequence[Validation], above: Sequence[list[str]], limits: Mapping[str, float]
+) -> list[list[str]]:
+    """Return the metrics above their limits in words, for every variable."""
+    words = []
+    for one, names in zip(found, above, strict=True):
         of = f" of {one.model.name}" if found[1:] else ""
-        for name in missed:
-            value, limit = one.metrics[name], limits[name]
-            report.note(f"Missed: {name}{of} is {value:.6g}, allowed is {limit:.6g}.")
+        each = [(name, one.metrics[name], limits[name]) for name in names]
+        words.append([f"{name}{of} is {v:.6g}, allowed is {limit:.6g}." for name, v, limit in each])
+    return words
+
+
+def origin_text(found: Sequence[Validation]) -> str:
+    """Return what models know of their fit: the program, the inputs and the options."""
+    origin = found[0].model.origin
+    inputs = ", ".join(map(str, origin.get("inputs", ())))
+    words = [str(origin.get("program", "")), f"from {inputs}" if inputs else ""]
+    options = ", ".join(f"{key} {value}" for key, value in origin.get("options", {}).items())
+    return ", ".join(word for word in [*words, options] if word) or "not known"
 
 
 def metric_parts(found: Validation, facts: dict[str, Any]) -> Sequence[str | Layout]:

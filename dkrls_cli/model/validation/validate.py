@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dkrls_cli.arrays import Array
+from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.alignment import drop_other_single
 from dkrls_cli.grid.axes import Axis, convert_coordinates
@@ -27,10 +27,13 @@ from dkrls_cli.grid.grid import (
 )
 from dkrls_cli.grid.observations import with_errors
 from dkrls_cli.model.answering.bounds import choose_bounds
+from dkrls_cli.model.choosing import ChoiceCallback
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.quality.robust import ROBUST, clean_grid
 from dkrls_cli.model.settings import DEFAULTS, PerLevel, Settings
+from dkrls_cli.model.validation.calibration import Calibration
+from dkrls_cli.model.validation.evidence import Evidence, collect_evidence
 from dkrls_cli.model.validation.metrics import coverage90, scores
 from dkrls_cli.model.validation.splits import Split, random_split
 
@@ -61,6 +64,12 @@ class Validation:
         Axes of the true values.
     seconds
         Seconds taken by the predictions; of hold-outs, by everything.
+    calibration
+        How often error bars of any width hold the truth, over the cells of all runs.
+    spread
+        Standard deviation of the true values, beside which errors can be judged.
+    evidence
+        Errors by coordinate and a slice to look at, over all runs; None if it was not asked for.
     """
 
     metrics: Mapping[str, float]
@@ -69,6 +78,9 @@ class Validation:
     model: Model
     axes: tuple[Axis, ...]
     seconds: float
+    calibration: Calibration
+    spread: float
+    evidence: Evidence | None = None
 
 
 def validate(
@@ -82,6 +94,7 @@ def validate(
     keep_edges: bool = False,
     smooth: bool = False,
     obs_error: ErrorLike | None = None,
+    evidence: bool = False,
     **settings: Any,
 ) -> Validation:
     """Measure a model against a grid, or the method against held-out parts of one.
@@ -110,6 +123,8 @@ def validate(
         Standard errors of the data, as for :func:`dkrls_cli.fit`. Models of hold-outs are fitted
         with them. What is held out is compared as it is, and ``coverage90`` is that of the
         observations: their errors are added to the band.
+    evidence
+        Whether to keep errors by coordinate and one slice of truth and answers.
     **settings
         Settings of the fits, as keywords of :func:`dkrls_cli.fit`; for hold-outs only.
 
@@ -144,6 +159,7 @@ def validate(
             seed=seed,
             keep_edges=keep_edges,
             smooth=smooth,
+            evidence=evidence,
         )
     assert model is not None
     if settings:
@@ -151,11 +167,16 @@ def validate(
             f"The setting '{next(iter(settings))}' goes with a hold-out: a model has its own."
         )
     scalars = scalar_axes(data, model.dims) if is_labelled(data) else ()
-    return validate_model(model, grid, scalars, smooth=smooth)
+    return validate_model(model, grid, scalars, smooth=smooth, evidence=evidence)
 
 
 def validate_model(
-    model: Model, grid: Grid, scalars: Sequence[Axis] = (), *, smooth: bool = False
+    model: Model,
+    grid: Grid,
+    scalars: Sequence[Axis] = (),
+    *,
+    smooth: bool = False,
+    evidence: bool = False,
 ) -> Validation:
     """Measure a model on the cells of a grid.
 
@@ -169,6 +190,8 @@ def validate_model(
         Axes of one coordinate for the dimensions of the model that the grid does not have.
     smooth
         Whether the model answers at training coordinates as well.
+    evidence
+        Whether to keep errors by coordinate and one slice of truth and answers.
 
     Returns
     -------
@@ -204,8 +227,22 @@ def validate_model(
     order = [grid.dims.index(dim) for dim in model.dims if dim in grid.dims]
     truth = grid.values.transpose(order).reshape(answers.shape)
     noise = None if grid.errors is None else grid.errors.transpose(order).reshape(answers.shape)
-    metrics = _metrics(model, axes, truth, answers, smooth, noise)
-    return Validation(metrics, (), {}, model, tuple(axes), seconds)
+    whole = [np.arange(axis.size) for axis in axes]
+    found = _compare(
+        model, axes, truth, answers, smooth, noise, (axes, whole) if evidence else None
+    )
+    spread = _spread(grid.values)
+    return Validation(
+        found.metrics,
+        (),
+        {},
+        model,
+        tuple(axes),
+        seconds,
+        found.calibration,
+        spread,
+        found.evidence,
+    )
 
 
 def validate_holdout(
@@ -217,7 +254,9 @@ def validate_holdout(
     seed: int = 0,
     keep_edges: bool = False,
     smooth: bool = False,
+    evidence: bool = False,
     on_run: RunCallback | None = None,
+    watch: ChoiceCallback | None = None,
 ) -> Validation:
     """Measure models on parts of a grid that are held out at random: the paper's protocol.
 
@@ -233,10 +272,12 @@ def validate_holdout(
     holdout
         Fraction of every dimension to hold out (those of text labels aside, between which there
         is nothing to answer), or a mapping from dimension to fraction.
-    repeats, seed, keep_edges, smooth
+    repeats, seed, keep_edges, smooth, evidence
         As for :func:`validate`.
     on_run
         Called after every hold-out with its number and its metrics.
+    watch
+        Called with what was tried for every level in the last hold-out.
 
     Returns
     -------
@@ -279,20 +320,34 @@ def validate_holdout(
         settings = replace(settings, bounds=None)
     start = perf_counter()
     runs: list[Mapping[str, float]] = []
+    seen: list[_Comparison] = []  # of all runs until now, put together
     for number in range(repeats):
         rng = np.random.default_rng(seed + number)
         splits = _hold_out(grid.axes, fractions, rng, keep_edges)
-        model, metrics = _run(grid, truth, settings, splits, smooth)
-        runs.append(metrics)
+        last = watch if number == repeats - 1 else None
+        model, found = _run(grid, truth, settings, splits, smooth, evidence, last)
+        runs.append(found.metrics)
+        seen = [one.plus(found) for one in seen] or [found]
         if on_run is not None:
-            on_run(number, metrics)
+            on_run(number, found.metrics)
     medians = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
     medians["n"] = runs[0]["n"]
     seconds = perf_counter() - start
+    (together,) = seen
     if told or facts:
         bounds_told = {"bounds": told} if told else {}
         model = replace(model, origin={**model.origin, **bounds_told, **facts})
-    return Validation(medians, tuple(runs), fractions, model, grid.axes, seconds)
+    return Validation(
+        medians,
+        tuple(runs),
+        fractions,
+        model,
+        grid.axes,
+        seconds,
+        together.calibration,
+        _spread(truth.values),
+        together.evidence,
+    )
 
 
 def read_fractions(holdout: PerLevel[float | str], axes: Sequence[Axis]) -> dict[str, float]:
@@ -363,35 +418,68 @@ def _hold_out(
 
 
 def _run(
-    grid: Grid, known: Grid, settings: Settings, splits: Sequence[Split], smooth: bool
-) -> tuple[Model, dict[str, float]]:
-    """Fit a model to what trains, and return it with its metrics on what was held out.
+    grid: Grid,
+    known: Grid,
+    settings: Settings,
+    splits: Sequence[Split],
+    smooth: bool,
+    evidence: bool,
+    watch: ChoiceCallback | None,
+) -> tuple[Model, _Comparison]:
+    """Fit a model to what trains, and return it with its answers to what was held out, compared.
 
     `known` is the truth: the grid, NaN where it is not known.
     """
     start = perf_counter()
-    model = fit_grid(grid.take([split.train for split in splits]).freeze(), settings)
+    part = grid.take([split.train for split in splits]).freeze()
+    model = fit_grid(part, settings, watch=watch)
     fitted = perf_counter()
-    truth = known.take([split.held for split in splits])
+    held = [split.held for split in splits]
+    truth = known.take(held)
     answers = model.values_on(truth.axes, smooth=smooth)
     seconds = {"fit_seconds": fitted - start, "predict_seconds": perf_counter() - fitted}
-    metrics = _metrics(model, truth.axes, truth.values, answers, smooth, truth.errors)
-    return model, metrics | seconds
+    where = (grid.axes, held) if evidence else None
+    found = _compare(model, truth.axes, truth.values, answers, smooth, truth.errors, where)
+    return model, replace(found, metrics={**found.metrics, **seconds})
 
 
-def _metrics(
+@dataclass(frozen=True, eq=False)
+class _Comparison:
+    """Answers compared with the truth: metrics, how good error bars are, and what is kept."""
+
+    metrics: Mapping[str, float]
+    calibration: Calibration
+    evidence: Evidence | None
+
+    def plus(self, other: _Comparison) -> _Comparison:
+        """Return this and another comparison put together; metrics are those of this one."""
+        evidence = self.evidence and other.evidence and self.evidence.plus(other.evidence)
+        return _Comparison(self.metrics, self.calibration + other.calibration, evidence)
+
+
+def _compare(
     model: Model,
     axes: Sequence[Axis],
     truth: Array,
     answers: Array,
     smooth: bool,
-    noise: Array | None = None,
-) -> dict[str, float]:
-    """Return the metrics of answers on some axes, and of their error bars.
+    noise: Array | None,
+    where: tuple[Sequence[Axis], Sequence[Indices]] | None,
+) -> _Comparison:
+    """Compare answers on some axes, and their error bars, with the truth.
 
-    `noise` is the standard errors of the truth, if it is observations that have some.
+    `noise` is the standard errors of the truth, if it is observations that have some. Evidence is
+    kept if `where` is given: the axes of the whole grid, and the places on them that are compared.
     """
     variance = model.std_on(axes, smooth=smooth) ** 2
     if noise is not None:
         variance = variance + noise**2
-    return {**scores(truth, answers), "coverage90": coverage90(truth, answers, variance)}
+    kept = None if where is None else collect_evidence(*where, truth, answers, variance)
+    metrics = {**scores(truth, answers), "coverage90": coverage90(truth, answers, variance)}
+    return _Comparison(metrics, Calibration.of(truth, answers, variance), kept)
+
+
+def _spread(values: Array) -> float:
+    """Return the standard deviation of the known cells; NaN if there is none."""
+    known = values[np.isfinite(values)]
+    return float(np.std(known, dtype=np.float64)) if known.size else float("nan")

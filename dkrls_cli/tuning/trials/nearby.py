@@ -26,7 +26,7 @@ from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
 from dkrls_cli.gaps.field import Grouping, sphere_sigma
 from dkrls_cli.threads import one_blas_thread
-from dkrls_cli.tuning.joint import JointSetting
+from dkrls_cli.tuning.joint import JointSetting, JointTrial
 from dkrls_cli.tuning.masks import POWERS, HiddenWindow
 from dkrls_cli.tuning.noisy.scores import share_powers
 from dkrls_cli.tuning.trials.descent import Attempt
@@ -61,6 +61,11 @@ class NearbyTrials:
         self._shares = share_powers([(n.powers, n.weights, None) for n in found], POWERS)
         self._known: dict[JointSetting, Attempt] = {}
         self.tried, self.better = 0, _BETTER
+
+    @property
+    def trials(self) -> list[JointTrial]:
+        """The settings that were tried, in their order."""
+        return [JointTrial(own.setting, own.error, "nearby") for own in self._known.values()]
 
     def attempt(self, setting: JointSetting, best: Attempt | None) -> Attempt:
         """Try a setting, or return what is known of it; its windows are not filled."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,12 @@ from sample_files import EAST, LAT, LON, NORTH, grid
 from shell import HERE, ROOT, csv_rows, dkrls, refusal
 
 from dkrls_cli import load_model
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cli.commands.fit import choice_printer
+from dkrls_cli.cli.report import Report
+from dkrls_cli.grid.axes import axis_of
 from dkrls_cli.model import training
+from dkrls_cli.tuning.candidates import Candidate, LevelChoice
 
 
 @pytest.mark.slow
@@ -496,3 +503,15 @@ def test_the_way_across_the_poles_is_an_option(globe: Path, tmp_path: Path) -> N
     assert told["none"]["poles"] is None
     planned = json.loads(dkrls("fit", globe, "--dry-run", "--json").stdout)
     assert planned["poles"] == "auto"
+
+
+def test_settings_that_were_given_up_have_no_row_among_those_tried(capsys) -> None:
+    kernels = [Kernel("gaussian", sigma) for sigma in (1.0, 2.0)]
+    known, lost = Candidate(kernels[0], 0.1, 0.5), Candidate(kernels[1], 0.1, math.inf, reached=9.0)
+    for choice, rows in ((LevelChoice(known, (known, lost)), 1), (LevelChoice(lost, (lost,)), 0)):
+        print_choice = choice_printer(Report(verbose=True), [axis_of("x", [0.0, 1.0])])
+        print_choice("x", replace(choice, measure="cells"))
+        printed = capsys.readouterr().err
+        assert "x: error on hidden cells, at the best ridge" in printed
+        assert printed.count("gaussian") == rows
+        assert ("every setting was given up" in printed) == (rows == 0)

@@ -15,6 +15,7 @@ from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.validation.metrics import coverage90, scores
 from dkrls_cli.model.validation.splits import random_split
 from dkrls_cli.model.validation.validate import read_fractions, validate_holdout, validate_model
+from dkrls_cli.tuning.trials.record import ChoiceRecord
 
 X, T = np.linspace(0, 4, 10), np.arange(12.0)
 VALUES = np.sin(np.add.outer(T / 4, X)) + 3.0
@@ -263,3 +264,58 @@ def test_hold_outs_that_cannot_be_are_refused(size, options, message):
 def test_an_unknown_setting_is_an_error():
     with pytest.raises(TypeError, match="sigmas"):
         validate(GRID, holdout=0.2, sigmas=3)
+
+
+# What is kept of the comparisons ------------------------------------------------------------------
+
+
+def test_evidence_is_kept_on_request_only(model):
+    truth = np.sin(np.add.outer(T[:-1] / 4, X)) + 3.0
+    at = {"time": T[:-1] + 0.5, "x": X}
+    assert validate(truth, at, model=model).evidence is None
+    found = validate(truth, at, model=model, evidence=True)
+    answers = model.predict(**at, extrapolate=True).values
+    by_time, by_x = found.evidence.coordinates
+    np.testing.assert_allclose(by_time.bias, (answers - truth).mean(axis=1))
+    np.testing.assert_allclose(by_x.rmse, np.sqrt(np.mean((answers - truth) ** 2, axis=0)))
+    assert by_time.axis.numbers.tolist() == at["time"].tolist()
+    np.testing.assert_array_equal(found.evidence.shown.answers, answers)
+    assert found.spread == pytest.approx(truth.std())
+    assert found.calibration.count == truth.size
+    assert found.calibration.observed[8] == found.metrics["coverage90"]
+
+
+def test_evidence_of_hold_outs_is_that_of_all_runs_at_their_own_coordinates():
+    found = validate_holdout(GRID, SETTINGS, holdout=0.3, repeats=3, seed=4, evidence=True)
+    counts = {name: np.zeros(size) for name, size in (("time", T.size), ("x", X.size))}
+    squares = {name: np.zeros(size) for name, size in (("time", T.size), ("x", X.size))}
+    inside = 0.0
+    for seed in (4, 5, 6):
+        rng = np.random.default_rng(seed)
+        rows, columns = (random_split(axis.size, 0.3, rng) for axis in AXES)
+        part = VALUES[np.ix_(rows.train, columns.train)]
+        own = fit(part, {"time": T[rows.train], "x": X[columns.train]}, **GIVEN)
+        truth = VALUES[np.ix_(rows.held, columns.held)]
+        at = {"time": T[rows.held], "x": X[columns.held]}
+        missed = own.predict(**at, extrapolate=True).values - truth
+        std = own.std(**at, extrapolate=True).values
+        inside += np.count_nonzero(np.abs(missed) <= 1.6448536269514722 * std)
+        counts["time"][rows.held] += columns.held.size
+        counts["x"][columns.held] += rows.held.size
+        squares["time"][rows.held] += np.sum(missed**2, axis=1)
+        squares["x"][columns.held] += np.sum(missed**2, axis=0)
+    for own in found.evidence.coordinates:
+        np.testing.assert_array_equal(own.counts, counts[own.axis.name])
+        np.testing.assert_allclose(own.squares, squares[own.axis.name], rtol=1e-9)
+    assert found.calibration.count == counts["x"].sum()
+    assert found.calibration.inside[8] == inside
+    assert found.spread == pytest.approx(VALUES.std())
+
+
+def test_what_was_tried_is_told_of_the_last_hold_out():
+    record = ChoiceRecord()
+    open_x = Settings(kernel="gaussian", sigma={"time": 4.0, "x": "auto"}, ridge=1e-3)
+    found = validate_holdout(GRID, open_x, holdout=0.3, repeats=2, watch=record)
+    (choice,) = record.of("x")
+    assert choice.taken.kernel == found.model.level_of("x").kernel
+    assert record.of("time") == ()
