@@ -313,9 +313,10 @@ def _options(command: Any) -> dict[str, Any]:
 
 
 def topics() -> list[str]:
-    """Return the topics of the guide, if it is there."""
-    folder = Path(__file__).parents[1] / "guide"
-    return sorted(path.stem for path in folder.glob("*.md"))
+    """Return the topics of the guide."""
+    from dkrls_cli.guide.pages import topics as pages
+
+    return sorted(pages())
 
 
 # --- values of options ---------------------------------------------------------------------------

@@ -13,8 +13,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dkrls_cli.arrays import Array, Indices
-from dkrls_cli.cascade.tensors import blocks
+from dkrls_cli.arrays import Array, Indices, blocks
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Probabilities of the central intervals whose coverage is counted."""
