@@ -195,7 +195,8 @@ Engine = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Engine of xarray that reads the input, like cfgrib or h5netcdf.  [by its name]",
+        help="Engine of xarray that reads the input, like cfgrib or h5netcdf.",
+        show_default="by its name",
     ),
 ]
 ObsError = Annotated[

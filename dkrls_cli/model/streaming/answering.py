@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -32,13 +32,22 @@ from dkrls_cli.model.answering.answers import Query
 from dkrls_cli.model.model import Model
 
 
+class StandIn(Model):
+    """A model without its data."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what is there: there is nothing to be stored in a file."""
+        return StandIn, tuple(getattr(self, each.name) for each in fields(self))
+
+
 def stand_in(model: Model) -> Model:
     """Return a model without its data: one number stands for all of it.
 
     It tells everything of a model that does not need values, and takes no memory, whatever the
     size of the grid. It can be sent to other processes.
     """
-    return replace(model, cascade=without_data(model.cascade), store=None)
+    known = {each.name: getattr(model, each.name) for each in fields(model)}
+    return StandIn(**{**known, "cascade": without_data(model.cascade), "store": None})
 
 
 def without_data(cascade: Cascade) -> Cascade:

@@ -7,7 +7,7 @@ workers, but for a few that wait, so that memory is bounded.
 
 from __future__ import annotations
 
-import math
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -84,8 +84,11 @@ def _first_result(waiting: deque[tuple[int, Future[Result]]]) -> tuple[int, Resu
 def local_threads(threads: int | None) -> Threads:
     """Return threads of this process: two tasks, and the rest of the threads for each product.
 
-    `threads` is the number that a user gave, None for that of the BLAS library.
+    `threads` is the number that a user gave; None: that of OMP_NUM_THREADS, or of the processors.
+    Without a number, one task reads while the other computes, also on one processor.
     """
-    if threads is None:
-        return Threads(2)
-    return Threads(min(2, threads), max(1, math.floor(threads / 2)))
+    if threads is not None:
+        return Threads(min(2, threads), max(1, threads // 2))
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    number = int(given) if given.isdecimal() else os.cpu_count() or 1
+    return Threads(2, max(1, number // 2))

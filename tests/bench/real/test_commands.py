@@ -12,7 +12,7 @@ import sample_files as files
 from sample_files import EAST, NORTH, grid
 from shell import ROOT, assert_same_rows, dkrls, refusal, spawn
 
-from dkrls_cli.bench import long, speed
+from dkrls_cli.bench import growth, long, speed
 from dkrls_cli.bench import worker as worker_module
 from dkrls_cli.bench.machine import describe_machine
 from dkrls_cli.bench.real.cases import ALTERNATE, RANDOM
@@ -265,6 +265,7 @@ def test_a_race_in_a_process_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize("race", ["speed", "tuning", "large", "startup"])
 def test_clocks_print_what_they_measure(race: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, f"measure_{race}", lambda: [Measure("fit", 1.25, "x the products")])
+    monkeypatch.setattr(growth, "measure_cells", lambda seconds: [])
     monkeypatch.setattr(long, "measure_long", list)
     assert "fit    1.25  x the products" in dkrls("bench", race).stdout
     found = json.loads(dkrls("bench", race, "--json").stdout)
@@ -274,6 +275,8 @@ def test_clocks_print_what_they_measure(race: str, monkeypatch: pytest.MonkeyPat
 
 def test_the_clock_of_speed_goes_on_with_long_dimensions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "measure_speed", lambda: [Measure("fit", 1.25, "x the products")])
+    cells = [Measure("cells", 1.0, "slope")]
+    monkeypatch.setattr(growth, "measure_cells", lambda seconds: cells)
     monkeypatch.setattr(long, "measure_long", lambda: [Measure("year", 2.5, "x splines")])
     found = json.loads(dkrls("bench", "speed", "--json").stdout)
-    assert [row["what"] for row in found["rows"]] == ["fit", "year"]
+    assert [row["what"] for row in found["rows"]] == ["fit", "cells", "year"]

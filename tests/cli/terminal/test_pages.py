@@ -70,7 +70,7 @@ def test_panels_and_defaults_are_alike_everywhere(words: tuple[str, ...]) -> Non
     assert titles == ordered
     assert "Default:" not in told
     for brackets in re.findall(r"\s\[([^\]=]+)\]", re.sub(r"│\n│\s+", " ", told)):
-        known = r"default: .+|required|\d\S* (or more|to \S+)|OPTIONS|ARGS|bash.zsh.fish"
+        known = r"default: .+|required|\d\S* (or more|to \S+)|OPTIONS|ARGS|TOPIC|bash.zsh.fish"
         assert re.fullmatch(known, " ".join(brackets.split())), brackets
 
 

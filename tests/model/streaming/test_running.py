@@ -60,8 +60,12 @@ def test_an_error_ends_the_run():
     assert len(begun) <= 6
 
 
-def test_threads_are_shared_between_tasks_and_products():
-    assert local_threads(None) == Threads(2)
+def test_threads_are_shared_between_tasks_and_products(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "6")
+    assert local_threads(None) == Threads(2, 3)
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    assert local_threads(None) == Threads(2, 1)
     assert local_threads(1) == Threads(1, 1)
     assert local_threads(2) == Threads(2, 1)
     assert local_threads(8) == Threads(2, 4)
