@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dkrls_cli.cascade.errorbars import Z90
 from dkrls_cli.model.validation import calibration
 from dkrls_cli.model.validation.calibration import EDGES, LEVELS, Calibration
 from dkrls_cli.model.validation.metrics import coverage, coverage90
@@ -82,3 +83,10 @@ def test_a_grid_is_counted_in_blocks_whatever_the_order_of_its_axes(monkeypatch)
     parts = Calibration.of(truth, answers, variance)
     np.testing.assert_array_equal(parts.inside, whole.inside)
     np.testing.assert_array_equal(parts.bins, whole.bins)
+
+
+def test_the_end_of_an_interval_is_inside():
+    width = calibration._WIDTHS[LEVELS.index(0.9)]
+    assert width == pytest.approx(Z90)
+    found = Calibration.of([0.0, 0.0], [width, np.nextafter(width, 9.0)], [1.0, 1.0])
+    assert found.observed[LEVELS.index(0.9)] == 0.5
