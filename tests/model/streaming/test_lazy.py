@@ -66,7 +66,7 @@ def answers_of(data, settings, asked, *, std=False, **how):
     ],
     ids=["map", "lon", "times", "between times", "one time", "outside"],
 )
-@pytest.mark.parametrize("most", ["128MiB", "6kiB"])
+@pytest.mark.parametrize("most", ["128MiB", "6kiB", "1kiB"])
 def test_answers_are_those_in_memory(asked, most):
     data = data_of()
     with dask.config.set({"array.chunk-size": most}):
@@ -121,6 +121,9 @@ def test_chunks_that_pass_through_are_kept_unless_they_are_large():
     assert dkrls_cli.regrid(data, MAP, **GIVEN).chunks == ((4,) * 10, (11,), (15,))
     with dask.config.set({"array.chunk-size": 2 * 8 * 24 * 20}):
         assert dkrls_cli.regrid(data, MAP, **GIVEN).chunks[0] == (2,) * 20
+    fine = {"lat": np.linspace(-80.0, 80.0, 48), "lon": np.arange(0.0, 360.0, 9.0)}
+    with dask.config.set({"array.chunk-size": 2 * 8 * 48 * 40}):
+        assert dkrls_cli.regrid(data, fine, **GIVEN).chunks[0] == (2,) * 20
 
 
 def test_with_settings_given_only_the_mean_is_that_of_a_part():
@@ -166,7 +169,7 @@ def test_errors_with_the_same_bars_are_those_in_memory(monkeypatch):
 def test_a_scalar_time_and_a_repeated_longitude():
     data = data_of()
     again = data.isel(lon=[0]).assign_coords(lon=("lon", [360.0], data.lon.attrs))
-    one = xr.concat([data, again], "lon").isel(time=5)
+    one = xr.concat([again, data], "lon").isel(time=5)
     one = one.assign_coords(time=np.datetime64("2001-02-03", "ns"))
     late = dkrls_cli.regrid(one.chunk(lat=6), MAP, **{**GIVEN, "sigma": 30.0})
     whole = dkrls_cli.regrid(one, MAP, **{**GIVEN, "sigma": 30.0})
@@ -230,7 +233,7 @@ def test_a_chunk_that_cannot_be_computed_fails_where_it_is_asked_for():
     late = data_of().chunk(time=4)
     late = late.copy(data=late.data.map_blocks(fail, dtype=float, meta=np.empty((0, 0, 0))))
     settings = Settings(**GIVEN, mean=0.3, poles="none")
-    _, values, _ = lazy_regrid(lazy, settings, partial(query_of, at=MAP), std=False)
+    _, values, _ = lazy_regrid(late, settings, partial(query_of, at=MAP), std=False)
     assert np.isfinite(values[:24].compute()).all()
     with pytest.raises(RuntimeError, match="disk on fire"):
         values[24].compute()
