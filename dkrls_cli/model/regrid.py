@@ -121,13 +121,16 @@ def regrid(
 
     Notes
     -----
-    Of a chunked DataArray a few chunks are computed to choose the settings, and the mean if it is
-    not given, and nothing else: the answers are chunked, and are computed with ``compute`` or when
-    they are written, on threads or on a cluster of dask. Dimensions that keep their coordinates
-    keep their chunks, or shorter ones where these would be too large. Such an array needs all its
-    cells: where one is missing, computing the answers raises InputError with its place. What takes
-    the whole grid at once (errors of the observations, one joint ridge, a robust fit, a compact
-    model) is refused: load the array first, ``regrid(array.load(), ...)``.
+    Of a chunked DataArray a few chunks are computed to choose the settings, and nothing else: the
+    answers are chunked, and are computed with ``compute`` or when they are written, on threads or
+    on a cluster of dask. Dimensions that keep their coordinates keep their chunks, or have shorter
+    ones where answers would be too large. Settings, standard errors and the number that answers
+    fall back to are those of these chunks, and differ a little from those of all data.
+
+    Such an array needs all its cells: where one is missing, computing the answers raises InputError
+    with its place. What takes the whole grid at once (errors of the observations, one joint ridge,
+    a robust fit, a compact model) is refused. ``regrid(array.compute(), ...)`` does all of this in
+    memory.
 
     Examples
     --------
