@@ -27,7 +27,7 @@ DOORS = {  # library: folders or modules that may import it
     "pandas": {"files/text/csv"},
     "pyarrow": {"files/foreign/parquet"},
     "zipfile": {"files/npz"},
-    "dask": {"model/streaming/cluster"},
+    "dask": {"model/streaming/cluster", "model/streaming/lazy"},
     "distributed": {"model/streaming/cluster"},
     "typer": {"cli"},
     "rich": {"cli"},
@@ -196,7 +196,7 @@ def test_fit_and_predict_of_plain_arrays_import_no_labels(tmp_path):
         f"load_model(r'{tmp_path / 'm.npz'}').predict_points(dim_0=[0.3])\n"
     )
     assert "numpy" in loaded
-    assert not {"xarray", "scipy", "pandas", "netCDF4"} & loaded
+    assert not {"xarray", "scipy", "pandas", "netCDF4", "dask", "distributed"} & loaded
 
 
 # ------------------------------------------------------------------------------- the public names

@@ -218,8 +218,7 @@ def as_grid(
         labelled = from_data_array(data)
         data = replace(labelled, values=convert(labelled.values, "values"))
     if isinstance(data, Grid):
-        if coordinates is not None:
-            raise SettingError("Coordinates were given for data that has its own.")
+        refuse_coordinates(coordinates)
         return data
     values = convert(data, "values")
     if coordinates is None:
@@ -233,9 +232,22 @@ def as_grid(
     return Grid(values, axes)
 
 
+def refuse_coordinates(coordinates: Coordinates | None) -> None:
+    """Raise SettingError if coordinates are given for data that has its own."""
+    if coordinates is not None:
+        raise SettingError("Coordinates were given for data that has its own.")
+
+
 def is_labelled(data: object) -> TypeIs[xr.DataArray]:
     """Return whether data is an object of xarray's, without importing xarray to find out."""
     return type(data).__module__.partition(".")[0] == "xarray"
+
+
+def is_chunked(data: object) -> TypeIs[xr.DataArray]:
+    """Return whether data is a DataArray of dask's, without importing dask to find out."""
+    if not is_labelled(data) or not hasattr(data, "name") or data.chunks is None:
+        return False
+    return type(data.data).__module__.partition(".")[0] == "dask"
 
 
 def from_data_array(array: xr.DataArray, keep: str | None = None) -> Grid:
@@ -254,6 +266,16 @@ def from_data_array(array: xr.DataArray, keep: str | None = None) -> Grid:
     InputError
         If the data is a Dataset, or has no dimension of more than one coordinate.
     """
+    axes = axes_of(array, keep)
+    values = array.values.reshape([axis.size for axis in axes])
+    return Grid(values, axes, *name_and_attrs(array))
+
+
+def axes_of(array: xr.DataArray, keep: str | None = None) -> tuple[Axis, ...]:
+    """Return the axes of an xarray.DataArray, without reading its values.
+
+    Parameters and errors are those of :func:`from_data_array`.
+    """
     if not hasattr(array, "name"):
         raise InputError("Expected one variable, got a Dataset. Pick one: dataset['name'].")
     if max(array.shape, default=1) < 2 and keep is None:
@@ -261,9 +283,7 @@ def from_data_array(array: xr.DataArray, keep: str | None = None) -> Grid:
     axes = tuple(_axis_from(array, str(dim)) for dim in array.dims)
     grows = is_time if keep is None else lambda axis: axis.name == keep
     scalars = scalar_axes(array, [str(name) for name in array.coords if name not in array.dims])
-    axes = with_growing(axes, scalars, grows)
-    values = array.values.reshape([axis.size for axis in axes])
-    return Grid(values, axes, str(array.name or "values"), _attrs_of(array))
+    return with_growing(axes, scalars, grows)
 
 
 def with_growing(
@@ -309,11 +329,12 @@ def drop_repeats(grid: Grid) -> tuple[Grid, list[str]]:
 _OF_PACKED_VALUES = ("valid_range", "valid_min", "valid_max")
 
 
-def _attrs_of(array: xr.DataArray) -> dict[str, Any]:
-    """Return the attributes that hold for the values."""
+def name_and_attrs(array: xr.DataArray) -> tuple[str, dict[str, Any]]:
+    """Return the name of an array, and the attributes that hold for its values."""
     packed = "scale_factor" in array.encoding or "add_offset" in array.encoding
     gone = _OF_PACKED_VALUES if packed else ()
-    return {str(key): value for key, value in array.attrs.items() if key not in gone}
+    attrs = {str(key): value for key, value in array.attrs.items() if key not in gone}
+    return str(array.name or "values"), attrs
 
 
 def scalar_axes(array: xr.DataArray, dims: Sequence[str]) -> tuple[Axis, ...]:

@@ -42,6 +42,7 @@ from dkrls_cli.model.answering.bounds import BoundsLike
 from dkrls_cli.model.answering.ensembles import check_ensemble, draw_members
 from dkrls_cli.model.answering.masks import LastingMask, lasting_mask, steps_round
 from dkrls_cli.model.choosing import ChoiceCallback
+from dkrls_cli.model.chunked.loading import refuse_large
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.poles.planning import Poles
@@ -208,7 +209,8 @@ def fill(
     Parameters
     ----------
     data
-        An xarray.DataArray, a Grid or an array of numbers; NaN where cells are missing.
+        An xarray.DataArray, a Grid or an array of numbers; NaN where cells are missing. A chunked
+        DataArray is loaded, and refused if it does not fit into memory.
     coordinates
         For an array of numbers, a coordinate vector per axis, by name or in order. Without them,
         the positions 0, 1, 2, ...
@@ -283,6 +285,7 @@ def fill(
     >>> dict(fill(values, {"x": x, "t": t}, ensemble=5).values_ensemble.sizes)
     {'realization': 5, 'x': 16, 't': 20}
     """
+    refuse_large(data, gaps=True)
     grid = with_errors(data, as_grid(data, coordinates), obs_error)
     if ensemble is not None and is_labelled(data):  # a scalar may have the name as well
         check_ensemble(grid.name, {str(name) for name in data.coords}, ensemble, seed)

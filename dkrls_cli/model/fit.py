@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dkrls_cli.arrays import Mask
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import SettingError
+from dkrls_cli.files.stored.arrays import source_of
 from dkrls_cli.grid.axes import NO_ATTRIBUTES, Attributes
 from dkrls_cli.grid.cf import is_time
-from dkrls_cli.grid.grid import Coordinates, ErrorLike, Grid, GridLike, as_grid, drop_repeats
+from dkrls_cli.grid.grid import (
+    Coordinates,
+    ErrorLike,
+    Grid,
+    GridLike,
+    as_grid,
+    drop_repeats,
+    is_chunked,
+    refuse_coordinates,
+)
 from dkrls_cli.grid.observations import (
     describe_errors,
     read_number,
@@ -25,6 +35,7 @@ from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.answering.tolerance import PROMISE, ToleranceLike, shrink
 from dkrls_cli.model.choosing import ChoiceCallback
+from dkrls_cli.model.chunked.loading import refuse_errors, refuse_large, room
 from dkrls_cli.model.model import OBS_ERRORS, Model
 from dkrls_cli.model.poles.planning import Poles
 from dkrls_cli.model.quality.robust import ROBUST, Cleaned, clean_grid
@@ -48,6 +59,9 @@ from dkrls_cli.model.training import (
     train_with_errors,
 )
 from dkrls_cli.tuning.spectra import SpectrumCache
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def fit(
@@ -84,6 +98,9 @@ def fit(
         An xarray.DataArray with its coordinates and attributes, a Grid, or an array of numbers;
         NaN where cells are missing. Values of single precision stay so in memory. An array that is
         read-only may be shared with the model, any other is copied.
+        A DataArray that is chunked (with dask) is loaded if it fits into memory. With `compact` or
+        `tolerance` it is not: settings are chosen on a few chunks, and the model is made in one
+        pass over all of them (two with `tolerance`). It then needs all its cells.
     coordinates
         For an array of numbers, a coordinate vector per axis, by name or in order. Without them,
         the positions 0, 1, 2, ...
@@ -172,6 +189,12 @@ def fit(
     >>> model = fit(np.outer(np.sin(x), np.cos(d)), {"x": x, "d": d}, sigma={"x": 1.0, "d": 1.5})
     >>> [level.kernel.sigma for level in model.levels]
     [1.0, 1.5]
+
+    A grid beyond memory, chunk by chunk:
+
+    >>> import xarray as xr
+    >>> data = xr.open_dataset("sst.nc", chunks={"time": 100})["sst"]  # doctest: +SKIP
+    >>> small = fit(data, compact=True)  # doctest: +SKIP
     """
     settings = Settings(
         levels,
@@ -193,9 +216,30 @@ def fit(
         cell_means,
         robust,
     )
+    if is_chunked(data):
+        if settings.compact or settings.allowed is not None:
+            refuse_coordinates(coordinates)
+            refuse_errors(obs_error)
+            return _fit_part_by_part(data, settings, origin, watch)
+        refuse_large(data, "Give compact=True, which makes a small model in one pass.")
     grid = with_errors(data, as_grid(data, coordinates, keep_single=True), obs_error)
     origin = {**origin, **error_origin(obs_error)}
     return fit_grid(grid, settings, origin=origin, watch=watch)
+
+
+def _fit_part_by_part(
+    data: xr.DataArray, settings: Settings, origin: Attributes, watch: ChoiceCallback | None
+) -> Model:
+    """Train a compact model of a chunked array in one pass over its chunks."""
+    from dkrls_cli.model.chunked.compact import fit_compact
+
+    if watch is not None:
+        raise SettingError(
+            "The choice of settings on a few chunks cannot be watched. Leave it out, or load the "
+            "array first."
+        )
+    model = fit_compact(source_of(data), settings, room())
+    return replace(model, origin={**origin, **model.origin})
 
 
 def fit_grid(

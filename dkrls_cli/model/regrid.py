@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dkrls_cli.grid.grid import (
@@ -10,6 +11,8 @@ from dkrls_cli.grid.grid import (
     ErrorLike,
     GridLike,
     as_grid,
+    is_chunked,
+    refuse_coordinates,
     std_variable,
     to_data_array,
 )
@@ -17,7 +20,9 @@ from dkrls_cli.grid.observations import with_errors
 from dkrls_cli.model.answering.answers import Land, Outside, Query, Rules, ask
 from dkrls_cli.model.answering.questions import MeanLike, read_question
 from dkrls_cli.model.answering.targets import TargetLike, target_coordinates
+from dkrls_cli.model.chunked.loading import refuse_errors
 from dkrls_cli.model.fit import fit_grid
+from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import Settings
 
 if TYPE_CHECKING:
@@ -80,7 +85,8 @@ def regrid(
     Parameters
     ----------
     data
-        An xarray.DataArray, a Grid or an array of numbers; NaN where cells are missing.
+        An xarray.DataArray, a Grid or an array of numbers; NaN where cells are missing. A DataArray
+        that is chunked (with dask) stays so: see the notes.
     target
         Coordinates by dimension; or a DataArray or Dataset whose coordinates are taken, by their
         names or by what they are (a latitude is one whatever its name). Other dimensions keep the
@@ -113,6 +119,19 @@ def regrid(
     SettingError
         If a setting is not possible, or not for this grid.
 
+    Notes
+    -----
+    Of a chunked DataArray a few chunks are computed to choose the settings, and nothing else: the
+    answers are chunked, and are computed with ``compute`` or when they are written, on threads or
+    on a cluster of dask. Dimensions that keep their coordinates keep their chunks, or have shorter
+    ones where answers would be too large. Settings, standard errors and the number that answers
+    fall back to are those of these chunks, and differ a little from those of all data.
+
+    Such an array needs all its cells: where one is missing, computing the answers raises InputError
+    with its place. What takes the whole grid at once (errors of the observations, one joint ridge,
+    a robust fit, a compact model) is refused. ``regrid(array.compute(), ...)`` does all of this in
+    memory.
+
     Examples
     --------
     >>> import numpy as np
@@ -121,24 +140,40 @@ def regrid(
     >>> fine = regrid(values, {"x": [0.75, 1.5]}, {"x": x, "t": t})
     >>> fine.dims, bool(np.allclose(fine[:, 0], np.sin([0.75, 1.5]), atol=1e-3))
     (('x', 't'), True)
+
+    A chunked array stays lazy:
+
+    >>> import xarray as xr
+    >>> data = xr.DataArray(values, {"x": x, "t": t}, ("x", "t")).chunk(t=5)  # doctest: +SKIP
+    >>> regrid(data, {"x": [0.75, 1.5]}).chunks  # doctest: +SKIP
+    ((2,), (5, 5, 5, 5))
     """
+    rules = Rules(outside, mask, smooth)  # wrong ones are refused before the fit
+
+    def ask_model(model: Model) -> Query:
+        asked, cells = target_coordinates(target, model.axes)
+        question = read_question(model, mean, derivative, per_metre, asked, cells)
+        own_rules = replace(rules, question=question)
+        return ask(model, model.axes_at(asked), own_rules, list(asked))
+
+    if is_chunked(data):
+        from dkrls_cli.model.streaming.lazy import lazy_regrid
+
+        refuse_coordinates(coordinates)
+        refuse_errors(obs_error)
+        return _labelled(*lazy_regrid(data, Settings(**settings), ask_model, std=std))
     grid = with_errors(data, as_grid(data, coordinates, keep_single=True), obs_error)
-    Rules(outside, mask, smooth)  # wrong ones are refused before the fit
-    model = fit_grid(grid, Settings(**settings))
-    asked, cells = target_coordinates(target, model.axes)
-    question = read_question(model, mean, derivative, per_metre, asked, cells)
-    rules = Rules(outside, mask, smooth, question)
-    query = ask(model, model.axes_at(asked), rules, list(asked))
-    return _labelled(query, std)
+    query = ask_model(fit_grid(grid, Settings(**settings)))
+    return _labelled(query, query.values(), query.std() if std else None)
 
 
-def _labelled(query: Query, std: bool) -> xr.DataArray | xr.Dataset:
+def _labelled(query: Query, values: Any, std: Any | None) -> xr.DataArray | xr.Dataset:
     """Return the answers as a DataArray, or with their errors as a Dataset."""
     model = query.model
-    answers = to_data_array(query.values(), query.axes, model.name, model.attrs)
-    if not std:
+    answers = to_data_array(values, query.axes, model.name, model.attrs)
+    if std is None:
         return answers
     name, attrs = std_variable(model.name, model.attrs)
     answers.attrs["ancillary_variables"] = name
-    errors = to_data_array(query.std(), query.axes, name, attrs)
+    errors = to_data_array(std, query.axes, name, attrs)
     return answers.to_dataset(name=model.name).assign({name: errors})

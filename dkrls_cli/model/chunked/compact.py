@@ -258,7 +258,7 @@ def _survey(source: Source, settings: Settings, limit: float) -> Surveyed:
 
 _FILL_FIRST = (
     "A compact model of a grid beyond memory needs all of them: fill the gaps in tiles first, or "
-    "allow more memory."
+    "take all of the grid into memory."
 )
 
 

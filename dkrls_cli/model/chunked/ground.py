@@ -146,8 +146,8 @@ def _refuse_whole_grid(source: Source, settings: Settings) -> None:
         )
     if source.errors is not None:
         raise InputError(
-            "Errors of the observations need the whole grid in memory. Leave them out, or allow "
-            "more memory.",
+            "Errors of the observations need the whole grid in memory. Leave them out, or take "
+            "all of it into memory.",
             setting="max_memory",
         )
     for is_set, what, setting in (
@@ -156,6 +156,6 @@ def _refuse_whole_grid(source: Source, settings: Settings) -> None:
     ):
         if is_set:
             raise SettingError(
-                f"{what} needs the whole grid in memory. Leave it out, or allow more memory.",
+                f"{what} needs the whole grid in memory. Leave it out, or load all of it.",
                 setting=setting,
             )

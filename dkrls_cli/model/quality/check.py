@@ -18,6 +18,7 @@ from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import Axis, index_axis
 from dkrls_cli.grid.cf import place_of
 from dkrls_cli.grid.grid import Coordinates, Grid, GridLike, as_grid, is_labelled, to_data_array
+from dkrls_cli.model.chunked.loading import refuse_large
 from dkrls_cli.model.quality.checked import Checked, expected_variables, flag_variable
 from dkrls_cli.model.settings import DEFAULTS, FitPlan, PerLevel, Settings, plan_fit
 
@@ -54,7 +55,8 @@ def check(
     Parameters
     ----------
     data
-        An xarray.DataArray, a Grid or an array of numbers; NaN where cells are missing.
+        An xarray.DataArray, a Grid or an array of numbers; NaN where cells are missing. A chunked
+        DataArray is loaded, and refused if it does not fit into memory.
     coordinates
         For an array of numbers, a coordinate vector per axis, by name or in order.
     model
@@ -90,6 +92,7 @@ def check(
     >>> np.argwhere(found.values_flag.values == 1)
     array([[3, 7]])
     """
+    refuse_large(data)
     grid = as_grid(data, coordinates)
     settings = Settings(levels, kernel, sigma, ridge, period)
     if model is None:

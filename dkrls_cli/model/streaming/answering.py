@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Array, Slices, Tensor
+from dkrls_cli.arrays import Array, Indices, Slices, Tensor
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.functionals.answers import all_rows
 from dkrls_cli.cascade.streaming.rows import (
@@ -101,13 +101,13 @@ class BlockAnswers:
         if cascade.joint_ridge is not None:
             raise SettingError(
                 "A joint ridge takes the whole grid at once, which is beyond memory. Give a ridge "
-                "per level, or allow more memory.",
+                "per level, or take all of it into memory.",
                 setting="noise",
             )
         if asked is not None and asked.region:
             raise SettingError(
                 "Means over regions take the whole grid at once, which is beyond memory. Ask for "
-                "means over cells, or allow more memory."
+                "means over cells, or take all of it into memory."
             )
         single = single and not (asked is not None and asked.derivative)
         negligible = NEGLIGIBLE_IN_SINGLE if single else NEGLIGIBLE
@@ -155,8 +155,10 @@ class BlockAnswers:
             for axis, (here, size) in enumerate(zip(part, self.samples, strict=True))
         )
 
-    def centre(self, values: NDArray[Any], where: Slices) -> Tensor:
+    def centre(self, values: NDArray[Any], where: Sequence[slice | Indices]) -> Tensor:
         """Return the data of a box less the mean of the model, with rows across the poles.
+
+        `where` tells the samples of the box along every axis.
 
         Raises
         ------
@@ -238,20 +240,24 @@ class BlockAnswers:
         return {key: value for key, value in self.__dict__.items() if key != "_variance"}
 
 
-def refuse_missing(values: NDArray[Any], where: Slices, model: Model) -> None:
+def refuse_missing(values: NDArray[Any], where: Sequence[slice | Indices], model: Model) -> None:
     """Raise InputError if a cell of a box is missing; the message names the first one."""
     with np.errstate(invalid="ignore"):
         if values.min() > -UNWRITTEN and values.max() < UNWRITTEN:  # not so if one is NaN
             return
     gone = np.argwhere(~(np.abs(values) < UNWRITTEN))[0]
-    places = [here.start + int(place) for here, place in zip(where, gone, strict=True)]
+    places = [
+        int(here.start + place if isinstance(here, slice) else here[place])
+        for here, place in zip(where, gone, strict=True)
+    ]
     cell = ", ".join(
         f"{axis.name} {axis.take(np.array([place])).texts[0]}"
         for axis, place in zip(model.axes, places, strict=True)
     )
     raise InputError(
         f"'{model.name}' has missing cells, the first at {cell}. Beyond memory, grids are taken "
-        "whole: fill it first, land as well, or allow more memory."
+        "whole: fill it first, land as well, or take all of it into memory.",
+        setting="max_memory",
     )
 
 

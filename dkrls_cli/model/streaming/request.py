@@ -121,19 +121,33 @@ def stream_regrid(
     SettingError
         If a setting is not possible, or not for a grid beyond memory.
     """
+    answers, note = survey_answers(source, settings, ask_model, wanted, std=std, limit=limit)
+    kept = tuple(axis.distinct for axis in source.axes)
+    return _plan_answers(source, kept, answers, limit, workers, note)
+
+
+def survey_answers(
+    source: Source,
+    settings: Settings,
+    ask_model: Callable[[Model], Query],
+    wanted: Collection[int],
+    *,
+    std: bool,
+    limit: float,
+) -> tuple[BlockAnswers, str]:
+    """Choose settings on a part of a grid, and return its answers and what they were chosen on.
+
+    Parameters and errors are those of :func:`stream_regrid`.
+    """
     found = survey(source, settings, wanted, _SURVEY_SHARE * limit, bars=std)
     refuse_gaps(found)
-    kept = tuple(axis.distinct for axis in source.axes)
-    query = ask_model(found.model)
-    streamed = plan_stream(source, kept, query, std, limit, workers, found.note)
-    rows = streamed.answers.rows
+    answers = _answers_of(source, ask_model(found.model), std)
+    rows = answers.rows
     others = [a for a, row in enumerate(rows) if not isinstance(row, Taken) and a not in wanted]
     if others and len(wanted) < len(rows):  # levels of axes that were not wanted are arbitrary
         more = {*wanted, *others}
-        return stream_regrid(
-            source, settings, ask_model, more, std=std, limit=limit, workers=workers
-        )
-    return streamed
+        return survey_answers(source, settings, ask_model, more, std=std, limit=limit)
+    return answers, found.note
 
 
 def plan_regrid(
@@ -170,9 +184,25 @@ def plan_stream(
 
     `kept` are the places of the coordinates of the source that the stand-in has.
     """
-    style = query.model.style
-    single = source.dtype == "float32" and style.dtype == "float32"
-    answers = BlockAnswers.of(query, std=std, single=single)
+    answers = _answers_of(source, query, std)
+    return _plan_answers(source, kept, answers, limit, workers, note)
+
+
+def _answers_of(source: Source, query: Query, std: bool) -> BlockAnswers:
+    """Return the answers to a query, in single precision if the data is stored so."""
+    single = source.dtype == "float32" and query.model.style.dtype == "float32"
+    return BlockAnswers.of(query, std=std, single=single)
+
+
+def _plan_answers(
+    source: Source,
+    kept: tuple[Any, ...],
+    answers: BlockAnswers,
+    limit: float,
+    workers: int,
+    note: str,
+) -> Streamed:
+    """Plan the blocks in which answers are made."""
     process = process_bytes()
     plan = plan_blocks(answers, work_of(source, limit - process, workers))
     return Streamed(source, boxes_of(source, kept), answers, plan, int(process + plan.memory), note)
@@ -184,7 +214,8 @@ def refuse_gaps(found: Surveyed) -> None:
         raise InputError(
             f"'{found.model.name}' has missing cells, {found.missing} in the part on which "
             "settings are chosen. Beyond memory, grids are taken whole: fill it first, land as "
-            "well, or allow more memory."
+            "well, or take all of it into memory.",
+            setting="max_memory",
         )
 
 

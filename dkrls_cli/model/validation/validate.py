@@ -28,6 +28,7 @@ from dkrls_cli.grid.grid import (
 from dkrls_cli.grid.observations import with_errors
 from dkrls_cli.model.answering.bounds import choose_bounds
 from dkrls_cli.model.choosing import ChoiceCallback
+from dkrls_cli.model.chunked.loading import refuse_large
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.quality.robust import ROBUST, clean_grid
@@ -103,6 +104,7 @@ def validate(
     ----------
     data
         The truth: an xarray.DataArray, a Grid or an array of numbers; NaN where it is not known.
+        A chunked DataArray is loaded, and refused if it does not fit into memory.
     coordinates
         For an array of numbers, a coordinate vector per axis, by name or in order.
     model
@@ -149,6 +151,7 @@ def validate(
     """
     if (model is None) == (holdout is None):
         raise SettingError("Give either a model or a fraction to hold out.")
+    refuse_large(data)
     grid = with_errors(data, as_grid(data, coordinates), obs_error)
     if holdout is not None:
         return validate_holdout(
