@@ -179,13 +179,6 @@ class Cascade:
         """Whether the core is one number for all cells, and the data is somewhere else."""
         return self.core.size > 1 and not any(self.core.strides)
 
-    @property
-    def has_data(self) -> bool:
-        """Whether the core has the size of the samples, or of the frames that it is kept in."""
-        sizes = zip(self.coordinates, self.frames, strict=True)
-        kept = (own.size if frame is None else frame.shape[1] for own, frame in sizes)
-        return self.core.shape == tuple(kept)
-
     def refuse_stand_in(self) -> None:
         """Raise InputError if there are no values to answer from."""
         if self.is_stand_in:

@@ -278,13 +278,9 @@ class Model:
         return model_html(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle a model as a file stores it, for other processes; one without data as it is."""
-        from copyreg import __newobj__  # type: ignore[attr-defined]  # as pickle does by itself
-
+        """Pickle a model as a file stores it, for other processes."""
         from dkrls_cli.model.saving import pickled, unpickled
 
-        if not self.cascade.has_data:
-            return __newobj__, (type(self),), dict(self.__dict__)
         return unpickled, pickled(self)
 
     def predict(

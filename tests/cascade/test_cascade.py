@@ -503,12 +503,3 @@ def test_the_covariance_of_a_cascade_has_no_splines() -> None:
     )
     assert other.factor(1) is model.factor(1)
     assert other.covariance is other
-
-
-@pytest.mark.parametrize("compact", [False, True])
-def test_a_cascade_knows_whether_it_holds_its_data(compact):
-    smooth = [Level("x", Kernel("gaussian", 1.0), 1e-2), Level("d", Kernel("gaussian", 2.0), 1e-2)]
-    cascade = fit_cascade(NOISE, [X, D], smooth, compact=compact)
-    assert (cascade.core.shape == cascade.shape) is not compact
-    assert cascade.has_data
-    assert not dataclasses.replace(cascade, core=np.zeros((1, 1))).has_data
