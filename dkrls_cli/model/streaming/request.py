@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,7 @@ def stream_regrid(
     std: bool,
     limit: float,
     workers: int,
+    beside: int = 0,
 ) -> Streamed:
     """Choose settings on a part of a stored grid, and plan its answers on another grid.
 
@@ -112,6 +113,8 @@ def stream_regrid(
         Bytes that may be in use, the program included.
     workers
         Blocks under way at the same time.
+    beside
+        Bytes that whoever takes the answers needs for each of them.
 
     Raises
     ------
@@ -125,14 +128,13 @@ def stream_regrid(
     refuse_gaps(found)
     kept = tuple(axis.distinct for axis in source.axes)
     query = ask_model(found.model)
-    streamed = plan_stream(source, kept, query, std, limit, workers, found.note)
+    streamed = plan_stream(source, kept, query, std, limit, workers, found.note, beside)
     rows = streamed.answers.rows
     others = [a for a, row in enumerate(rows) if not isinstance(row, Taken) and a not in wanted]
     if others and len(wanted) < len(rows):  # levels of axes that were not wanted are arbitrary
         more = {*wanted, *others}
-        return stream_regrid(
-            source, settings, ask_model, more, std=std, limit=limit, workers=workers
-        )
+        how: dict[str, Any] = {"std": std, "limit": limit, "workers": workers, "beside": beside}
+        return stream_regrid(source, settings, ask_model, more, **how)
     return streamed
 
 
@@ -165,16 +167,19 @@ def plan_stream(
     limit: float,
     workers: int,
     note: str = "",
+    beside: int = 0,
 ) -> Streamed:
     """Plan the answers to a query of a stand-in from the source of its data.
 
-    `kept` are the places of the coordinates of the source that the stand-in has.
+    `kept` are the places of the coordinates of the source that the stand-in has, `beside` the bytes
+    that whoever takes the answers needs for each of them.
     """
     style = query.model.style
     single = source.dtype == "float32" and style.dtype == "float32"
     answers = BlockAnswers.of(query, std=std, single=single)
     process = process_bytes()
-    plan = plan_blocks(answers, work_of(source, limit - process, workers))
+    work = work_of(source, limit - process, workers)
+    plan = plan_blocks(answers, replace(work, stored=work.stored + beside))
     return Streamed(source, boxes_of(source, kept), answers, plan, int(process + plan.memory), note)
 
 
