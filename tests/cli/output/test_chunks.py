@@ -10,6 +10,9 @@ from stored_grids import waves
 
 from dkrls_cli import load_model
 from dkrls_cli.cli.output import chunks
+from dkrls_cli.files.reading import open_source
+from dkrls_cli.model.fit import fit_grid
+from dkrls_cli.model.settings import Settings
 
 GIVEN = ["--kernel", "gaussian", "--sigma", "lat=8,lon=12,time=0.4", "--ridge", "1e-4"]
 AT = ["--at", "lat=21:45:2", "--at", "lon=1:9:1"]
@@ -259,9 +262,8 @@ def grown(folder, tmp_path, little):
 def test_a_model_that_grew_answers_as_a_fit_of_all(folder, tmp_path, grown):
     mean = load_model(grown).cascade.mean
     levels = load_model(grown).levels
-    from dkrls_cli import fit
-
-    whole = fit(xr.load_dataarray(folder / "whole.nc"), levels=levels, mean=mean)
+    grid = open_source([str(folder / "whole.nc")]).grid()
+    whole = fit_grid(grid, Settings(list(levels), mean=mean))
     dkrls("predict", grown, *AT, "-o", tmp_path / "out.nc")
     found = xr.load_dataset(tmp_path / "out.nc").f
     at = {"lat": found.lat.values, "lon": found.lon.values}
