@@ -103,7 +103,7 @@ GIVEN = ["--kernel", "matern52", "--sigma", "60", "--ridge", "1e-2", "--poles", 
 
 
 def test_hold_outs_beyond_memory_are_told_as_others(
-    globe: Path, monkeypatch: pytest.MonkeyPatch
+    globe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dkrls_cli.cli.commands import validate
 
@@ -121,6 +121,8 @@ def test_hold_outs_beyond_memory_are_told_as_others(
     assert [row.keys() for row in parts["levels"]] == [row.keys() for row in whole["levels"]]
     assert parts["metrics"]["n"] == whole["metrics"]["n"]
     assert parts["metrics"]["rmse"] == pytest.approx(whole["metrics"]["rmse"], rel=0.01)
+    assert parts["calibration"]["n"] == whole["calibration"]["n"]
+    assert "--report" in refusal(*words[:-1], "--report", tmp_path / "p.html", code=2)
     told = dkrls(*words[:-1], "--fail-above", "rmse=0", code=3)
     assert "Missed: rmse is" in told.stderr
     assert "median" in told.stdout
@@ -155,6 +157,9 @@ def test_a_grid_beyond_memory_is_compared_part_by_part(
     for name, value in known["metrics"].items():
         assert found["metrics"][name] == pytest.approx(value, rel=1e-10), name
     assert found["levels"] == known["levels"]
+    for name, value in known["calibration"].items():
+        assert found["calibration"][name] == pytest.approx(value, rel=1e-9), name
+    assert "--plot" in refusal(*words[:-1], "--plot", tmp_path / "p.png", code=2)
     line = refusal(*words[:-1], "--obs-error", "0.1", code=2)
     assert "beyond --max-memory" in line
     dkrls(*words, "--fail-above", "rmse=0.1", code=3)

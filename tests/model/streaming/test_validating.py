@@ -125,7 +125,8 @@ def test_a_model_is_measured_as_in_memory(
     )
     truth = truth.where(truth.lat < 60)  # some are not known
     truth.to_netcdf(tmp_path / "truth.nc")
-    known = validate(truth, model=model, smooth=smooth).metrics
+    whole = validate(truth, model=model, smooth=smooth)
+    known = whole.metrics
     asked = model
     if refers:
         asked = fit_by_reference(source, Settings(**GIVEN))
@@ -135,6 +136,8 @@ def test_a_model_is_measured_as_in_memory(
     )
     assert list(found.metrics) == list(known)
     assert_same(found.metrics, known)
+    assert found.spread == pytest.approx(whole.spread, rel=1e-10)
+    assert found.calibration.count == whole.calibration.count
     assert found.metrics["coverage90"] == pytest.approx(known["coverage90"], abs=0.1 * refers)
 
 
