@@ -94,7 +94,7 @@ def test_a_wrong_key_lists_the_options(globe: Path, tmp_path: Path) -> None:
     (path := tmp_path / "run.toml").write_text("sigmas = 3")
     line = refusal("fit", globe, "--config", path, "--dry-run", code=2)
     assert "This one has: output, " in line
-    assert ", var, levels, kernel, sigma," in line
+    assert ", levels, kernel, sigma," in line
     assert "config" not in line.split("This one has:")[1]
 
 

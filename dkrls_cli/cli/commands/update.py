@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.commands.fit import last_slice, read_values
+from dkrls_cli.cli.commands.fit import last_slice, read_values, report_notes
 from dkrls_cli.cli.describe import error_words, level_table, missing_words, model_rows, shape_text
 from dkrls_cli.cli.output.target import check_file, refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, edge
@@ -19,9 +20,10 @@ from dkrls_cli.cli.terminal.tables import bytes_text, duration_text, pairs
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
+    from dkrls_cli.files.source import Source
     from dkrls_cli.grid.grid import Grid
     from dkrls_cli.model.model import Model
-    from dkrls_cli.model.update import Surprise
+    from dkrls_cli.model.update import Surprise, Update
 
 
 @opt.expand
@@ -38,6 +40,7 @@ def update(
     obs_error: opt.ObsError = None,
     accept_inexact: opt.AcceptInexact = False,
     slices: opt.SliceOptions,
+    machine: opt.RunOptions,
     files: opt.InPlaceOptions,
     report: Report,
 ) -> None:
@@ -54,12 +57,19 @@ def update(
     """
     with edge(report.debug):
         from dkrls_cli.files.output import lock_file
+        from dkrls_cli.threads import blas_threads
 
         inputs = opt.read_by(inputs, engine)
         target = changed_target(model, output, files.overwrite, report, *inputs)
-        with lock_file(target.path, files.wait, report.note):
+        with (
+            lock_file(target.path, files.wait, report.note),
+            blas_threads(machine.threads),
+        ):
             target.refuse_unwritable()
-            update_file(model, target, inputs, var, slices, report, obs_error, accept_inexact)
+            limit = machine.memory_limit
+            update_file(
+                model, target, inputs, var, slices, report, obs_error, accept_inexact, limit
+            )
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,7 @@ def update_file(
     report: Report,
     errors: Sequence[str] | None = None,
     accept_inexact: bool = False,
+    limit: float = math.inf,
 ) -> None:
     """Read models, add the new slices, write them to the target, and print what has changed."""
     from dkrls_cli.files.reading import read_tables
@@ -107,6 +118,7 @@ def update_file(
     with report.working(f"reading {path}"):
         models = list(load_models(path).values())
     if any(model.reference is not None for model in models):
+        refuse_of_references(models, var, errors)
         extend_file(models, target, inputs, slices, report)
         return
     if models[1:] and var is not None:
@@ -116,8 +128,12 @@ def update_file(
     changes = []
     for model in models:
         name = model.name if models[1:] else var
-        grid = read_slices(model, inputs, name, raw, report, errors)
-        changes.append(learn(model, grid, slices, report, accept_inexact))
+        source = open_new(model, inputs, name, raw, report, errors)
+        if in_parts(model, source, limit, slices.window):
+            changes.append(learn_in_parts(model, source, slices, report, accept_inexact, limit))
+        else:
+            grid = read_values(source, report)
+            changes.append(learn(model, grid, slices, report, accept_inexact))
     with report.working(f"writing {target.path}"):
         save_models([change.after for change in changes], target.path, overwrite=target.overwrite)
     size = target.path.stat().st_size
@@ -125,6 +141,74 @@ def update_file(
     found = [change_result(one, place if one is changes[-1] else None) for one in changes]
     report.results(found, model=str(target.path), file_bytes=size)
     report.next_step(*last_slice(changes[0].after, target.path))
+
+
+def refuse_of_references(
+    models: Sequence[Model], var: str | None, errors: Sequence[str] | None
+) -> None:
+    """Raise SettingError for what does not go with models that refer to their data."""
+    if any(model.reference is None for model in models):
+        names = ", ".join(model.name for model in models if model.reference is None)
+        raise SettingError(
+            f"Some models of the file refer to their data, and {names} holds it. Keep them in "
+            "files of their own to update them."
+        )
+    if var is not None or errors:
+        raise SettingError(
+            "The model refers to its data, and to its variable in the new files: --var and "
+            "--obs-error do not go with it."
+        )
+
+
+def in_parts(model: Model, source: Source, limit: float, window: int | None) -> bool:
+    """Return whether there are more new slices than fit into memory."""
+    from dkrls_cli.model.chunked.growing import plan_blocks
+
+    if model.hierarchy[-1] not in [axis.name for axis in source.axes]:
+        return False  # which is told when they are added
+    return len(plan_blocks(model, source, limit, window)) > 1
+
+
+def learn_in_parts(
+    before: Model,
+    source: Source,
+    slices: opt.SliceOptions,
+    report: Report,
+    accept_inexact: bool,
+    limit: float,
+) -> Change:
+    """Return a model with new slices that are read a few at a time; report what was noticed."""
+    from dkrls_cli.model.chunked.growing import update_in_blocks
+
+    if slices.retune or slices.max_rank is not None:
+        raise SettingError(
+            "The new slices are beyond --max-memory and are added a few at a time: --retune and "
+            "--max-rank do not go with that. Leave them out, or give a larger --max-memory."
+        )
+    start = perf_counter()
+    with report.working(f"learning {shape_text(source.axes)} part by part") as progress:
+        done = update_in_blocks(
+            before,
+            source,
+            limit,
+            replace=slices.replace,
+            window=slices.window,
+            accept_inexact=accept_inexact,
+            tell=progress,
+        )
+    report_notes(source, report)
+    return noticed(before, done, done.model, perf_counter() - start, report)
+
+
+def noticed(before: Model, done: Update, after: Model, seconds: float, report: Report) -> Change:
+    """Report what was noticed when slices were added, and return what has changed."""
+    from dkrls_cli.model.training import CHOSEN_ON
+
+    settled = CHOSEN_ON not in before.origin  # settings that are chosen anew cannot drift
+    if done.surprise.drifts and settled and after is done.model:
+        report.note(f"Warning: {drift_text(done.surprise)}.")
+    print_notes(before, after, done.empty, report)
+    return Change(before, after, done.surprise, seconds)
 
 
 def extend_file(
@@ -182,7 +266,6 @@ def learn(
 ) -> Change:
     """Return a model with new slices, and report what was noticed."""
     from dkrls_cli.model.fit import retune
-    from dkrls_cli.model.training import CHOSEN_ON
     from dkrls_cli.model.update import update_model
 
     start = perf_counter()
@@ -195,25 +278,21 @@ def learn(
             max_rank=slices.max_rank,
             accept_inexact=accept_inexact,
         )
-        after, surprise = done.model, done.surprise
+        after = done.model
         if slices.retune:
             after = retune(after, accept_inexact=accept_inexact)
-    settled = CHOSEN_ON not in before.origin  # settings that are chosen anew cannot drift
-    if surprise.drifts and settled and not slices.retune:
-        report.note(f"Warning: {drift_text(surprise)}.")
-    print_notes(before, after, done.empty, report)
-    return Change(before, after, surprise, perf_counter() - start)
+    return noticed(before, done, after, perf_counter() - start, report)
 
 
-def read_slices(
+def open_new(
     model: Model,
     inputs: list[str],
     var: str | None,
     raw: Mapping[str, bytes],
     report: Report,
     errors: Sequence[str] | None = None,
-) -> Grid:
-    """Return the new slices in files; of several variables, the one the model was fitted to.
+) -> Source:
+    """Open the new slices in files; of several variables, the one the model was fitted to.
 
     They have the errors of --obs-error, or those that the model has from a number or a variable.
     """
@@ -228,7 +307,14 @@ def read_slices(
     text = usual_error(model) if text is None else text
     if text is not None:
         source = slices_with_errors(source, inputs, text, model.hierarchy, raw)
-    return read_values(source, report)
+    return source
+
+
+def read_slices(
+    model: Model, inputs: list[str], var: str | None, raw: Mapping[str, bytes], report: Report
+) -> Grid:
+    """Return the new slices in files."""
+    return read_values(open_new(model, inputs, var, raw, report), report)
 
 
 def drift_text(surprise: Surprise) -> str:

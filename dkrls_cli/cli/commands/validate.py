@@ -11,6 +11,8 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.commands.fit import (
+    can_be_streamed,
+    estimates,
     fit_settings,
     fit_words,
     open_inputs,
@@ -18,6 +20,7 @@ from dkrls_cli.cli.commands.fit import (
     refuse_large_gaps,
     refuse_too_large,
     report_bounds,
+    report_notes,
 )
 from dkrls_cli.cli.describe import level_table, model_rows, shape_text
 from dkrls_cli.cli.output.reports import (
@@ -118,10 +121,12 @@ def validate(
         kept = Kept(evidence=plot is not None or page is not None, trials=page is not None)
         with blas_threads(machine.threads):
             if model is not None:
-                others = {"repeats": repeats, "seed": seed, "max-memory": machine.max_memory}
+                others = {"repeats": repeats, "seed": seed}
                 refuse_fit_options(settings, {**others, "keep-edges": keep_edges or None})
                 errors = options.obs_error or ()
-                measured = measure_models(model, inputs, options.var, smooth, errors, kept, report)
+                measured = measure_models(
+                    model, inputs, options.var, smooth, errors, machine, kept, report
+                )
             else:
                 held = Holdouts(holdout, repeats or REPEATS, seed or 0, keep_edges, smooth)
                 measured = measure_inputs(inputs, options, settings, machine, held, kept, report)
@@ -216,6 +221,7 @@ def measure_models(
     var: Sequence[str] | None,
     smooth: bool,
     errors: Sequence[str],
+    machine: opt.RunOptions,
     kept: Kept,
     report: Report,
 ) -> Measured:
@@ -223,7 +229,7 @@ def measure_models(
     with report.working(f"reading {path}"):
         models = measured_models(path, inputs, var)
     found = [
-        measure_model(one, inputs, name, smooth, report, errors, kept.evidence)
+        measure_model(one, inputs, name, smooth, machine, report, errors, kept.evidence)
         for one, name in models
     ]
     about = {"model": path.name, "fit": origin_text(found)}
@@ -244,12 +250,18 @@ def measure_inputs(
 
     errors, limit = options.obs_error or (), machine.memory_limit
     sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
-    refuse_large_holdouts(sources, settings, held.fractions, limit)
     tried = [ChoiceRecord() if kept.trials else None for _ in sources]
-    found = [
-        measure_holdouts(source, settings, limit, held, kept.evidence, report, record)
-        for source, record in zip(sources, tried, strict=True)
-    ]
+    needs = [holdout_needs(source, settings, held.fractions) for source in sources]
+    if can_be_streamed(sources) and holdouts_exceed(needs, settings, limit):
+        refuse_pictures(kept.evidence)
+        found = [holdouts_in_parts(one, settings, held, machine, report) for one in sources]
+    else:
+        for part, besides in needs:
+            refuse_too_large([part], settings, limit, besides=besides)
+        found = [
+            measure_holdouts(source, settings, limit, held, kept.evidence, report, record)
+            for source, record in zip(sources, tried, strict=True)
+        ]
     for one in found:
         report_bounds(one.model, report)
     facts = [holdout_facts(one, held.seed) for one in found]
@@ -262,17 +274,67 @@ def measure_model(
     inputs: list[str],
     var: str | None,
     smooth: bool,
+    machine: opt.RunOptions,
     report: Report,
     errors: Sequence[str],
     evidence: bool,
 ) -> Validation:
-    """Measure a model on the cells of a grid; with `evidence`, keep what pictures need."""
+    """Measure a model on the cells of a grid; with `evidence`, keep what pictures need.
+
+    It goes part by part if the model refers to its data, or the grid is beyond memory.
+    """
     from dkrls_cli.model.validation.validate import validate_model
 
     (source,) = open_inputs(inputs, [var] if var else None, None, report, errors)
+    if model.reference is not None or model_exceeds(source, machine.memory_limit):
+        refuse_pictures(evidence)
+        return model_in_parts(model, source, smooth, machine, report)
     grid = read_values(source, report)
     with report.working("predicting"):
         return validate_model(model, grid, source.scalars, smooth=smooth, evidence=evidence)
+
+
+def refuse_pictures(asked: bool) -> None:
+    """Raise SettingError if pictures are asked for where a grid is compared part by part."""
+    if asked:
+        raise SettingError(
+            "The grid is compared part by part, and pictures need all of it at once: --plot and "
+            "--report do not go with that. Leave them out, or validate a part that fits into "
+            "--max-memory."
+        )
+
+
+def model_exceeds(source: Source, limit: float) -> bool:
+    """Return whether a grid is too large to measure a model on all of it at once."""
+    from dkrls_cli.model.streaming.validating import validation_bytes
+
+    return validation_bytes(source) > limit
+
+
+def model_in_parts(
+    model: Model, source: Source, smooth: bool, machine: opt.RunOptions, report: Report
+) -> Validation:
+    """Measure a model on a grid part by part."""
+    from dkrls_cli.model.streaming.running import local_threads
+    from dkrls_cli.model.streaming.validating import validate_model_in_blocks
+
+    limit = machine.memory_limit
+    if (source.reader is None or source.errors is not None) and model_exceeds(source, limit):
+        raise SettingError(
+            f"{shape_text(source.axes)} is beyond --max-memory, and can only be read as a whole. "
+            "Write it to NetCDF or Zarr, leave --obs-error out, or give a larger --max-memory."
+        )
+    with report.working("predicting part by part") as progress:
+        found = validate_model_in_blocks(
+            model,
+            source,
+            smooth=smooth,
+            limit=limit,
+            scheduler=local_threads(machine.threads),
+            progress=progress,
+        )
+    report_notes(source, report)
+    return found
 
 
 def variable_of(model: Model, inputs: list[str]) -> str | None:
@@ -282,16 +344,23 @@ def variable_of(model: Model, inputs: list[str]) -> str | None:
     return model.name if has_variable(inputs, model.name) else None
 
 
-def refuse_large_holdouts(
-    sources: Sequence[Source], settings: Settings, holdout: list[str] | None, limit: float
-) -> None:
-    """Raise InputError if hold-outs would need more memory than allowed, before any is used."""
+def holdouts_exceed(needs: Sequence[tuple[Source, int]], settings: Settings, limit: float) -> bool:
+    """Return whether hold-outs would need more memory than allowed."""
+    return any(
+        found.memory > limit
+        for part, besides in needs
+        for found in estimates([part], settings, besides=besides)
+    )
+
+
+def holdout_needs(
+    source: Source, settings: Settings, holdout: list[str] | None
+) -> tuple[Source, int]:
+    """Return what is trained on in a hold-out, and the bytes that are held besides its fit."""
     from dkrls_cli.tuning.footprint import holdout_memory
 
-    for source in sources:
-        part = trained_part(source, holdout)
-        held = holdout_memory(source.shape, part.shape, source.dtype, settings.dtype)
-        refuse_too_large([part], settings, limit, besides=held)
+    part = trained_part(source, holdout)
+    return part, holdout_memory(source.shape, part.shape, source.dtype, settings.dtype)
 
 
 def trained_part(source: Source, holdout: list[str] | None) -> Source:
@@ -313,6 +382,17 @@ class Holdouts:
     seed: int
     keep_edges: bool
     smooth: bool
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Keywords of the functions that measure hold-outs."""
+        return {
+            "holdout": opt.setting(self.fractions, "--holdout"),
+            "repeats": self.repeats,
+            "seed": self.seed,
+            "keep_edges": self.keep_edges,
+            "smooth": self.smooth,
+        }
 
 
 def measure_holdouts(
@@ -336,20 +416,40 @@ def measure_holdouts(
 
         def report_run(number: int, metrics: Mapping[str, float]) -> None:
             progress((number + 1) / held.repeats)
-            report.detail(f"hold-out {number + 1}: rmse {metrics['rmse']:.4g}")
+            report_holdout(number, metrics, report)
 
         return validate_holdout(
-            grid,
-            settings,
-            holdout=opt.setting(held.fractions, "--holdout"),
-            repeats=held.repeats,
-            seed=held.seed,
-            keep_edges=held.keep_edges,
-            smooth=held.smooth,
-            evidence=evidence,
-            on_run=report_run,
-            watch=record,
+            grid, settings, evidence=evidence, on_run=report_run, watch=record, **held.keywords
         )
+
+
+def holdouts_in_parts(
+    source: Source, settings: Settings, held: Holdouts, machine: opt.RunOptions, report: Report
+) -> Validation:
+    """Measure the method on parts of a grid beyond memory that are held out at random."""
+    from dkrls_cli.model.streaming.running import local_threads
+    from dkrls_cli.model.streaming.validating import validate_holdout_in_blocks
+
+    with report.working("holding out part by part") as progress:
+        found = validate_holdout_in_blocks(
+            source,
+            settings,
+            limit=machine.memory_limit,
+            scheduler=local_threads(machine.threads),
+            on_run=lambda number, metrics: report_holdout(number, metrics, report),
+            progress=progress,
+            **held.keywords,
+        )
+    report_notes(source, report)
+    note = found.model.origin.get("settings_chosen_on")
+    if note:
+        report.note(f"Note: {note}.")
+    return found
+
+
+def report_holdout(number: int, metrics: Mapping[str, float], report: Report) -> None:
+    """Report the error of one hold-out to those who want details."""
+    report.detail(f"hold-out {number + 1}: rmse {metrics['rmse']:.4g}")
 
 
 def model_facts(found: Validation) -> dict[str, Any]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dkrls_cli.model.model import Model
     from dkrls_cli.model.settings import Settings
     from dkrls_cli.model.streaming.running import Scheduler
+    from dkrls_cli.model.streaming.summing import Keeper, SlabRunner
 
 
 def fit_beyond_memory(
@@ -76,7 +77,6 @@ def fit_one_pass(
     """Fit a compact model in one pass over the chunks of a grid."""
     from dkrls_cli.files.regions.checkpoint import has_checkpoint, open_checkpoint
     from dkrls_cli.model.chunked.compact import fit_compact
-    from dkrls_cli.model.streaming.summing import SlabRunner
 
     kept: Any = nullcontext()
     if resumed is not None:
@@ -85,8 +85,15 @@ def fit_one_pass(
             report.note("Note: going on with what an earlier run has done.")
         kept = open_checkpoint(str(output), key, source.paths, resume=True)
     with kept as keeper, report.working(f"fitting {shape_text(source.axes)}") as done:
-        run = SlabRunner(scheduler, keeper) if keeper or scheduler.is_remote else None
+        run = slab_runner(scheduler, keeper) if keeper or scheduler.is_remote else None
         return fit_compact(source, settings, limit, tell=done, run=run)
+
+
+def slab_runner(scheduler: Scheduler, keeper: Keeper | None) -> SlabRunner:
+    """Return what runs the pass of a fit on a scheduler, and keeps its sums now and then."""
+    from dkrls_cli.model.streaming.summing import SlabRunner
+
+    return SlabRunner(scheduler, keeper)
 
 
 def refuse_several(sources: Sequence[Source]) -> None:

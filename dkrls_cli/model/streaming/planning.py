@@ -292,7 +292,7 @@ def _spooled(
     each = _SLACK * (math.prod(whole) // samples * (work.item + 2 * item) + 2 * others * item)
     if each > room:
         return None
-    step = max(1, min(samples, int(room / each), -(-_ENOUGH * samples // math.prod(whole))))
+    step = int(max(1, min(samples, room // each, -(-_ENOUGH * samples // math.prod(whole)))))
     step = step if step < work.chunks[axis] else step // work.chunks[axis] * work.chunks[axis]
     first_cuts = list(_cuts(sizes, sizes))
     first_cuts[axis] = _cuts([samples], [step])[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,7 @@ def stream_regrid(
     std: bool,
     limit: float,
     workers: int,
+    beside: int = 0,
 ) -> Streamed:
     """Choose settings on a part of a stored grid, and plan its answers on another grid.
 
@@ -112,6 +113,8 @@ def stream_regrid(
         Bytes that may be in use, the program included.
     workers
         Blocks under way at the same time.
+    beside
+        Bytes that whoever takes the answers needs for each of them.
 
     Raises
     ------
@@ -123,7 +126,7 @@ def stream_regrid(
     """
     answers, note = survey_answers(source, settings, ask_model, wanted, std=std, limit=limit)
     kept = tuple(axis.distinct for axis in source.axes)
-    return _plan_answers(source, kept, answers, limit, workers, note)
+    return _plan_answers(source, kept, answers, limit, workers, note, beside)
 
 
 def survey_answers(
@@ -179,13 +182,15 @@ def plan_stream(
     limit: float,
     workers: int,
     note: str = "",
+    beside: int = 0,
 ) -> Streamed:
     """Plan the answers to a query of a stand-in from the source of its data.
 
-    `kept` are the places of the coordinates of the source that the stand-in has.
+    `kept` are the places of the coordinates of the source that the stand-in has, `beside` the bytes
+    that whoever takes the answers needs for each of them.
     """
     answers = _answers_of(source, query, std)
-    return _plan_answers(source, kept, answers, limit, workers, note)
+    return _plan_answers(source, kept, answers, limit, workers, note, beside)
 
 
 def _answers_of(source: Source, query: Query, std: bool) -> BlockAnswers:
@@ -201,10 +206,12 @@ def _plan_answers(
     limit: float,
     workers: int,
     note: str,
+    beside: int,
 ) -> Streamed:
     """Plan the blocks in which answers are made."""
     process = process_bytes()
-    plan = plan_blocks(answers, work_of(source, limit - process, workers))
+    work = work_of(source, limit - process, workers)
+    plan = plan_blocks(answers, replace(work, stored=work.stored + beside))
     return Streamed(source, boxes_of(source, kept), answers, plan, int(process + plan.memory), note)
 
 

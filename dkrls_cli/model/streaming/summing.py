@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from dkrls_cli.model.streaming.running import Scheduler
 
 _EVERY = 20.0
 """Seconds between two times that sums are kept: a small share of a run that takes hours."""
+
+_IDENTITY = "identity"
+"""Name of the array that tells which slabs and frames sums are of."""
 
 
 class Keeper(Protocol):
@@ -66,11 +70,16 @@ class SlabRunner:
         return self._resumed(task, reduction, slabs)
 
     def _resumed(self, task: Any, reduction: Reduction, slabs: Sequence[Slab]) -> Iterator[Partial]:
-        """Yield the sums of an earlier run, and then those of the slabs that it has not seen."""
+        """Yield the sums of an earlier run, and then those of the slabs that it has not seen.
+
+        Sums of other slabs, or with other frames, are no part of these: settings are chosen anew,
+        and slabs cut, in the memory that there is.
+        """
         assert self.keeper is not None
         kept, sums = self.keeper.load_state(), Sums(np.zeros(reduction.shape))
-        done = set(self.keeper.done) if kept is not None else set()
-        if kept is not None:
+        identity, done = identity_of(reduction, slabs), set[int]()
+        if kept is not None and np.array_equal(kept[_IDENTITY], identity):
+            done = set(self.keeper.done)
             earlier = _as_partial(kept)
             sums.add(earlier)
             yield earlier
@@ -81,9 +90,17 @@ class SlabRunner:
                 sums.add(part)
                 done.add(left[number])
             if monotonic() - last >= self.every:
-                self.keeper.save_state(_as_arrays(sums), done)
+                self.keeper.save_state({**_as_arrays(sums), _IDENTITY: identity}, done)
                 last = monotonic()
             yield part
+
+
+def identity_of(reduction: Reduction, slabs: Sequence[Slab]) -> NDArray[np.uint8]:
+    """Return what tells whether two sums are over the same slabs, and with the same frames."""
+    found = hashlib.sha256(repr((slabs, reduction.outer, reduction.latitude)).encode())
+    for array in (*reduction.matrices, *reduction.mirrored, *reduction.columns, reduction.copies):
+        found.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    return np.frombuffer(found.digest(), np.uint8)
 
 
 def _as_arrays(sums: Sums) -> dict[str, NDArray[Any]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,22 +45,109 @@ def scores(truth: ArrayLike, answers: ArrayLike) -> dict[str, float]:
     >>> found["n"], found["mae"], found["bias"]
     (2, 1.0, 1.0)
     """
-    t, a = np.asarray(truth, np.float64), np.asarray(answers, np.float64)
-    known = np.isfinite(t)
-    t, error = t[known], a[known] - t[known]
-    if t.size == 0:
-        return dict.fromkeys(NAMES, float("nan")) | {"n": 0}
-    largest, spread = np.abs(t).max(), np.sum((t - t.mean()) ** 2)
-    worst = float(np.abs(error).max())
-    return {
-        "n": int(t.size),
-        "rmse": float(np.sqrt(np.mean(error**2))),
-        "mae": float(np.abs(error).mean()),
-        "max_error": worst,
-        "normalized_max_error": worst / float(largest) if largest > 0 else float("nan"),
-        "bias": float(error.mean()),
-        "r2": 1.0 - float(np.sum(error**2) / spread) if spread > 0 else float("nan"),
-    }
+    return Tally.of(truth, answers).scores
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Sums over some cells from which metrics follow; those of several blocks are added.
+
+    Attributes
+    ----------
+    n
+        Cells whose truth is known.
+    error, magnitude, squares, worst
+        Sum of the errors, of their magnitudes and of their squares, and the largest magnitude.
+    low, high, mean, spread
+        Least and largest truth, its mean, and the sum of the squares of its deviations from that.
+    banded, inside
+        Cells that have a 90 % band, and those whose truth lies in it.
+
+    Examples
+    --------
+    >>> both = Tally.of([1.0], [1.0]) + Tally.of([2.0], [4.0])
+    >>> both.scores == scores([1.0, 2.0], [1.0, 4.0])
+    True
+    """
+
+    n: int = 0
+    error: float = 0.0
+    magnitude: float = 0.0
+    squares: float = 0.0
+    worst: float = 0.0
+    low: float = math.inf
+    high: float = -math.inf
+    mean: float = 0.0
+    spread: float = 0.0
+    banded: int = 0
+    inside: int = 0
+
+    @classmethod
+    def of(cls, truth: ArrayLike, answers: ArrayLike, variance: ArrayLike | None = None) -> Self:
+        """Return the sums of some cells; without a variance, none has a band."""
+        t, a = np.asarray(truth, np.float64), np.asarray(answers, np.float64)
+        known = np.isfinite(t)
+        banded, inside = (0, 0) if variance is None else _count_within(Z90, t, a, variance)
+        t, error = t[known], a[known] - t[known]
+        if not t.size:
+            return cls()
+        size, mean = np.abs(error), t.mean()
+        return cls(
+            t.size,
+            float(error.sum()),
+            float(size.sum()),
+            float(np.sum(error**2)),
+            float(size.max()),
+            float(t.min()),
+            float(t.max()),
+            float(mean),
+            float(np.sum((t - mean) ** 2)),
+            banded,
+            inside,
+        )
+
+    def __add__(self, other: Self) -> Self:
+        """Return the sums of the cells of both."""
+        n = self.n + other.n
+        if not n:
+            return self
+        apart = other.mean - self.mean
+        return type(self)(
+            n,
+            self.error + other.error,
+            self.magnitude + other.magnitude,
+            self.squares + other.squares,
+            float(np.maximum(self.worst, other.worst)),  # NaN stays NaN
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.mean + apart * other.n / n,
+            self.spread + other.spread + apart**2 * self.n * other.n / n,
+            self.banded + other.banded,
+            self.inside + other.inside,
+        )
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Metrics, as :func:`scores` returns them."""
+        n = self.n
+        if n == 0:
+            return dict.fromkeys(NAMES, float("nan")) | {"n": 0}
+        largest = max(abs(self.low), abs(self.high))
+        varies = self.low < self.high and self.spread > 0
+        return {
+            "n": n,
+            "rmse": math.sqrt(self.squares / n),
+            "mae": self.magnitude / n,
+            "max_error": self.worst,
+            "normalized_max_error": self.worst / largest if largest > 0 else float("nan"),
+            "bias": self.error / n,
+            "r2": 1.0 - self.squares / self.spread if varies else float("nan"),
+        }
+
+    @property
+    def coverage90(self) -> float:
+        """Share of cells whose truth lies in the 90 % band, as :func:`coverage90` returns it."""
+        return self.inside / self.banded if self.banded else float("nan")
 
 
 def coverage90(truth: ArrayLike, answers: ArrayLike, variance: ArrayLike) -> float:
@@ -114,11 +204,19 @@ def coverage(truth: ArrayLike, answers: ArrayLike, variance: ArrayLike, level: f
 
 def _share_within(width: float, truth: ArrayLike, answers: ArrayLike, variance: ArrayLike) -> float:
     """Return the share of cells with an error of at most so many standard deviations."""
+    cells, inside = _count_within(width, truth, answers, variance)
+    return inside / cells if cells else float("nan")
+
+
+def _count_within(
+    width: float, truth: ArrayLike, answers: ArrayLike, variance: ArrayLike
+) -> tuple[int, int]:
+    """Count the cells with a band, and those with an error of at most so many deviations."""
     t, a = np.asarray(truth, np.float64), np.asarray(answers, np.float64)
     v = np.asarray(variance, np.float64)
     known = np.isfinite(t) & (v > 0)
     inside = np.abs(a[known] - t[known]) <= width * np.sqrt(v[known])
-    return float(inside.mean()) if inside.size else float("nan")
+    return inside.size, int(np.count_nonzero(inside))
 
 
 def _half_width(level: float) -> float:

@@ -214,16 +214,7 @@ def validate_model(
     0.0
     """
     grid = drop_other_single(grid, model.axes)
-    single = (axis for axis in model.axes if axis.size == 1)
-    theirs = {axis.name: axis for axis in (*single, *scalars, *grid.axes)}
-    if not set(grid.dims) <= set(model.dims) <= set(theirs):
-        raise InputError(
-            f"The grid has dimensions {', '.join(grid.dims)}, the model {', '.join(model.dims)}. "
-            "The grid needs each of the model's, of size 1 at least, and no other."
-        )
-    axes = model.axes_at(
-        {own.name: convert_coordinates(theirs[own.name], own) for own in model.axes}
-    )
+    axes = match_axes(model, grid.axes, scalars)
     start = perf_counter()
     answers = model.values_on(axes, smooth=smooth)
     seconds = perf_counter() - start
@@ -245,6 +236,36 @@ def validate_model(
         found.calibration,
         spread,
         found.evidence,
+    )
+
+
+def match_axes(model: Model, axes: Sequence[Axis], scalars: Sequence[Axis]) -> tuple[Axis, ...]:
+    """Return the axes of a model at the coordinates of a grid.
+
+    Parameters
+    ----------
+    model
+        The model.
+    axes
+        Axes of the grid, without those of one coordinate that the model does not have.
+    scalars
+        Axes of one coordinate for the dimensions of the model that the grid does not have.
+
+    Raises
+    ------
+    InputError
+        If the grid lacks a dimension of the model, or has another one.
+    """
+    names = [axis.name for axis in axes]
+    single = (axis for axis in model.axes if axis.size == 1)
+    theirs = {axis.name: axis for axis in (*single, *scalars, *axes)}
+    if not set(names) <= set(model.dims) <= set(theirs):
+        raise InputError(
+            f"The grid has dimensions {', '.join(names)}, the model {', '.join(model.dims)}. "
+            "The grid needs each of the model's, of size 1 at least, and no other."
+        )
+    return tuple(
+        model.axes_at({own.name: convert_coordinates(theirs[own.name], own) for own in model.axes})
     )
 
 
@@ -301,15 +322,7 @@ def validate_holdout(
     >>> validate_holdout(grid, holdout={"dim_0": 0.3}, repeats=2).metrics["n"]
     24
     """
-    if settings.cell_means:
-        raise SettingError(
-            "A hold-out leaves cells out, and compares values. Validate without means over cells.",
-            setting="cell_means",
-        )
-    if repeats < 1:
-        raise SettingError(f"Invalid number of repeats {repeats}. It must be 1 or above.")
-    if seed < 0:
-        raise SettingError(f"Invalid seed {seed}. It must be 0 or above.")
+    refuse_impossible(settings, repeats, seed)
     grid, _ = drop_repeats(grid)
     fractions = read_fractions(holdout, grid.axes)
     truth, facts = grid, {}
@@ -326,22 +339,20 @@ def validate_holdout(
     seen: list[_Comparison] = []  # of all runs until now, put together
     for number in range(repeats):
         rng = np.random.default_rng(seed + number)
-        splits = _hold_out(grid.axes, fractions, rng, keep_edges)
+        splits = hold_out(grid.axes, fractions, rng, keep_edges)
         last = watch if number == repeats - 1 else None
         model, found = _run(grid, truth, settings, splits, smooth, evidence, last)
         runs.append(found.metrics)
         seen = [one.plus(found) for one in seen] or [found]
         if on_run is not None:
             on_run(number, found.metrics)
-    medians = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
-    medians["n"] = runs[0]["n"]
     seconds = perf_counter() - start
     (together,) = seen
     if told or facts:
         bounds_told = {"bounds": told} if told else {}
         model = replace(model, origin={**model.origin, **bounds_told, **facts})
     return Validation(
-        medians,
+        medians(runs),
         tuple(runs),
         fractions,
         model,
@@ -351,6 +362,25 @@ def validate_holdout(
         _spread(truth.values),
         together.evidence,
     )
+
+
+def refuse_impossible(settings: Settings, repeats: int, seed: int) -> None:
+    """Raise SettingError if hold-outs are not possible with some settings."""
+    if settings.cell_means:
+        raise SettingError(
+            "A hold-out leaves cells out, and compares values. Validate without means over cells.",
+            setting="cell_means",
+        )
+    if repeats < 1:
+        raise SettingError(f"Invalid number of repeats {repeats}. It must be 1 or above.")
+    if seed < 0:
+        raise SettingError(f"Invalid seed {seed}. It must be 0 or above.")
+
+
+def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the medians of the metrics of all hold-outs; cells are those of the first."""
+    found = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+    return found | {"n": runs[0]["n"]}
 
 
 def read_fractions(holdout: PerLevel[float | str], axes: Sequence[Axis]) -> dict[str, float]:
@@ -401,7 +431,7 @@ def _fraction(value: float | str) -> float:
     return fraction
 
 
-def _hold_out(
+def hold_out(
     axes: Sequence[Axis], fractions: Mapping[str, float], rng: np.random.Generator, edges: bool
 ) -> list[Split]:
     """Split every axis that has a fraction; of the others all coordinates train and are asked."""

@@ -362,3 +362,49 @@ def test_missing_cells_that_are_not_solved_for_are_an_error_unless_accepted(
     told = dkrls("update", path, new, "-o", out, "--accept-inexact", "--retune")
     assert "Warning: the missing cells are solved for to" in told.stderr
     assert out.exists()
+
+
+@pytest.mark.parametrize("how", [[], ["--window", 15]])
+def test_slices_beyond_memory_are_added_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: list[Any]
+) -> None:
+    from dkrls_cli.model.chunked import growing
+
+    first, later = field().isel(time=slice(0, 12)), field().isel(time=slice(12, 40))
+    written(later, tmp_path / "new.nc")
+    dkrls("fit", written(first, tmp_path / "a.nc"), *SETTINGS, "-o", tmp_path / "m.npz")
+    words = ["update", tmp_path / "m.npz", tmp_path / "new.nc", *how, "--json", "-o"]
+    whole = json.loads(dkrls(*words, tmp_path / "whole.npz").stdout)
+    real, blocks = growing.plan_blocks, []
+    monkeypatch.setattr(growing, "process_bytes", lambda: 0)
+    limit = 2 * 8 * 12 * 28 + 5 * 40 * 12
+
+    def plan(*given: Any) -> list[slice]:
+        blocks.append(real(given[0], given[1], limit, *given[3:]))
+        return blocks[-1]
+
+    monkeypatch.setattr(growing, "plan_blocks", plan)
+    parts = json.loads(dkrls(*words, tmp_path / "parts.npz").stdout)
+    assert len(blocks[-1]) > 3 - len(how) / 2
+    assert parts.keys() == whole.keys()
+    for name in ("slices_before", "slices_added", "slices", "from", "to", "drift", "levels"):
+        assert parts[name] == whole[name], name
+    for name in ("forecast_rmse", "promised_rmse"):
+        assert parts[name] == pytest.approx(whole[name], rel=1e-9)
+    at = {"x": [0.33], "time": DAYS[[30]] + np.timedelta64(5, "h")}
+    ours, once = (load_model(tmp_path / f"{name}.npz") for name in ("parts", "whole"))
+    assert ours.axes[ours.grows].texts == once.axes[once.grows].texts
+    np.testing.assert_allclose(ours.predict(**at), once.predict(**at), rtol=1e-9)
+    np.testing.assert_allclose(ours.predict(), once.predict(), rtol=1e-9)
+    for option in (["--retune"], ["--max-rank", 5]):
+        line = refusal(*words[:3], *option, "-o", tmp_path / "none.npz", code=2)
+        assert "a few at a time" in line
+    assert not (tmp_path / "none.npz").exists()
+
+
+def test_slices_that_can_only_be_read_whole_are_refused_beyond_memory(tmp_path: Path) -> None:
+    first, later = field().isel(time=slice(0, 12)), field().isel(time=slice(12, 40))
+    dkrls("fit", written(first, tmp_path / "a.nc"), *SETTINGS, "-o", tmp_path / "m.npz")
+    words = ["update", tmp_path / "m.npz", written(later, tmp_path / "new.csv")]
+    assert "--max-memory" in refusal(*words, "--max-memory", "1MB")
+    dkrls(*words, "--max-memory", "2GB", "--threads", 1)

@@ -97,3 +97,79 @@ def test_bounds_of_the_file_are_told_and_measured(tmp_path: Path) -> None:
     given = ("validate", source, "--model", tmp_path / "m.npz")
     assert "--bounds goes with --holdout" in refusal(*given, "--bounds", "0,1", code=2)
     assert json.loads(dkrls(*given, "--json").stdout)["metrics"]["max_error"] < 1e-9
+
+
+GIVEN = ["--kernel", "matern52", "--sigma", "60", "--ridge", "1e-2", "--poles", "none"]
+
+
+def test_hold_outs_beyond_memory_are_told_as_others(
+    globe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dkrls_cli.cli.commands import validate
+
+    words = ["validate", globe, "--holdout", "0.2", "--repeats", 2, "--seed", 4, "--keep-edges"]
+    words += [*GIVEN, "--json"]
+    whole = json.loads(dkrls(*words).stdout)
+    monkeypatch.setattr(validate, "holdouts_exceed", lambda *a: True)
+    done = dkrls(*words, "--threads", 1)
+    parts = json.loads(done.stdout)
+    assert parts.keys() == whole.keys()
+    assert parts["metrics"].keys() == whole["metrics"].keys()
+    assert parts["held_out"] == whole["held_out"]
+    assert parts["grid"] == whole["grid"]
+    assert len(parts["runs"]) == 2
+    assert [row.keys() for row in parts["levels"]] == [row.keys() for row in whole["levels"]]
+    assert parts["metrics"]["n"] == whole["metrics"]["n"]
+    assert parts["metrics"]["rmse"] == pytest.approx(whole["metrics"]["rmse"], rel=0.01)
+    assert parts["calibration"]["n"] == whole["calibration"]["n"]
+    assert "--report" in refusal(*words[:-1], "--report", tmp_path / "p.html", code=2)
+    told = dkrls(*words[:-1], "--fail-above", "rmse=0", code=3)
+    assert "Missed: rmse is" in told.stderr
+    assert "median" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [(["--noise", "joint"], "joint ridge needs the whole grid"), (["--robust"], "robust fit")],
+)
+def test_hold_outs_that_need_the_whole_grid_are_refused_beyond_memory(
+    globe: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], reason: str
+) -> None:
+    from dkrls_cli.cli.commands import validate
+
+    monkeypatch.setattr(validate, "holdouts_exceed", lambda *a: True)
+    assert reason in refusal("validate", globe, "--holdout", "0.2", *options, code=2)
+
+
+def test_a_grid_beyond_memory_is_compared_part_by_part(
+    model: Path, globe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dkrls_cli.cli.commands import validate
+
+    with xr.open_dataset(globe, decode_times=False) as whole:
+        turned = (whole + 0.5).transpose("lon", "time", "lat").load()
+    turned.to_netcdf(tmp_path / "turned.nc")
+    words = ["validate", tmp_path / "turned.nc", "--model", model, "--smooth", "--json"]
+    known = json.loads(dkrls(*words).stdout)
+    monkeypatch.setattr(validate, "model_exceeds", lambda *a: True)
+    found = json.loads(dkrls(*words, "--max-memory", "1GB").stdout)
+    assert found.keys() == known.keys()
+    for name, value in known["metrics"].items():
+        assert found["metrics"][name] == pytest.approx(value, rel=1e-10), name
+    assert found["levels"] == known["levels"]
+    for name, value in known["calibration"].items():
+        assert found["calibration"][name] == pytest.approx(value, rel=1e-9), name
+    assert "--plot" in refusal(*words[:-1], "--plot", tmp_path / "p.png", code=2)
+    line = refusal(*words[:-1], "--obs-error", "0.1", code=2)
+    assert "beyond --max-memory" in line
+    dkrls(*words, "--fail-above", "rmse=0.1", code=3)
+
+
+def test_a_small_limit_goes_part_by_part(model: Path, globe: Path) -> None:
+    """The limit counts: what exceeds it is not read at once."""
+    from dkrls_cli.cli.commands.validate import model_exceeds
+    from dkrls_cli.files.reading import open_source
+
+    source = open_source([str(globe)])
+    assert model_exceeds(source, 1e6)
+    assert not model_exceeds(source, 1e12)

@@ -10,6 +10,7 @@ from dkrls_cli.errors import InputError
 from dkrls_cli.model.chunked.growing import plan_blocks, update_in_blocks
 from dkrls_cli.model.fit import fit
 from dkrls_cli.model.tiling.planning import process_bytes
+from dkrls_cli.model.update import update_model
 
 LEVELS = (
     Level("lat", Kernel("gaussian", 8.0), 1e-4),
@@ -29,8 +30,12 @@ def test_blocks_one_after_the_other_are_one_update(compact, monkeypatch):
     assert [part.stop - part.start for part in plan_blocks(model, source, limit)] == [
         12
     ] * 5 or compact
-    ours = update_in_blocks(model, source, limit, tell=told.append)
-    whole = model.update(later)
+    done = update_in_blocks(model, source, limit, tell=told.append)
+    ours, at_once = done.model, update_model(model, later)
+    whole = at_once.model
+    assert (done.added, done.empty, done.surprise.cells) == (60, 0, 60 * 480)
+    assert done.surprise.rmse == pytest.approx(at_once.surprise.rmse, rel=1e-9)
+    assert done.surprise.promised == pytest.approx(at_once.surprise.promised, rel=1e-9)
     assert source.read.calls > 2
     assert told == sorted(told)
     assert told[-1] == 1.0
@@ -39,7 +44,7 @@ def test_blocks_one_after_the_other_are_one_update(compact, monkeypatch):
     np.testing.assert_allclose(ours.predict(**at), whole.predict(**at), rtol=1e-9)
     np.testing.assert_allclose(ours.predict(), whole.predict(), rtol=1e-9)
     assert ours.origin["slices_added"] == whole.origin["slices_added"] == 60
-    few = update_in_blocks(model, source, limit, window=20)
+    few = update_in_blocks(model, source, limit, window=20).model
     np.testing.assert_allclose(few.predict(), model.update(later, window=20).predict(), rtol=1e-9)
 
 
@@ -53,3 +58,29 @@ def test_a_slice_or_a_model_beyond_memory_is_refused():
     object.__setattr__(source, "read", None)
     with pytest.raises(InputError, match="only be read as a whole"):
         update_in_blocks(model, source)
+
+
+def test_a_window_bounds_what_the_model_takes(monkeypatch):
+    monkeypatch.setattr("dkrls_cli.model.chunked.growing.process_bytes", lambda: 0)
+    data = waves(90)
+    model = fit(data.isel(time=slice(0, 30)), levels=LEVELS)
+    source = stored(data.isel(time=slice(30, 90)), (4, 20, 24))
+    limit = 2 * 8 * 20 * 480 + 9 * 40 * 480
+    with pytest.raises(InputError, match="with 60 more slices"):
+        plan_blocks(model, source, limit)
+    assert [part.stop - part.start for part in plan_blocks(model, source, limit, 20)][:2] == [8, 8]
+
+
+def test_slices_without_a_value_are_counted_and_not_compared(monkeypatch):
+    monkeypatch.setattr("dkrls_cli.model.chunked.growing.process_bytes", lambda: 0)
+    data = waves(60)
+    model = fit(data.isel(time=slice(0, 30)), levels=LEVELS)
+    later = data.isel(time=slice(30, 60)).copy()
+    later[4:8] = np.nan
+    done = update_in_blocks(model, stored(later, (4, 20, 24)), 2 * 8 * 30 * 480 + 5 * 40 * 480)
+    assert (done.added, done.empty, done.surprise.cells) == (26, 4, 26 * 480)
+    whole = model.update(later)
+    np.testing.assert_allclose(done.model.predict(), whole.predict(), rtol=1e-9)
+    later[:] = np.nan
+    with pytest.raises(InputError, match="All 14400 values are missing"):
+        update_in_blocks(model, stored(later, (4, 20, 24)))

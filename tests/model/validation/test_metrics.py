@@ -14,6 +14,7 @@ from dkrls_cli.errors import SettingError
 from dkrls_cli.model.validation.metrics import (
     ERRORS,
     NAMES,
+    Tally,
     coverage,
     coverage90,
     crps,
@@ -193,3 +194,33 @@ def test_errors_shrink_with_the_distance_from_the_truth(seed: int) -> None:
     near, far = scores(truth, truth + 0.1 * noise), scores(truth, truth + noise)
     assert all(abs(near[name]) <= abs(far[name]) for name in ERRORS)
     assert near["max_error"] >= near["rmse"] >= near["mae"] >= abs(near["bias"])
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.floats(-1e3, 1e3))
+def test_sums_of_blocks_are_those_of_all_cells(seed: int, blocks: int, level: float) -> None:
+    rng = np.random.default_rng(seed)
+    truth, answers = level + rng.standard_normal((2, 60))
+    truth[rng.random(60) < 0.2] = np.nan
+    variance = rng.choice([0.0, 0.5, 2.0], 60)
+    cuts = np.sort(rng.integers(0, 61, blocks - 1))
+    parts = zip(*(np.split(one, cuts) for one in (truth, answers, variance)), strict=True)
+    tally = sum((Tally.of(*part) for part in parts), Tally())
+    assert tally.scores == pytest.approx(scores(truth, answers), rel=1e-10, nan_ok=True)
+    assert tally.coverage90 == pytest.approx(coverage90(truth, answers, variance), rel=1e-12)
+
+
+def test_sums_of_no_cells_and_of_a_constant_have_no_value() -> None:
+    nothing = Tally() + Tally.of([math.nan], [1.0], [1.0])
+    assert nothing.scores["n"] == 0
+    assert math.isnan(nothing.scores["rmse"])
+    assert math.isnan(nothing.coverage90)
+    same = sum((Tally.of([0.1] * size, [0.2] * size) for size in (3, 7, 10)), Tally())
+    assert math.isnan(same.scores["r2"])
+    assert same.scores["n"] == 20
+
+
+def test_an_answer_that_is_missing_shows_in_the_sums() -> None:
+    found = (Tally.of([1.0], [math.nan]) + Tally.of([2.0], [2.0])).scores
+    assert all(math.isnan(found[name]) for name in ("rmse", "mae", "max_error", "bias"))
+    found = (Tally.of([2.0], [2.0]) + Tally.of([1.0], [math.nan])).scores
+    assert math.isnan(found["max_error"])
