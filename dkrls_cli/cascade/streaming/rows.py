@@ -46,6 +46,10 @@ GROUP = 64
 _MOST_ROWS = 2048
 """Rows at most whose directions are looked for: a singular value decomposition takes seconds."""
 
+_DIRECTIONS = 10.0
+"""Size of a direction that is negligible, beside that of entries: its errors are of random sign, and
+small ridges leave noise of 3e-9 in the rows."""
+
 _MANY = 0.1
 """Share of rows that pass through from which they are worth telling from the others."""
 
@@ -424,7 +428,7 @@ def _cut_matrix(cascade: Cascade, axis: int, matrix: Array, negligible: float) -
     banded = Banded.build(lambda part: matrix[part], len(matrix), constant, negligible)
     if min(matrix.shape) > _MOST_ROWS:
         return banded
-    factored = Factored.build(matrix, negligible)
+    factored = Factored.build(matrix, _DIRECTIONS * negligible)
     return factored if factored.operations < _WORTH * banded.operations else banded
 
 
