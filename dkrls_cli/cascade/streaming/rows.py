@@ -47,8 +47,8 @@ _MOST_ROWS = 2048
 """Rows at most whose directions are looked for: a singular value decomposition takes seconds."""
 
 _DIRECTIONS = 10.0
-"""Size of a direction that is negligible, beside that of entries: its errors are of random sign, and
-small ridges leave noise of 3e-9 in the rows."""
+"""Size of a direction that is negligible, beside that of entries: errors of directions have random
+signs, and small ridges leave noise of 3e-9 in the rows."""
 
 _MANY = 0.1
 """Share of rows that pass through from which they are worth telling from the others."""

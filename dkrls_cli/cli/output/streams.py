@@ -277,10 +277,10 @@ def stream_facts(streamed: Streamed, survey: SurveyPlan | None = None) -> dict[s
 
 def stream_words(facts: Mapping[str, Any]) -> str:
     """Return what a stream takes, in words."""
-    kept = facts["bytes_kept_meanwhile"]
+    kept, parts = facts["bytes_kept_meanwhile"], "part" if facts["parts"] == 1 else "parts"
     spooled = f", {bytes_text(kept)} kept on disk meanwhile" if kept else ""
     return (
-        f"{facts['parts']} parts, about {bytes_text(facts['memory_bytes'])} of memory, "
+        f"{facts['parts']} {parts}, about {bytes_text(facts['memory_bytes'])} of memory, "
         f"{bytes_text(facts['bytes_read'])} read in {facts['passes']:.2g} passes{spooled}, "
         f"{bytes_text(facts['bytes_written'])} written"
     )

@@ -342,8 +342,8 @@ class _Choice:
     def _bars(self) -> LevelBars:
         """Return error bars: of each level, and of several together, by the panel that has them.
 
-        Of levels that no panel has together, the largest factor of those that one has: errors of
-        several levels that are mostly noise are then too wide, by up to the root of their number.
+        Of levels that no panel has together, the variances are added up less the noise that is
+        counted several times: as much of them as the levels of one panel show.
         """
         count = len(self.ground.axes)
         found = [(panel, bars) for panel, bars, _ in self.found if bars is not None]
@@ -356,13 +356,10 @@ class _Choice:
             for place in panel.whole:
                 errors[place], scales[place] = own.errors[place], own.scales[place]
                 local[place] = own.local[place] if own.local else None
+        noise = _noise_share(found)
         for pattern in np.ndindex(factors.shape):
-            parts = [
-                own.factors[tuple(p * (a in panel.whole) for a, p in enumerate(pattern))]
-                for panel, own in found
-                if any(pattern[place] for place in panel.whole)
-            ]
-            factors[pattern] = max(parts, default=1.0)
+            asked = [place for place, between in enumerate(pattern) if between]
+            factors[pattern] = _factor(found, asked, noise)
         for place, axis in enumerate(self.ground.axes):
             if axis.size == 1:
                 errors[place] = scales[place] = 0.0
@@ -380,6 +377,42 @@ class _Choice:
             return dropped[0]
         low, high = min(b.low for b in kept), max(b.high for b in kept)
         return Bounds(low, high), self.bounds[0][1]
+
+
+def _noise_share(found: Sequence[tuple[Panel, LevelBars]]) -> float:
+    """Return the share of noise in the errors of levels, as panels of several levels tell it.
+
+    Noise in a cell is missed by every level but counts once: if errors are noise alone, the factor
+    of two levels is half of that of each. 0 if no panel has two levels: error bars are then too
+    wide where errors are mostly noise, by up to the root of the number of levels.
+    """
+    for panel, bars in found:
+        pair = panel.whole[:2]
+        if len(pair) == 2:
+            alone = np.mean([_own_factor(bars, [place]) for place in pair])
+            return float(np.clip(2.0 * (1.0 - _own_factor(bars, pair) / alone), 0.0, 1.0))
+    return 0.0
+
+
+def _factor(found: Sequence[tuple[Panel, LevelBars]], asked: Sequence[int], noise: float) -> float:
+    """Return the factor of levels that are asked between coordinates together."""
+    own = [_own_factor(bars, asked) for panel, bars in found if {*asked} <= {*panel.whole}]
+    if own:
+        return own[0]
+    alone = [
+        _own_factor(bars, [place])
+        for panel, bars in found
+        for place in panel.whole
+        if place in asked
+    ]
+    if not alone:
+        return 1.0
+    return float(np.mean(alone)) * (1.0 - noise * (1.0 - 1.0 / len(alone)))
+
+
+def _own_factor(bars: LevelBars, asked: Sequence[int]) -> float:
+    """Return the factor of a pattern of levels by the bars of one panel."""
+    return float(bars.factors[tuple(int(a in asked) for a in range(bars.factors.ndim))])
 
 
 def _panel_bars(panel: Panel, result: TrainingResult) -> LevelBars:

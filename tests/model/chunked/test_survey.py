@@ -66,7 +66,8 @@ def test_answers_are_as_good_as_those_of_settings_chosen_on_all_data(chunks, wan
     np.testing.assert_allclose(errors, 1.0, atol=0.15)
     queries = whole.queries(whole.axes_at(at))
     spread = np.sqrt(found.model.variance(queries).mean() / whole.variance(queries).mean())
-    assert spread == pytest.approx(1.0, abs=0.2)
+    apart = len(found.plan.panels) == len(asked) > 1  # then nothing tells how much of it is noise
+    assert 0.8 < spread < (1.6 if apart else 1.25)
 
 
 def test_a_panel_of_the_whole_grid_chooses_what_a_fit_chooses():
