@@ -589,12 +589,18 @@ def check_output(
     return output
 
 
-def plan_results(sources: Sequence[Source], settings: Settings, report: Report) -> list[Result]:
-    """Check the settings as fits do, and return what these would do and take."""
-    complete = estimates(sources, settings, saved=True)
+def plan_results(
+    sources: Sequence[Source], settings: Settings, report: Report, *, answers: int | None = None
+) -> list[Result]:
+    """Check the settings as fits do, and return what these would do and take.
+
+    Models are saved, or give `answers` of so many bytes instead.
+    """
+    held: dict[str, Any] = {"saved": True} if answers is None else {"answers": answers}
+    complete = estimates(sources, settings, **held)
     with_gaps: Sequence[Footprint | None] = [None] * len(sources)
     if settings.missing == "model":
-        with_gaps = estimates(sources, settings, gaps=True, saved=True)
+        with_gaps = estimates(sources, settings, gaps=True, **held)
     each = zip(sources, complete, with_gaps, strict=True)
     return [plan_result(*one, settings, report) for one in each]
 

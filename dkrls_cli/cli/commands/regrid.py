@@ -126,7 +126,7 @@ def regrid(
         request = RegridRequest(settings, answers, asked, cells, limit)
         is_large = exceeds(sources, settings, limit, held)
         if dry_run and not (is_large or scheduling.is_given):
-            report.results(plan_results(sources, settings, report))
+            report.results(plan_results(sources, settings, report, answers=held))
             return
         if can_be_streamed(sources) and (is_large or scheduling.is_given):
             with scheduling.open(machine.threads) as scheduler:
