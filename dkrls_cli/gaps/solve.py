@@ -128,6 +128,7 @@ def complete(
     spectra: Sequence[Spectrum | None] | None = None,
     watched: Mask | None = None,
     noise: Array | None = None,
+    tell: Callable[[float], None] = lambda share: None,
 ) -> Completed:
     """Fill the missing cells (NaN) with the joint-ridge model of the observed ones.
 
@@ -158,6 +159,8 @@ def complete(
     noise
         Variance of the noise of every cell beside the ridge, in units of the kernels. With it the
         observed cells are answered for as well.
+    tell
+        Called now and then with the share that is done, 0 to 1, as far as steps have come.
 
     Returns
     -------
@@ -207,6 +210,7 @@ def complete(
         start=start,
         watched=watched,
         noise=noise,
+        tell=tell,
     )
     safe = watched is not None and ridge >= _SAFE * float(field.variances.max())
     if field.grouped or safe or noise is not None:
@@ -301,6 +305,7 @@ def complete_field(
     coarse: CoarseMaker | None = None,
     noise: Array | None = None,
     give_up: Callable[[Array], bool] | None = None,
+    tell: Callable[[float], None] = lambda share: None,
 ) -> Completed:
     """Fill missing cells as :func:`complete` does, from a field on the grid.
 
@@ -325,10 +330,14 @@ def complete_field(
         g = np.zeros(left.shape) if start is None else system.smoothed(start, mean)
         spread = float(np.abs(weights * (values - mean))[observed].max()) or 1.0
 
-        def stop() -> bool:
+        due = tolerance * spread
+
+        def stop(first: float, change: float) -> bool:
+            if first > change > due > 0:  # steps make cells settle at an even pace, roughly
+                tell(math.log(first / change) / math.log(first / due))
             return give_up is not None and give_up(system.answers(g, mean))
 
-        iterations, change = _descend(system, near, g, left, tolerance * spread, limit, stop)
+        iterations, change = _descend(system, near, g, left, due, limit, stop)
         del left
         filled = system.answers(g, mean)
     if noise is None:
@@ -379,13 +388,13 @@ def _descend(
     left: Array,
     tolerance: float,
     limit: int,
-    stop: Callable[[], bool],
+    stop: Callable[[float, float], bool],
 ) -> tuple[int, float]:
     """Solve for g in place by conjugate gradients; return the iterations and what is still due.
 
     That is the largest change of a missing cell in the last steps. `g` holds the starting point.
     `left` holds the right-hand side, and is overwritten with the residual. Every ten iterations
-    `stop` is asked whether to end.
+    `stop` is asked whether to end, given the first change of a cell and the last ones.
     """
     solved = _ROUND_OFF * float(np.linalg.norm(left))
     if g.any():
@@ -410,7 +419,7 @@ def _descend(
         del product
         changes.append(pace * reach)
         iterations += 1
-        if iterations % _LOOK == 0 and stop():
+        if iterations % _LOOK == 0 and stop(changes[_CALM], max(changes[-_CALM:])):
             break
     return iterations, max(changes[-_CALM:])
 

@@ -47,7 +47,7 @@ from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.poles.planning import Poles
 from dkrls_cli.model.settings import DEFAULTS, PerLevel, Settings
-from dkrls_cli.model.training import drop_lost_slices
+from dkrls_cli.model.training import Tell, drop_lost_slices
 from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
@@ -340,6 +340,7 @@ def fill_grid(
     seed: int = 0,
     extrapolate: bool = False,
     watch: ChoiceCallback | None = None,
+    tell: Tell = lambda share: None,
 ) -> Filled:
     """Fill the missing cells of a grid as :func:`fill` does, and say what was filled and left.
 
@@ -354,6 +355,8 @@ def fill_grid(
         As for :func:`fill`.
     watch
         As for :func:`dkrls_cli.fit`.
+    tell
+        Called with the share that is done, 0 to 1, roughly.
 
     Returns
     -------
@@ -387,7 +390,7 @@ def fill_grid(
     if ensemble is not None:
         _refuse_long(grid)
     land = _fills_land(grid, settings, cells)
-    model = fit_grid(grid, settings, watch=watch, land=land)
+    model = fit_grid(grid, settings, watch=watch, land=land, tell=tell)
     asked = {axis.name: axis.plain if axis.labels is None else axis.texts for axis in grid.axes}
     axes = model.axes_at(asked)
     if not extrapolate:

@@ -52,6 +52,7 @@ from dkrls_cli.model.settings import (
 )
 from dkrls_cli.model.training import (
     CHOSEN_ON,
+    Tell,
     TrainingResult,
     drop_lost_slices,
     train,
@@ -250,6 +251,7 @@ def fit_grid(
     watch: ChoiceCallback | None = None,
     spectra: SpectrumCache | None = None,
     land: bool = True,
+    tell: Tell = lambda share: None,
 ) -> Model:
     """Train a model of a grid as :func:`fit` does, with settings that are one value.
 
@@ -266,6 +268,8 @@ def fit_grid(
     land
         Whether answers are needed where data is missing all along the last level, as on land: to be
         as exact there takes longer.
+    tell
+        Called with the share that is done, 0 to 1, roughly, where cells are missing.
 
     Returns
     -------
@@ -319,7 +323,9 @@ def fit_grid(
     elif complete:
         result = train(grid, plan, settings, watch, spectra)
     else:
-        result = train_through_gaps(grid, plan, settings, share, spectra, land, with_lost, watch)
+        result = train_through_gaps(
+            grid, plan, settings, share, spectra, land, with_lost, watch, tell
+        )
         if result.enclosing is not None:
             grid, lost = result.enclosing
             dropped = repeats + lost

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -54,6 +54,12 @@ _ANALYSIS = 1e-6
 
 Observations that tell of a cell may be far from it, and then cells change slowly.
 """
+
+_SEARCH = 0.7
+"""Share of a fit through gaps that the choice of settings takes, roughly."""
+
+Tell = Callable[[float], None]
+"""Called with the share that is done, 0 to 1."""
 
 CHOSEN_ON = "last_level_chosen_on"
 """Key of the origin of a model fitted to one slice: slices when its settings were last chosen."""
@@ -178,6 +184,7 @@ def train_through_gaps(
     land: bool = True,
     whole: Grid | None = None,
     watch: ChoiceCallback | None = None,
+    tell: Tell = lambda share: None,
 ) -> TrainingResult:
     """Train on the observed cells of a grid, under one joint ridge: :mod:`dkrls_cli.gaps.solve`.
 
@@ -200,6 +207,8 @@ def train_through_gaps(
         encloses are solved for as all others are: a polar cap is a hole.
     watch
         Called with what was tried for every level.
+    tell
+        Called with the share that is done, 0 to 1, roughly.
 
     Returns
     -------
@@ -215,7 +224,8 @@ def train_through_gaps(
     observed = ~np.isnan(values)
     mean = float(values[observed].mean()) if settings.centre is None else settings.centre
     thin = _Thin.of(grid, plan)
-    chosen = thin.choose(values, plan, mean, spectra)
+    chosen = thin.choose(values, plan, mean, spectra, tell=lambda share: tell(_SEARCH * share))
+    tell(_SEARCH)
     watch_joint(watch, thin.own_axes, chosen.trials, chosen.setting)
     enclosing = None
     if chosen.setting.grouping.sphere and whole is not None:
@@ -245,6 +255,7 @@ def train_through_gaps(
         limit=SOLVE_LIMIT,
         spectra=chosen.spectra,
         watched=None if land or chosen.tried == 1 else chosen.targets,
+        tell=lambda share: tell(_SEARCH + (1.0 - _SEARCH) * share),
     )
     filled = done.values.reshape(values.shape)
     if fits_single(values):  # then a model file holds the filled cells in float32 as well
@@ -381,6 +392,7 @@ class _Thin:
         mean: float,
         spectra: SpectrumCache | None,
         errors: Array | None = None,
+        tell: Tell = lambda share: None,
     ) -> GapChoice:
         """Choose what the plan leaves open."""
         observed = ~np.isnan(values)
@@ -401,6 +413,7 @@ class _Thin:
             sphere=plan.sphere,
             force=plan.group_given,
             errors=None if errors is None else errors.reshape(self.shape),
+            tell=tell,
         )
 
     def fit(

@@ -209,6 +209,7 @@ def choose_with_gaps(
     sphere: bool = False,
     force: bool = False,
     errors: Array | None = None,
+    tell: Callable[[float], None] = lambda share: None,
 ) -> GapChoice:
     """Choose the setting for a grid with missing cells.
 
@@ -241,6 +242,8 @@ def choose_with_gaps(
     errors
         Standard error of every observation, if they have errors. The error of the choice is then
         that of the quantity itself.
+    tell
+        Called with the share that is done, 0 to 1, roughly: how long a search takes is not known.
     """
     spectra = spectra or SpectrumCache()
     rng = np.random.default_rng(seed)
@@ -277,7 +280,7 @@ def choose_with_gaps(
             search.tried += near.tried - 1  # one was tried both ways
             search.trials += near.trials
     else:
-        best = improve(search, product.starts, product.rounds)
+        best = improve(search, product.starts, product.rounds, tell=tell)
     if ridge is None and not best.setting.grouping.axes:
         best = _calm(search, best, Move((), bounds, ridge_factor=_CALMING))
     if ridge is None and errors is None and room < WIDE_ROOM and values.size > WHOLE:

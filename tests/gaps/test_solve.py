@@ -591,3 +591,17 @@ def test_a_mask_that_lasts_beside_a_sphere_has_its_preconditioner():
     assert done.converged
     assert done.iterations < 60
     np.testing.assert_allclose(done.values[watched], coarse.values[watched], atol=1e-6)
+
+
+def test_a_solve_tells_how_far_it_is():
+    rng = np.random.default_rng(0)
+    x = np.arange(60.0)
+    values = np.sin(x / 5)[:, None] * np.cos(x / 7)
+    values[rng.random(values.shape) < 0.5] = np.nan
+    values[20:45, 15:40] = np.nan
+    shares: list[float] = []
+    done = complete(values, [x, x], [Kernel("gaussian", 6.0)] * 2, 1e-6, tell=shares.append)
+    assert done.iterations >= 10
+    assert len(shares) >= done.iterations // 10
+    assert all(0 < share < 1 for share in shares)
+    assert max(shares) > 0.5

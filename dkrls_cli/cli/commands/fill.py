@@ -267,6 +267,7 @@ def fill_source(
             seed=how.ensemble.seed or 0,
             extrapolate=how.extrapolate,
             watch=counting(choice_printer(report, whole.axes), len(whole.axes), done),
+            tell=done,
         )
     seconds = perf_counter() - start
     if filled.note:

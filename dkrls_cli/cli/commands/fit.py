@@ -372,7 +372,7 @@ def run_fit(
     with report.working(f"fitting {shape_text(grid.axes)}") as done, blas_threads(threads):
         printed = both(choice_printer(report, grid.axes), record)
         watch = counting(printed, len(grid.axes), done)
-        model = fit_grid(grid, settings, origin=origin, watch=watch, spectra=shared)
+        model = fit_grid(grid, settings, origin=origin, watch=watch, spectra=shared, tell=done)
     seconds = perf_counter() - start
     report_fit_notes(model, report)
     report_cell_means(model, report)

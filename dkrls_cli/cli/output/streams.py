@@ -220,7 +220,7 @@ def run_stream(
 
     what = f"answering {streamed.query.model.name} in {len(streamed.plan.blocks)} parts"
     folder = os.path.dirname(os.path.abspath(path))
-    with report.working(what) as done:
+    with report.working(what, streamed.plan.bytes_read) as done:
         answer_in_blocks(
             streamed.boxes,
             streamed.answers,

@@ -54,8 +54,8 @@ class Work:
         self.started = self.clock()
 
     def set_fraction(self, fraction: float) -> None:
-        """Record how much is done, 0 to 1."""
-        self.fraction = fraction
+        """Record how much is done, 0 to 1; it never falls."""
+        self.fraction = max(fraction, self.fraction or 0.0)
 
     @property
     def seconds(self) -> float:

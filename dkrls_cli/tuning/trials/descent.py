@@ -6,7 +6,7 @@ nearest cells alone (:mod:`dkrls_cli.tuning.trials.nearby`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +16,9 @@ from dkrls_cli.tuning.moves import Move
 
 TRIALS = 80
 """Settings that one descent may try."""
+
+_STARTS = 0.3
+"""Share of a search that trying its starts takes, roughly: as many settings as a third of it."""
 
 HOPEFUL = 1.5
 """A start is improved if its error is at most this many times that of the best start."""
@@ -56,18 +59,23 @@ def improve(
     kinds: Sequence[Sequence[JointSetting]],
     rounds: Sequence[Sequence[Move]],
     rival: Attempt | None = None,
+    tell: Callable[[float], None] = lambda share: None,
 ) -> Attempt:
     """Return the best setting that the best starts of some kinds lead to.
 
     The best start is improved first. Starts that are far worse than what is found by then, or than
-    a rival, are not improved.
+    a rival, are not improved. `tell` is called with the share that is done, roughly.
     """
-    starts = sorted((best_start(trials, kind) for kind in kinds), key=lambda start: start.error)
+    found = []
+    for place, kind in enumerate(kinds):
+        found.append(best_start(trials, kind))
+        tell(_STARTS * (place + 1) / len(kinds))
+    starts = sorted(found, key=lambda start: start.error)
     best = starts[0]
-    for start in starts:
+    for place, start in enumerate(starts):
         ahead = best if rival is None else better(best, rival)
         if start.error <= HOPEFUL * ahead.error:
-            best = better(best, descend(trials, start, rounds, ahead))
+            best = better(best, descend(trials, start, rounds, ahead, tell if not place else None))
     return best
 
 
@@ -85,21 +93,29 @@ def best_start(trials: Trials, starts: Sequence[JointSetting]) -> Attempt:
 
 
 def descend(
-    trials: Trials, best: Attempt, rounds: Sequence[Sequence[Move]], rival: Attempt
+    trials: Trials,
+    best: Attempt,
+    rounds: Sequence[Sequence[Move]],
+    rival: Attempt,
+    tell: Callable[[float], None] | None = None,
 ) -> Attempt:
     """Improve an attempt one move at a time, in rounds of smaller and smaller moves.
 
-    Stop after the first round if a rival is still better.
+    Stop after the first round if a rival is still better. `tell` is called with the share of the
+    whole search that is done, roughly.
     """
     last = trials.tried + TRIALS
-    for moves in rounds:
+    for number, moves in enumerate(rounds):
         if moves is not rounds[0] and best.error > rival.error / trials.better:
             break
         improved = True
         while improved and trials.tried < last:
             improved = False
-            for move in moves:
+            for place, move in enumerate(moves):
                 found = follow(trials, best, move, last)
+                if tell is not None:
+                    part = (number + (place + 1) / len(moves)) / len(rounds)
+                    tell(_STARTS + (1.0 - _STARTS) * part)
                 improved |= found is not best
                 best = found
     return best

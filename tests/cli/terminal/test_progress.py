@@ -284,3 +284,10 @@ def test_rich_is_imported_only_to_draw() -> None:
     command = [sys.executable, "-c", code]
     run = subprocess.run(command, capture_output=True, text=True, env=env, check=True)
     assert run.stdout.splitlines() == ["done", "[]"]
+
+
+def test_what_is_done_never_falls():
+    work = Work("fitting", clock=lambda: 0.0)
+    for fraction, shown in ((0.2, 0.2), (0.1, 0.2), (0.7, 0.7)):
+        work.set_fraction(fraction)
+        assert work.fraction == shown

@@ -129,3 +129,13 @@ def test_no_start_is_improved_far_behind_a_rival(rival, tried):
     rounds = [[Move((), RIDGE_MOVE.bounds, ridge_factor=2.0)]]
     improve(search, [[setting_of(ridge=1e-3)], [setting_of(ridge=1e-8)]], rounds, attempt_of(rival))
     assert len(search.ridges) == (2 if rival < 1 / 1.5 else tried)
+
+
+def test_a_search_tells_how_far_it_is():
+    search, shares = Landscape(lambda e: 1 + abs(e + 3.25)), []
+    rounds = [[Move((), RIDGE_MOVE.bounds, ridge_factor=f)] for f in (10.0, 10**0.5)]
+    kinds = [[setting_of(ridge=1e-6)], [setting_of(ridge=1e-5)]]
+    improve(search, kinds, rounds, tell=shares.append)
+    assert shares[:2] == pytest.approx([0.15, 0.3])  # of the two starts
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
