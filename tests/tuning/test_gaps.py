@@ -143,7 +143,7 @@ def test_starts_that_are_far_behind_are_not_improved(second, descents, monkeypat
     def best_start(search, starts):
         return descent.Attempt(starts[0], next(errors), 1, search.windows)
 
-    def descend(search, start, rounds, rival):
+    def descend(search, start, rounds, rival, tell):
         improved.append((start.error, rival.error, len(rounds)))
         assert [moves[0].ridge_factor for moves in rounds] == pytest.approx([9.0, 2.56])
         assert [moves[1].factor for moves in rounds] == [3.0, 1.6]
@@ -759,7 +759,7 @@ def test_all_starts_of_a_group_are_improved_if_they_are_not_far_behind(monkeypat
     def best_start(search, starts):
         return descent.Attempt(starts[0], 1.0 + starts[0].ridge, 1, ())
 
-    def descend(search, start, rounds, rival):
+    def descend(search, start, rounds, rival, tell):
         improved.append((start.setting.ridge, bool(start.setting.grouping.axes)))
         return start
 
@@ -949,9 +949,9 @@ def test_an_improved_plane_does_not_rule_out_the_rough_starts_of_a_sphere(monkey
 def test_observations_with_errors_are_searched_in_smaller_steps(noisy, better, again, monkeypatch):
     seen, improve = [], descent.improve
 
-    def noting(search, *args):
+    def noting(search, *args, **how):
         seen.append((search.better, len(search.windows)))
-        return improve(search, *args)
+        return improve(search, *args, **how)
 
     monkeypatch.setattr(gaps, "improve", noting)
     _, holed, axes = field()
