@@ -53,5 +53,8 @@ def read_part(array: xr.DataArray, indices: Sequence[Indices]) -> NDArray[Any]:
     """
     own = indices[len(indices) - array.ndim :]
     part = {dim: span_of(some) for dim, some in zip(array.dims, own, strict=True)}
-    values = as_numbers(array.variable.isel(part).values, "values")
+    found = array.variable.isel(part).data.compute()
+    if isinstance(found, np.ma.MaskedArray):  # whose mask an array of numbers would not have
+        found = found.astype(np.float64).filled(np.nan)
+    values = as_numbers(found, "values")
     return values.reshape([some.size for some in indices])

@@ -20,7 +20,9 @@ def folder(tmp_path_factory):
     data = globe()
     data.attrs = {"units": "K", "long_name": "field"}
     data.to_netcdf(folder / "grid.nc", encoding={"f": {"chunksizes": (2, 13, 12)}})
-    data.to_zarr(folder / "grid.zarr", encoding={"f": {"chunks": (2, 13, 12)}}, zarr_format=2)
+    data.to_dataset().to_zarr(
+        folder / "grid.zarr", encoding={"f": {"chunks": (2, 13, 12)}}, zarr_format=2
+    )
     both = data.to_dataset(name="f").assign(g=2 * data + 1)
     both.to_netcdf(folder / "both.nc")
     packed = {"dtype": "i2", "scale_factor": 1e-3, "_FillValue": -9999}
