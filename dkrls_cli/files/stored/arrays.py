@@ -55,6 +55,6 @@ def read_part(array: xr.DataArray, indices: Sequence[Indices]) -> NDArray[Any]:
     part = {dim: span_of(some) for dim, some in zip(array.dims, own, strict=True)}
     found = array.variable.isel(part).data.compute()
     if isinstance(found, np.ma.MaskedArray):  # whose mask an array of numbers would not have
-        found = found.astype(np.float64).filled(np.nan)
+        found = np.where(np.ma.getmaskarray(found), np.nan, found.data)
     values = as_numbers(found, "values")
     return values.reshape([some.size for some in indices])
