@@ -99,6 +99,7 @@ def fit(
         errors = options.obs_error or ()
         sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
         limit = machine.memory_limit
+        refuse_whole(sources, scheduling)
         is_large = scheduling.is_given or exceeds(sources, settings, limit)
         if is_large and can_be_streamed(sources):
             if plot is not None:
@@ -188,6 +189,15 @@ def fit_sources(
 def can_be_streamed(sources: Sequence[Source]) -> bool:
     """Return whether variables can be read part by part."""
     return all(source.reader is not None for source in sources)
+
+
+def refuse_whole(sources: Sequence[Source], scheduling: SchedulerOptions) -> None:
+    """Raise SettingError if work is to go part by part on what can only be read as a whole."""
+    if scheduling.is_given and not can_be_streamed(sources):
+        raise SettingError(
+            f"'{sources[0].name}' can only be read as a whole: --scheduler and --resume are for "
+            "NetCDF and Zarr. Leave them out."
+        )
 
 
 def exceeds(sources: Sequence[Source], settings: Settings, limit: float, answers: int = 0) -> bool:

@@ -19,6 +19,7 @@ from dkrls_cli.cli.commands.fit import (
     open_inputs,
     plan_results,
     refuse_too_large,
+    refuse_whole,
     report_fit_notes,
     report_notes,
 )
@@ -124,6 +125,7 @@ def regrid(
         asked, cells = asked_cells([source.axes for source in sources], at, like)
         held, limit = held_answers(sources, asked, target, answers.std), machine.memory_limit
         request = RegridRequest(settings, answers, asked, cells, limit)
+        refuse_whole(sources, scheduling)
         is_large = exceeds(sources, settings, limit, held)
         if dry_run and not (is_large or scheduling.is_given):
             report.results(plan_results(sources, settings, report, answers=held))

@@ -122,6 +122,16 @@ def test_what_cannot_go_part_by_part_is_one_line(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("option", [["--resume"], ["--scheduler", "local:2"]])
+@pytest.mark.parametrize("command", ["fit", "regrid"])
+def test_tables_do_not_go_part_by_part(tmp_path, command, option):
+    (path := tmp_path / "t.csv").write_text("x,y,v\n0,0,1\n0,1,2\n1,0,3\n1,1,4\n")
+    out = tmp_path / ("m.npz" if command == "fit" else "o.nc")
+    words = [command, path, "-o", out, *(["--at", "x=0.5"] if command == "regrid" else [])]
+    assert "can only be read as a whole" in refusal(*words, *option, code=2)
+    assert not out.exists()
+
+
 def test_missing_cells_say_what_to_try(folder, tmp_path, little):
     data = xr.load_dataset(folder / "grid.nc")
     data.f[3, 2, 1] = np.nan
