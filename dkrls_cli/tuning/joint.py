@@ -22,7 +22,7 @@ import numpy as np
 from dkrls_cli.arrays import Array, Tensor, blocks
 from dkrls_cli.cascade.factors.choice import LONG
 from dkrls_cli.cascade.kernels import Kernel, gram
-from dkrls_cli.cascade.spectrum import Spectrum, decompose
+from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
 from dkrls_cli.cascade.tensors import along, apply
 from dkrls_cli.circle import is_even
 from dkrls_cli.gaps.field import NO_GROUPS, Grouping
@@ -47,6 +47,16 @@ _WINDOW, _WINDOWS = 512, 3
 """Samples of a long dimension that a window has, and windows: at its ends and in its middle."""
 
 _TINY = float(np.finfo(np.float64).tiny)
+
+_NOISY = 100 * ROUND_OFF
+"""Share of the largest eigenvalue below which eigenvalues are noise of round-off."""
+
+_CLEARLY = 0.25
+"""Share of the score above round-off that a ridge below it must reach to be taken.
+
+A ridge that small tells eigenvalues apart that are noise of round-off: scores fall by some percent
+for nothing. Where data is smooth and without noise they fall by far more.
+"""
 
 
 @dataclass(frozen=True)
@@ -227,5 +237,14 @@ def _least_score(
     middles = np.exp((edges[:-1] + edges[1:]) / 2)
     filters = ridges[:, None] / (middles + ridges[:, None])
     scores = (filters**2 @ sums) / (filters @ counts) ** 2
-    best = int(np.argmin(scores))
+    best = _best_ridge(scores, ridges, _NOISY * math.exp(largest))
     return float(scores[best]), float(ridges[best])
+
+
+def _best_ridge(scores: Array, ridges: Array, round_off: float) -> int:
+    """Return the place of the ridge with the least score, below round-off only if clearly less."""
+    best, above = int(np.argmin(scores)), np.flatnonzero(ridges >= round_off)
+    if ridges[best] >= round_off or not above.size:
+        return best
+    reliable = int(above[np.argmin(scores[above])])
+    return best if scores[best] < _CLEARLY * scores[reliable] else reliable

@@ -55,6 +55,31 @@ def test_a_sigma_moves_four_steps_in_one_direction_at_most():
     assert [k.sigma for k in found.kernels] == pytest.approx([40 / 1.4**3, 40 / 1.4])
 
 
+def test_a_ridge_below_round_off_is_taken_only_where_it_is_clearly_better():
+    ridges = np.array([1e-14, 1e-10, 1e-2])
+    assert joint._best_ridge(np.array([0.9, 1.1, 1.0]), ridges, 1e-12) == 2
+    assert joint._best_ridge(np.array([0.26, 1.1, 1.0]), ridges, 1e-12) == 2
+    assert joint._best_ridge(np.array([0.24, 1.1, 1.0]), ridges, 1e-12) == 0
+    assert joint._best_ridge(np.array([0.9, 0.8, 1.0]), ridges, 1e-12) == 1
+    assert joint._best_ridge(np.array([0.9]), ridges[:1], 1e-12) == 0  # the only one, as given
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("sigma", [60.0, 200.0])
+def test_noise_is_not_explained_by_eigenvalues_that_are_round_off(sigma, seed):
+    """A kernel far too long for years that differ has few directions, and round-off beside them."""
+    rng = np.random.default_rng(seed)
+    years, months = np.arange(61.0), np.arange(12.0)
+    values = 1.5 * rng.standard_normal((61, 1)) + 0.3 * rng.standard_normal((61, 12))
+    values += 2.0 * np.cos(2 * np.pi * months / 12)
+    kernels = [
+        Kernel("gaussian", sigma, constant=1.0),
+        Kernel("matern32", 10.0, period=12.0, constant=1.0),
+    ]
+    found = choose_joint(values - values.mean(), [years, months], kernels, open_sigmas=[True, True])
+    assert found.setting.ridge > 1e-3
+
+
 def test_a_sigma_moves_on_only_while_the_score_falls():
     """Where it stays, neither neighbour has a lower score."""
     found = sigmas((4.0, 3.0))
