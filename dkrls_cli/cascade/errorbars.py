@@ -29,7 +29,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -115,6 +115,12 @@ class Bars(Protocol):
         `axis` is the one along which slices with missing cells were added.
         """
 
+    def measured_in(self, cascade: Cascade) -> Bars:
+        """Return error bars with all that is measured on the data of a cascade.
+
+        It is for a model that is about to keep less of its data.
+        """
+
 
 def calibrate(
     cascade: Cascade, rows: Continuation | None = None, passed: Collection[int] = ()
@@ -151,6 +157,10 @@ def variance_on_grid(
 
 class _Drawn(ABC):
     """Draws of members on grids and at points, by what a kind of error bars draws at places."""
+
+    def measured_in(self, cascade: Cascade) -> Self:
+        """Return these error bars: all of them was measured when they were calibrated."""
+        return self
 
     @abstractmethod
     def draws(self, field: Field, seed: int) -> Draw:
@@ -406,11 +416,10 @@ class JointBars(_Drawn):
     ) -> Callable[[Slices], Array]:
         """Return a function that computes the variance of one block; 0 at training cells."""
         nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
-        inverse, rows = _joint_solver(cascade).explained(queries)
+        left = _joint_solver(cascade).left(queries)
 
         def variance(part: Slices) -> Array:
-            explained = apply(inverse, [row[p] for row, p in zip(rows, part, strict=True)])
-            result = self._scaled(cascade, explained)
+            result = self.scale * left(part)
             cells = [np.flatnonzero(n[p] >= 0) for n, p in zip(nodes, part, strict=True)]
             result[np.ix_(*cells)] = 0.0
             return result

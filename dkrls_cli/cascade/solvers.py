@@ -298,6 +298,20 @@ class JointSolver:
             return 1.0 / self.eigenvalues(), rows
         return self.long_explained(queries[long]), rows
 
+    def left(self, queries: Sequence[Array]) -> Callable[[Slices], Array]:
+        """Return a function that computes what the data leaves open in a block of a grid.
+
+        That is the posterior variance, never below 0, and the noise.
+        """
+        inverse, rows = self.explained(queries)
+        prior = math.prod(level.kernel.variance for level in self.cascade.levels)
+
+        def left(part: Slices) -> Array:
+            explained = apply(inverse, [row[p] for row, p in zip(rows, part, strict=True)])
+            return np.asarray(np.maximum(prior - explained, 0.0) + self.ridge)
+
+        return left
+
     def long_explained(self, query: Array) -> Array:
         """Return k' (p K + ridge)^-1 k of the long axis, in every direction of the others."""
         assert self.long is not None

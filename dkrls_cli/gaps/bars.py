@@ -15,6 +15,10 @@ errors do, and s such that the 90 % band holds 90 % of the cells held out.
 In holes, where the nearest cells are far and others count as much, the variance comes from random
 fields (:mod:`dkrls_cli.gaps.samples`), times a factor for every power of two of the distance to
 data, such that the bands hold what they promise next to data and in the middle of a hole alike.
+
+Between coordinates there are whole slices without data, which hidden cells say nothing of. What a
+complete grid leaves open there is scaled by slices left out of the completed grid
+(:mod:`dkrls_cli.cascade.calibration.folds`), and the variance of the cells around is added.
 """
 
 from __future__ import annotations
@@ -23,16 +27,18 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import ClassVar, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask, Slices
+from dkrls_cli.cascade.calibration.between import BetweenErrors, grid_pattern, point_pattern
+from dkrls_cli.cascade.calibration.folds import BetweenScale
+from dkrls_cli.cascade.calibration.hats import Hats, hats_of, interpolate_at_points
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Z90, Bars, JointBars
 from dkrls_cli.cascade.kernels import Kernel, pairs
-from dkrls_cli.cascade.tensors import apply, contract, count_points, lay_out
+from dkrls_cli.cascade.tensors import apply, count_points
 from dkrls_cli.circle import wrap
 from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps.field import NO_GROUPS, Field, Grouping, make_field
@@ -87,6 +93,9 @@ class GapBars:
     factors
         Factor of the variance in holes, for every power of two of the distance to data in cells, or
         a function that returns them when they are first needed; None: there are no holes.
+    between
+        How large errors are between coordinates, if that was measured on data that the model no
+        longer holds; None: it is measured when first asked for.
     """
 
     unobserved: Mask
@@ -95,6 +104,7 @@ class GapBars:
     error: float
     grouping: Grouping = NO_GROUPS
     factors: tuple[float, ...] | Callable[[], tuple[float, ...]] | None = None
+    between: BetweenScale | None = None
     _known: WeakKeyDictionary[Cascade, Array] = field(
         init=False, repr=False, default_factory=WeakKeyDictionary
     )
@@ -137,22 +147,30 @@ class GapBars:
             self._known[cascade] = near
         return self._known[cascade]
 
+    @cached_property
+    def slices(self) -> BetweenErrors:
+        """Errors between coordinates."""
+        return BetweenErrors(self.unobserved, self.between)
+
+    def measured_in(self, cascade: Cascade) -> GapBars:
+        """Return these error bars as they are measured on the data of a cascade."""
+        return replace(self, between=self.slices.scale_in(cascade))
+
     def variance_blocks(
         self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
     ) -> Callable[[Slices], Array]:
         """Return a function that computes the variance of one block; 0 at observed cells."""
-        between = UNSCALED.variance_blocks(cascade, queries, smooth=True)
         hats = [hats_of(cascade, axis, query) for axis, query in enumerate(queries)]
         nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
-        distances = self.distance_in(cascade)
+        cells = self._cell_variance(cascade)
+        if all((found >= 0).all() for found in nodes):
+            return lambda part: cells[np.ix_(*[n[p] for n, p in zip(nodes, part, strict=True)])]
+        left = UNSCALED.variance_blocks(cascade, queries, smooth=True)
 
         def variance(part: Slices) -> Array:
-            away = apply(distances, [hat[p] for hat, p in zip(hats, part, strict=True)])
-            result = self._scaled(cascade, between(part), away)
-            here = [n[p] for n, p in zip(nodes, part, strict=True)]
-            known = [np.flatnonzero(n >= 0) for n in here]
-            cells = np.ix_(*[n[k] for n, k in zip(here, known, strict=True)])
-            result[np.ix_(*known)] *= self.unobserved[cells]
+            pattern = grid_pattern([n[p] for n, p in zip(nodes, part, strict=True)])
+            result = self.slices.variance(cascade, left(part), pattern)
+            result += apply(cells, [hat[p] for hat, p in zip(hats, part, strict=True)])
             return result
 
         return variance
@@ -166,17 +184,12 @@ class GapBars:
         smooth: bool = False,
     ) -> Array:
         """Return the variance of the answers at scattered points."""
-        between = UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
-
         hats = [hats_of(cascade, axis, query) for axis, query in enumerate(points)]
-        away = interpolate_at_points(
-            self.distance_in(cascade), hats, count_points(points, spread), spread
-        )
-        result = self._scaled(cascade, between, away)
-        found = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
-        nodes = np.broadcast_arrays(*lay_out(found, spread))
-        known = np.all([n >= 0 for n in nodes], axis=0)
-        result[known] *= self.unobserved[tuple(n[known] for n in nodes)]
+        count = count_points(points, spread)
+        result = interpolate_at_points(self._cell_variance(cascade), hats, count, spread)
+        left = UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
+        pattern = point_pattern(cascade, points, spread, smooth)
+        result += self.slices.variance(cascade, left, pattern)
         return result
 
     def deviations(
@@ -193,18 +206,17 @@ class GapBars:
         if all((found >= 0).all() for found in nodes):
             return lambda number: draw(number)[np.ix_(*nodes)]
         hats = [hats_of(cascade, axis, query) for axis, query in enumerate(queries)]
-        between = UNSCALED.deviations(cascade, queries, smooth=True, seed=other_seed(seed))
+        draw_between = UNSCALED.deviations(cascade, queries, smooth=True, seed=other_seed(seed))
         left = UNSCALED.variance_blocks(cascade, queries, smooth=True)(whole)
-        variance = self.variance_blocks(cascade, queries, smooth=smooth)(whole)
-        sizes = self._between_sizes(cascade, left)
-        sizes[np.ix_(*[found >= 0 for found in nodes])] = 0.0
+        added = self.slices.variance(cascade, left, grid_pattern(nodes))
+        sizes = np.sqrt(added / np.maximum(left, _LEAST))
         spread = apply(np.sqrt(self._cell_variance(cascade)), hats)
         return mix_deviations(
             lambda number: apply(draw(number), hats),
-            lambda number: sizes * between(number),
+            lambda number: sizes * draw_between(number),
             spread,
-            sizes**2 * left,
-            variance,
+            added,
+            self.variance_blocks(cascade, queries, smooth=smooth)(whole),
         )
 
     def deviations_at_points(
@@ -220,34 +232,27 @@ class GapBars:
         draw = self._cell_draws(cascade, seed)
         hats = [hats_of(cascade, axis, query) for axis, query in enumerate(points)]
         count = count_points(points, spread)
-        between = UNSCALED.deviations_at_points(
+        draw_between = UNSCALED.deviations_at_points(
             cascade, points, spread=spread, smooth=True, seed=other_seed(seed)
         )
         left = UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
-        found = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
-        known = np.broadcast_arrays(*lay_out([nodes >= 0 for nodes in found], spread))
-        sizes = self._between_sizes(cascade, left)
-        sizes[np.all(known, axis=0)] = 0.0
-        variance = self.variance_at_points(cascade, points, spread=spread, smooth=smooth)
+        added = self.slices.variance(cascade, left, point_pattern(cascade, points, spread, smooth))
+        sizes = np.sqrt(added / np.maximum(left, _LEAST))
         wide = interpolate_at_points(np.sqrt(self._cell_variance(cascade)), hats, count, spread)
         return mix_deviations(
             lambda number: interpolate_at_points(draw(number), hats, count, spread),
-            lambda number: sizes * between(number),
+            lambda number: sizes * draw_between(number),
             wide,
-            sizes**2 * left,
-            variance,
+            added,
+            self.variance_at_points(cascade, points, spread=spread, smooth=smooth),
         )
-
-    def _between_sizes(self, cascade: Cascade, left: Array) -> Array:
-        """Return the factor from draws of a complete grid, of the variance `left`, to errors."""
-        scaled = self._scaled(cascade, left, np.zeros(()))
-        return np.sqrt(scaled / np.maximum(left, _LEAST))
 
     def _cell_variance(self, cascade: Cascade) -> Array:
         """Return the variance of every cell of the grid; 0 where observed."""
         away = self.distance_in(cascade)
-        found = self._scaled(cascade, np.zeros(()), away)
-        return np.where(self.unobserved, found, 0.0)
+        if not self.hole_factors:
+            away = self.scale * (away + (cascade.joint_ridge or 0.0)) ** self.power
+        return np.where(self.unobserved, away, 0.0)
 
     def _cell_draws(self, cascade: Cascade, seed: int) -> Callable[[int], Array]:
         """Return a function that draws the deviation of every cell, 0 where observed."""
@@ -287,17 +292,6 @@ class GapBars:
     def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
         """Return these error bars: they know every missing cell."""
         return self
-
-    def _scaled(self, cascade: Cascade, between: Array, away: Array) -> Array:
-        """Return the variance of answers.
-
-        `between` is the variance that a complete grid would leave there, ridge included, and
-        `away` the distance to the observed cells.
-        """
-        if self.hole_factors:
-            return np.maximum(self.hole_factors[0] * between, away)
-        ridge = cascade.joint_ridge or 0.0
-        return np.asarray(self.scale * np.maximum(between, away + ridge) ** self.power)
 
 
 def refuse_long(names: Sequence[str], sizes: Sequence[int]) -> None:
@@ -485,84 +479,6 @@ def _upper_tenth(squares: Array) -> float:
     return float(np.quantile(squares, min(1.0, 0.9 * (1.0 + 1.0 / squares.size))))
 
 
-@dataclass(frozen=True, eq=False)
-class Hats:
-    """Rows (q, m) of linear interpolation: each has two numbers, so no matrix is stored.
-
-    Attributes
-    ----------
-    left, right
-        Places between which each query lies (q,).
-    share
-        Share of the right one, 0 to 1 (q,).
-    """
-
-    left: Indices
-    right: Indices
-    share: Array
-    ndim: ClassVar[int] = 2
-
-    @classmethod
-    def between(cls, coordinates: Array, query: Array, period: float | None) -> Self:
-        """Return the rows of queries; beyond the coordinates, the value of the last."""
-        there, here = (wrap(c, period) for c in (coordinates, query))
-        order = np.argsort(there)
-        places = there[order]
-        if period is not None:
-            order = np.concatenate([order[-1:], order, order[:1]])
-            places = np.concatenate([places[-1:] - period, places, places[:1] + period])
-        if places.size == 1:
-            none = np.zeros(query.size, np.intp)
-            return cls(none, none, np.zeros(query.size))
-        right = np.clip(np.searchsorted(places, here), 1, places.size - 1)
-        share = (here - places[right - 1]) / (places[right] - places[right - 1])
-        return cls(order[right - 1], order[right], np.clip(share, 0.0, 1.0))
-
-    def __len__(self) -> int:
-        """Return the number of queries."""
-        return self.share.size
-
-    def __getitem__(self, part: slice) -> Hats:
-        """Return some of the rows."""
-        return Hats(self.left[part], self.right[part], self.share[part])
-
-    def __matmul__(self, fibres: Array) -> Array:
-        """Return fibres (m, n) interpolated (q, n)."""
-        share = self.share[:, None]
-        return np.asarray((1.0 - share) * fibres[self.left] + share * fibres[self.right])
-
-    def dense(self, size: int) -> Array:
-        """Return the rows as a matrix (q, m)."""
-        rows, each = np.zeros((len(self), size)), np.arange(len(self))
-        np.add.at(rows, (each, self.left), 1.0 - self.share)
-        np.add.at(rows, (each, self.right), self.share)
-        return rows
-
-
-def interpolate_at_points(
-    cells: Array, hats: Sequence[Hats], count: int, spread: Collection[int]
-) -> Array:
-    """Return values of cells interpolated at points; axes in `spread` are no part of these."""
-    single = [axis for axis in range(cells.ndim) if axis not in spread]
-    longest = max(single, key=lambda axis: cells.shape[axis])
-
-    def rows(axis: int, part: slice) -> Array:
-        return hats[axis][part].dense(cells.shape[axis])
-
-    def lead(fibres: Array) -> Callable[[slice], Array]:
-        return lambda part: hats[longest][part] @ fibres
-
-    return contract(
-        cells,
-        count,
-        rows,
-        {},
-        max(cells.shape),
-        {axis: hats[axis] for axis in spread},
-        leading=(longest, lead),
-    )
-
-
 def mix_deviations(
     of_cells: Callable[[int], Array],
     between: Callable[[int], Array],
@@ -583,8 +499,3 @@ def mix_deviations(
 def other_seed(seed: int) -> int:
     """Return the seed of what is independent of the draws with a seed."""
     return int(np.random.SeedSequence([seed, 2]).generate_state(1, np.uint64)[0])
-
-
-def hats_of(cascade: Cascade, axis: int, query: Array) -> Hats:
-    """Return rows of linear interpolation between the coordinates of a level."""
-    return Hats.between(cascade.coordinates[axis], query, cascade.levels[axis].kernel.period)

@@ -331,6 +331,7 @@ def fit_grid(
             dropped = repeats + lost
     cascade, promise = result.cascade, None
     if allowed is not None:
+        result = replace(result, bars=result.bars.measured_in(cascade))
         cascade, promise = shrink(cascade, grid.axes, grid.values, allowed)
     coverage, note = _cover(whole, plan.hierarchy)
     chosen_on = _chosen_on(grid, plan)

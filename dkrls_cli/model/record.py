@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array, Mask
+from dkrls_cli.cascade.calibration.folds import BetweenScale
 from dkrls_cli.cascade.calibration.local import LocalScale
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, JointBars, LevelBars
@@ -195,6 +196,7 @@ def bars_record(bars: Bars) -> Record:
                 "power": bars.power,
                 "hole_factors": list(bars.hole_factors),
                 "grouping": asdict(bars.grouping),
+                **_between_record(bars.between),
             }
             return known, {"unobserved": pack_mask(bars.unobserved)}
         case JointBars():
@@ -221,6 +223,7 @@ def bars_from(
             header["error"],
             _grouping_from(header.get("grouping", {}), len(shape)),
             tuple(header.get("hole_factors", ())),
+            _between_from(header.get("between"), len(shape)),
         )
     if joint:
         return JointBars(float(header["errors"][0]), float(header["scales"][0]))
@@ -228,6 +231,27 @@ def bars_from(
     if (errors.shape, scales.shape) != ((len(shape),),) * 2 or factors.shape != (2,) * len(shape):
         raise ValueError("error bars do not fit the levels")
     return LevelBars(errors, scales, factors, _local_from(header.get("local", ()), len(shape)))
+
+
+def _between_record(between: BetweenScale | None) -> dict[str, Any]:
+    """Return how large errors are between coordinates; nothing if the model can measure it."""
+    if between is None:
+        return {}
+    known = {"factors": between.factors.tolist(), "usual": between.usual.tolist()}
+    return {"between": known | {"open": between.open, "climate": between.climate}}
+
+
+def _between_from(record: Mapping[str, Any] | None, levels: int) -> BetweenScale | None:
+    """Return how large errors are between coordinates, or raise ValueError if that fits no levels.
+
+    What is usually left open is not known of a set of levels of which no slice was left out.
+    """
+    if record is None:
+        return None
+    factors, usual = np.array(record["factors"]), np.array(record["usual"], np.float64)
+    if (factors.shape, usual.shape) != ((2,) * levels,) * 2:
+        raise ValueError("error bars between coordinates do not fit the levels")
+    return BetweenScale(factors, usual, float(record["open"]), float(record["climate"]))
 
 
 def _local_record(local: Sequence[LocalScale | None]) -> dict[str, Any]:
@@ -266,6 +290,7 @@ def _noisy_record(bars: NoisyBars) -> Record:
         "scale": bars.scale,
         "hole_factors": list(bars.known_factors),
         "grouping": asdict(bars.grouping),
+        **_between_record(bars.between),
     }
     arrays: dict[str, NDArray[Any]] = {
         "observations": np.where(seen.observed, seen.values, 0.0),
@@ -307,6 +332,7 @@ def _noisy_from(
         float(header["error"]),
         _grouping_from(header["grouping"], len(shape)),
         factors,
+        _between_from(header.get("between"), len(shape)),
     )
 
 

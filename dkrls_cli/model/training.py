@@ -262,7 +262,7 @@ def train_through_gaps(
         filled = round_to_single(filled, missing_cells)
     trained = thin.fit(filled, done, chosen, plan, settings)
     facts = own.facts(observed, plan, done, chosen) | {"share": missing}
-    expanded = bars.expand(values.shape, thin.places)
+    expanded = thin.measure(bars.expand(values.shape, thin.places), filled, trained)
     told = {"missing": facts, "notes": solve_notes(done)}
     rows = None if found is None else found.rows
     return TrainingResult(trained, expanded, told, enclosing, rows)
@@ -328,7 +328,7 @@ def train_with_errors(
         found = thin.facts(whole.observed, plan, done, chosen)
         facts["missing"] = found | {"share": missing}
     bars = noisy_bars(seen, thin.coordinates, chosen).expand(values.shape, thin.places)
-    return TrainingResult(trained, bars, facts)
+    return TrainingResult(trained, thin.measure(bars, analysis, trained), facts)
 
 
 def choose_through_gaps(grid: Grid, plan: FitPlan, mean: float) -> tuple[GapChoice, GapBars]:
@@ -440,6 +440,19 @@ class _Thin:
             dtype=settings.dtype,
             spectra=known,
         )
+
+    def measure(self, bars: Bars, completed: Array, trained: Cascade) -> Bars:
+        """Return error bars that are measured on the whole data, if the model keeps less of it."""
+        if not trained.compact:
+            return bars
+        full = fit_cascade(
+            completed,
+            trained.coordinates,
+            trained.levels,
+            joint_ridge=trained.joint_ridge,
+            mean=trained.mean,
+        )
+        return bars.measured_in(full)
 
     def levels(self, plan: FitPlan, chosen: GapChoice) -> list[Level]:
         """Return the levels of all axes."""

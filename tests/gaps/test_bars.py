@@ -295,19 +295,49 @@ def left_by_a_complete_grid(queries: list[np.ndarray]) -> np.ndarray:
     return left.reshape([q.size for q in queries])
 
 
+def pattern_of(nodes: list[np.ndarray], queries: list[np.ndarray]) -> tuple:
+    """For every axis, 1 where a query is none of its nodes; the second is a circle."""
+    there = [queries[0], queries[1] % 12.0, queries[2]]
+    found = [~np.isin(query, own) for query, own in zip(there, nodes, strict=True)]
+    return np.ix_(*[yes.astype(int) for yes in found])
+
+
 @pytest.mark.parametrize("power", [0.7, 1.0])
-def test_variance_is_the_larger_of_that_between_nodes_and_of_the_distance(power: float) -> None:
+def test_variance_is_that_of_the_cells_around_and_of_what_slices_leave_open(power: float) -> None:
     model, bars = barred(power)
-    away = interpolated(distance(AXES, KERNELS, OBSERVED, 0.05), NEW) + 0.05
-    between = left_by_a_complete_grid(NEW)
-    expected = 2.0 * np.maximum(between, away) ** power
-    smooth = variance_on_grid(bars, model, NEW, smooth=True)
-    np.testing.assert_allclose(smooth, expected, rtol=1e-8)
-    assert (away > between).any()
-    assert (away < between).any()
-    node = 2, 0, 1  # 2.5, 5.0, 1.0 is a node in NEW
-    expected[node] *= not OBSERVED[3, 1, 1]
+    away = distance(AXES, KERNELS, OBSERVED, 0.05)
+    cells = interpolated(np.where(OBSERVED, 0.0, 2.0 * (away + 0.05) ** power), NEW)
+    left, scale = left_by_a_complete_grid(NEW), bars.slices.scale_in(model)
+    wide = cells + scale.variance(left, [np.ones(1, int)] * 3)
+    np.testing.assert_allclose(variance_on_grid(bars, model, NEW, smooth=True), wide, rtol=1e-8)
+    expected = cells + scale.variance(left, pattern_of(AXES, NEW))
+    for node in ((2, 0, 1), (2, 2, 1)):  # 2.5, 5.0 or 9.0, 1.0 are nodes in NEW
+        expected[node] = cells[node]
     np.testing.assert_allclose(variance_on_grid(bars, model, NEW), expected, rtol=1e-8)
+    assert (cells > 0).any()
+
+
+@pytest.mark.parametrize("family", ["gaussian", "matern32"])
+def test_bands_hold_slices_that_were_never_seen(family: str) -> None:
+    """A smooth field and kernels that are too short for it: the model says next to nothing."""
+    rng = np.random.default_rng(5)
+    axes = [np.arange(24.0), np.arange(20.0)]
+    kernels = [Kernel(family, 2.5, constant=1.0)] * 2
+    waves = [rng.standard_normal(4) for _ in range(2)]
+    values = 5.0 * np.sin(0.31 * axes[0] + waves[0][0])[:, None] * np.cos(0.4 * axes[1]) + np.sin(
+        0.11 * axes[0][:, None] * 1.3 + 0.2 * axes[1]
+    )
+    missing = rng.random(values.shape) < 0.1
+    seen = np.setdiff1d(np.arange(24), out := np.array([4, 9, 15, 20]))
+    levels = [Level(n, k) for n, k in zip("ab", kernels, strict=True)]
+    model = fit_cascade(values[seen], [axes[0][seen], axes[1]], levels, joint_ridge=1e-8)
+    bars = GapBars(missing[seen], scale=1e-6, power=1.0, error=1e-3)
+    queries = [axes[0][out], axes[1]]
+    missed = model.predict(queries) - values[out]
+    inside = np.abs(missed) <= Z90 * np.sqrt(variance_on_grid(bars, model, queries))
+    assert 0.8 <= inside.mean() <= 1.0
+    unscaled = np.sqrt(1e-6 * variance_on_grid(module.UNSCALED, model, queries))
+    assert (np.abs(missed) <= Z90 * unscaled).mean() < 0.3
 
 
 @pytest.mark.parametrize("smooth", [False, True])
@@ -339,22 +369,6 @@ def test_blocks_and_points_have_the_variance_of_the_grid(smooth: bool) -> None:
     np.testing.assert_allclose(at_stations, whole[tuple(stations)], rtol=1e-9)
 
 
-@pytest.mark.parametrize("period", [None, 12.0])
-@pytest.mark.parametrize("nodes", [[0.0, 3.0, 4.0, 9.0], [9.0, 2.0, 4.0, 3.0], [5.0]])
-def test_hats_are_linear_interpolation(nodes: list[float], period: float | None) -> None:
-    axis = np.array(nodes)
-    values = np.cos(axis)
-    model = fit_cascade(values, [axis], [Level("z", Kernel(period=period))], joint_ridge=0.1)
-    query = np.concatenate([np.linspace(-20, 30, 101), axis])
-    rows = module.hats_of(model, 0, query)
-    order = np.argsort(axis)
-    expected = np.interp(query, axis[order], values[order], period=period)
-    np.testing.assert_allclose((rows @ values[:, None])[:, 0], expected, atol=1e-12)
-    np.testing.assert_allclose(rows.dense(axis.size) @ values, expected, atol=1e-12)
-    np.testing.assert_allclose(rows.dense(axis.size).sum(axis=1), 1.0, atol=1e-14)
-    assert (rows.dense(axis.size) >= 0).all()
-
-
 def test_distances_are_those_of_the_settings_and_are_computed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -367,6 +381,15 @@ def test_distances_are_those_of_the_settings_and_are_computed_once(
     assert bars.distance_in(model) is bars.distance_in(model)
     with pytest.raises(TypeError):
         replace(bars, unobserved=OBSERVED).distance_in(model)  # of other cells nothing is known
+
+
+def test_bars_can_be_measured_on_data_that_a_model_will_not_keep() -> None:
+    model, bars, _ = holed(**PRODUCT)
+    other = replace(model, core=3.0 * model.core)
+    queries = [PLACES[0] + 0.5, PLACES[1], PLACES[2][:2]]
+    measured = variance_on_grid(bars.measured_in(other), model, queries)
+    np.testing.assert_allclose(measured, variance_on_grid(bars, other, queries), rtol=1e-12)
+    assert (measured > variance_on_grid(bars, model, queries)).all()
 
 
 def test_bars_with_other_missing_cells_are_as_wide_as_before() -> None:
@@ -448,9 +471,10 @@ def test_bars_in_holes_are_those_of_draws_and_factors() -> None:
     np.testing.assert_allclose(held.distance_in(model), expected)
     queries = [np.append(new, nodes) for new, nodes in zip(NEW, AXES, strict=True)]
     smooth = variance_on_grid(held, model, queries, smooth=True)
-    between = left_by_a_complete_grid(queries)
-    limit = np.maximum(1.5 * between, interpolated(expected, queries))
-    np.testing.assert_allclose(smooth, limit, rtol=1e-8)
+    left = held.slices.scale_in(model).variance(
+        left_by_a_complete_grid(queries), [np.ones(1, int)] * 3
+    )
+    np.testing.assert_allclose(smooth, left + interpolated(expected, queries), rtol=1e-8)
     at_nodes = variance_on_grid(held, model, model.coordinates)
     assert ((at_nodes == 0) == OBSERVED).all()
     points = [axis.ravel() for axis in np.meshgrid(*queries, indexing="ij")]
@@ -584,8 +608,12 @@ def test_members_do_not_depend_on_units(size: float) -> None:
     """Also between coordinates, where two kinds of errors are added."""
     queries = [np.array([3.0, 4.5]), np.array([3.2]), PLACES[2]]
     model, plain, _ = holed(**PRODUCT)
+    larger = replace(model, core=size * model.core)
     other = replace(plain, scale=plain.scale * size**2)
-    one, two = (bars.deviations(model, queries, seed=1)(0) for bars in (plain, other))
+    one, two = (
+        bars.deviations(cascade, queries, seed=1)(0)
+        for cascade, bars in ((model, plain), (larger, other))
+    )
     np.testing.assert_allclose(two, size * one, rtol=1e-9)
 
 

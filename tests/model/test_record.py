@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dkrls_cli.cascade.calibration.folds import BetweenScale
 from dkrls_cli.cascade.calibration.local import LocalScale
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, FilledBars, JointBars, LevelBars, calibrate
@@ -235,6 +236,24 @@ def test_groups_and_factors_in_holes_come_back(factors: Any, sphere: bool) -> No
     assert isinstance(again, GapBars)
     assert again.grouping == grouping
     assert again.hole_factors == (1.5, 2.0, 0.25)
+
+
+def test_errors_between_coordinates_come_back_if_they_are_known() -> None:
+    known = BetweenScale(np.array([[1.0, 2.0], [0.5, 3.0]]), np.full((2, 2), 0.1), 1.5, 40.0)
+    missing = RNG.random((30, 20)) < 0.5
+    again = returned(GapBars(missing, 2.0, 0.7, 0.3, between=known), joint=True)
+    assert isinstance(again, GapBars)
+    assert again.between is not None
+    np.testing.assert_array_equal(again.between.factors, known.factors)
+    np.testing.assert_array_equal(again.between.usual, known.usual)
+    assert (again.between.open, again.between.climate) == (1.5, 40.0)
+    assert "between" not in bars_record(GapBars(missing, 2.0, 0.7, 0.3))[0]
+    for wrong in (
+        replace(known, factors=np.ones((2, 2, 2))),
+        replace(known, usual=np.ones(2)),
+    ):
+        with pytest.raises(ValueError, match="between coordinates do not fit the levels"):
+            returned(GapBars(missing, 2.0, 0.7, 0.3, between=wrong), joint=True)
 
 
 def test_a_group_has_axes_of_the_grid() -> None:

@@ -5,7 +5,8 @@ The variance of the field given all observations comes from random fields
 closed form: at an observed cell it is at most that of its error, at a missing one it is larger.
 
 Between coordinates the variance of the field is interpolated, and what a complete grid without
-errors leaves open there, above what it leaves open at its coordinates, is added.
+errors leaves open there, above what it leaves open at its coordinates, is added; or more, if slices
+that are left out of the analysis are missed by more (:mod:`dkrls_cli.cascade.calibration.folds`).
 
 As in :mod:`dkrls_cli.gaps.bars` a factor for every power of two of the distance to data makes bands
 hold what they promise. It multiplies s^2. A cell counts as so many times farther from data as the
@@ -23,16 +24,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask, Slices
+from dkrls_cli.cascade.calibration.between import BetweenErrors, grid_pattern, point_pattern
+from dkrls_cli.cascade.calibration.folds import BetweenScale
+from dkrls_cli.cascade.calibration.hats import Hats, hats_of, interpolate_at_points
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import Bars, variance_on_grid
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.tensors import apply, count_points, lay_out
 from dkrls_cli.gaps.bars import (
     UNSCALED,
-    Hats,
     distance_factors,
-    hats_of,
-    interpolate_at_points,
     mix_deviations,
     other_seed,
     refuse_long,
@@ -76,6 +77,9 @@ class NoisyBars:
     factors
         Factor of s^2 for every power of two of the distance to data in cells, or a function that
         returns them when they are first needed.
+    between
+        How large errors are between coordinates, if that was measured on data that the model no
+        longer holds; None: it is measured when first asked for.
     """
 
     observations: Observations
@@ -83,6 +87,7 @@ class NoisyBars:
     error: float
     grouping: Grouping = NO_GROUPS
     factors: tuple[float, ...] | Callable[[], tuple[float, ...]] = (1.0,)
+    between: BetweenScale | None = None
     _known: WeakKeyDictionary[Cascade, CellVariances] = field(
         init=False, repr=False, default_factory=WeakKeyDictionary
     )
@@ -102,6 +107,15 @@ class NoisyBars:
         """Which cells have no observation; None if all have one."""
         missing = ~self.observations.observed
         return missing if missing.any() else None
+
+    @cached_property
+    def slices(self) -> BetweenErrors:
+        """Errors between coordinates."""
+        return BetweenErrors(~self.observations.observed, self.between)
+
+    def measured_in(self, cascade: Cascade) -> NoisyBars:
+        """Return these error bars as they are measured on the data of a cascade."""
+        return replace(self, between=self.slices.scale_in(cascade))
 
     @property
     def noise(self) -> Array:
@@ -139,8 +153,8 @@ class NoisyBars:
         factors = distance_factors(away, self.known_factors)
         own = self.scale * quantity_variance(found, observed, ridge, self.noise)
         spread = factors * (1.0 - self._gain(own)) + self._gain(own)
-        left = variance_on_grid(UNSCALED, cascade, cascade.coordinates, smooth=True)
         sizes = self.scale * factors
+        left = variance_on_grid(UNSCALED, cascade, cascade.coordinates, smooth=True)
         return CellVariances(
             sizes, sizes * (found + ridge), spread * own, self.scale * spread, left
         )
@@ -160,16 +174,17 @@ class NoisyBars:
         self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
     ) -> Callable[[Slices], Array]:
         """Return a function that computes the variance of one block of a product grid."""
-        between = UNSCALED.variance_blocks(cascade, queries, smooth=True)
+        left = UNSCALED.variance_blocks(cascade, queries, smooth=True)
         hats = [hats_of(cascade, axis, query) for axis, query in enumerate(queries)]
         nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
         cells = self.cells_in(cascade)
 
         def variance(part: Slices) -> Array:
-            rows = [hat[p] for hat, p in zip(hats, part, strict=True)]
-            above = np.maximum(between(part) - apply(cells.left, rows), 0.0)
-            result = apply(cells.field, rows) + self._nearest_size * above
             here = [n[p] for n, p in zip(nodes, part, strict=True)]
+            rows = [hat[p] for hat, p in zip(hats, part, strict=True)]
+            beside = apply(cells.left, rows)
+            result = self._between_variance(cascade, left(part), beside, grid_pattern(here))
+            result += apply(cells.field, rows)
             known = [np.flatnonzero(n >= 0) for n in here]
             places = np.ix_(*[n[k] for n, k in zip(here, known, strict=True)])
             result[np.ix_(*known)] = cells.own[places]
@@ -186,12 +201,13 @@ class NoisyBars:
         smooth: bool = False,
     ) -> Array:
         """Return the variance of the answers at scattered points."""
-        between = UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
+        left = UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
         hats = [hats_of(cascade, axis, query) for axis, query in enumerate(points)]
         cells, count = self.cells_in(cascade), count_points(points, spread)
-        above = np.maximum(between - interpolate_at_points(cells.left, hats, count, spread), 0.0)
+        pattern = point_pattern(cascade, points, spread, smooth)
+        beside = interpolate_at_points(cells.left, hats, count, spread)
         result = interpolate_at_points(cells.field, hats, count, spread)
-        result = np.asarray(result + self._nearest_size * above)
+        result += self._between_variance(cascade, left, beside, pattern)
         found = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
         nodes = np.broadcast_arrays(*lay_out(found, spread))
         known = np.all([n >= 0 for n in nodes], axis=0)
@@ -214,11 +230,14 @@ class NoisyBars:
         hats = [hats_of(cascade, axis, query) for axis, query in enumerate(queries)]
         between = UNSCALED.deviations(cascade, queries, smooth=True, seed=other_seed(seed))
         left = UNSCALED.variance_blocks(cascade, queries, smooth=True)(whole)
+        beside = apply(self.cells_in(cascade).left, hats)
+        added = self._between_variance(cascade, left, beside, grid_pattern(nodes))
+        sizes = np.sqrt(added / np.maximum(left, _LEAST))
         mixed = mix_deviations(
             lambda number: apply(draws.field(number), hats),
-            lambda number: math.sqrt(self._nearest_size) * between(number),
+            lambda number: sizes * between(number),
             apply(np.sqrt(draws.field_variance), hats),
-            self._nearest_size * left,
+            added,
             self.variance_blocks(cascade, queries, smooth=smooth)(whole),
         )
         known = np.ix_(*[np.flatnonzero(found >= 0) for found in nodes])
@@ -241,11 +260,15 @@ class NoisyBars:
             cascade, points, spread=spread, smooth=True, seed=other_seed(seed)
         )
         left = UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
+        beside = interpolate_at_points(self.cells_in(cascade).left, hats, count, spread)
+        pattern = point_pattern(cascade, points, spread, smooth)
+        added = self._between_variance(cascade, left, beside, pattern)
+        sizes = np.sqrt(added / np.maximum(left, _LEAST))
         mixed = mix_deviations(
             lambda number: interpolate_at_points(draws.field(number), hats, count, spread),
-            lambda number: math.sqrt(self._nearest_size) * between(number),
+            lambda number: sizes * between(number),
             interpolate_at_points(np.sqrt(draws.field_variance), hats, count, spread),
-            self._nearest_size * left,
+            added,
             self.variance_at_points(cascade, points, spread=spread, smooth=smooth),
         )
         found = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
@@ -254,10 +277,17 @@ class NoisyBars:
         places = tuple(n[known] for n in nodes)
         return lambda number: _replace(mixed(number), known, draws.quantity(number)[places])
 
-    @property
-    def _nearest_size(self) -> float:
-        """s^2 next to data."""
-        return self.scale * self.known_factors[0]
+    def _between_variance(
+        self, cascade: Cascade, left: Array, beside: Array, pattern: Sequence[Indices]
+    ) -> Array:
+        """Return what is added to the variance of the field between coordinates.
+
+        `left` is what a complete grid leaves open, `beside` that at the coordinates around. Of what
+        slices say the noise is taken off: the field has it.
+        """
+        nearest = self.scale * self.known_factors[0]
+        told = self.slices.variance(cascade, left, pattern) - nearest * (cascade.joint_ridge or 0.0)
+        return np.maximum(np.maximum(nearest * (left - beside), 0.0), told)
 
     def _draws(self, cascade: Cascade, seed: int) -> _Draws:
         """Return draws of the deviation of every cell, in units of the data."""

@@ -120,9 +120,23 @@ GROUPING = record(
     },
 )
 
+
+def _factors(value: Any, key: str) -> None:
+    """Check the factors of error bars: a number, or lists of two inside each other."""
+    if isinstance(value, list):
+        list_of(_factors, 2, 2)(value, key)
+    else:
+        NOT_NEGATIVE(value, key)
+
+
+# Errors between coordinates, of models that keep less than their data.
+BETWEEN = record(
+    {"factors": _factors, "usual": _factors, "open": POSITIVE, "climate": NOT_NEGATIVE}
+)
+
 GAP_BARS = record(
     {"error": ERROR, "scale": NOT_NEGATIVE, "power": NOT_NEGATIVE},
-    {"hole_factors": list_of(NOT_NEGATIVE), "grouping": GROUPING},
+    {"hole_factors": list_of(NOT_NEGATIVE), "grouping": GROUPING, "between": BETWEEN},
 )
 
 NOISY_BARS = record(
@@ -131,16 +145,9 @@ NOISY_BARS = record(
         "scale": POSITIVE,
         "hole_factors": list_of(POSITIVE, 1),
         "grouping": GROUPING,
-    }
+    },
+    {"between": BETWEEN},
 )
-
-
-def _factors(value: Any, key: str) -> None:
-    """Check the factors of error bars: a number, or lists of two inside each other."""
-    if isinstance(value, list):
-        list_of(_factors, 2, 2)(value, key)
-    else:
-        NOT_NEGATIVE(value, key)
 
 
 # Scales of a level by place; files of older programs have none.

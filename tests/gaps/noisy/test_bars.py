@@ -1,14 +1,19 @@
 """Error bars of observations with errors, against the dense posterior."""
 
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
 import pytest
 from gap_grids import model_of
 
+from dkrls_cli.cascade.calibration.folds import BetweenScale
+from dkrls_cli.cascade.calibration.hats import hats_of
 from dkrls_cli.cascade.errorbars import variance_on_grid
 from dkrls_cli.cascade.kernels import Kernel, gram
+from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.errors import SettingError
+from dkrls_cli.gaps.bars import UNSCALED
 from dkrls_cli.gaps.field import Grouping, make_field
 from dkrls_cli.gaps.noisy import bars as module
 from dkrls_cli.gaps.noisy.analysis import Observations, analyse
@@ -130,8 +135,30 @@ def test_a_factor_widens_what_other_cells_tell_and_leaves_accurate_cells_alone(s
     assert (theirs[accurate] <= 1.7 * ours[accurate]).all()
     poor = seen.observed & (seen.errors**2 > SCALE)
     assert (theirs[poor] > 1.8 * ours[poor]).all()
+    known = BetweenScale(np.full((2, 2), 1e-9), np.ones((2, 2)), open=1.0, climate=1.0)
+    plain, wide = (replace(bars, between=known) for bars in (plain, wide))  # slices ask for nothing
     far, near = (variance_on_grid(b, cascade, BETWEEN) for b in (wide, plain))
     np.testing.assert_allclose(far, 4 * near)
+
+
+def test_slices_that_are_missed_by_more_widen_the_bars_between_coordinates(setup):
+    seen, cascade, _, _ = setup
+    known = BetweenScale(np.full((2, 2), 1e3), np.full((2, 2), 9.0), open=1.0, climate=1.0)
+    told = NoisyBars(seen, SCALE, 1.0, between=known)
+    left = UNSCALED.variance_blocks(cascade, BETWEEN, smooth=True)((slice(0, 3), slice(0, 3)))
+    hats = [hats_of(cascade, axis, query) for axis, query in enumerate(BETWEEN)]
+    field = apply(told.cells_in(cascade).field, hats)
+    expected = field + 1e3 * left - SCALE * RIDGE
+    np.testing.assert_allclose(variance_on_grid(told, cascade, BETWEEN), expected)
+    each = [grid.ravel() for grid in np.meshgrid(*BETWEEN, indexing="ij")]
+    np.testing.assert_allclose(told.variance_at_points(cascade, each), expected.ravel())
+    drawn = told.deviations(cascade, BETWEEN, seed=1)
+    spread = np.std([drawn(number) for number in range(200)], axis=0)
+    np.testing.assert_allclose(spread, np.sqrt(expected), rtol=0.25)
+    own = variance_on_grid(told, cascade, AXES)
+    np.testing.assert_array_equal(own, variance_on_grid(NoisyBars(seen, SCALE, 1.0), cascade, AXES))
+    measured = NoisyBars(seen, SCALE, 1.0).measured_in(cascade)
+    assert measured.between is measured.slices.scale_in(cascade)
 
 
 def test_factors_are_made_when_first_needed_and_once(setup):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -132,6 +134,21 @@ def test_through_gaps_the_promise_is_for_the_completed_grid() -> None:
     check_promise(small, full, 0.02 * float(np.nanstd(values)))
     np.testing.assert_array_equal(small.unobserved, np.isnan(values))
     np.testing.assert_allclose(small.std(x=1.1), full.std(x=1.1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("errors", [None, 0.05])
+@pytest.mark.parametrize("less", [{"compact": True}, {"tolerance": 0.02}])
+def test_through_gaps_error_bars_are_those_of_the_full_model(
+    less: dict, errors: float | None, tmp_path: Path
+) -> None:
+    """Of what a small model leaves out its error bars know: also from its file."""
+    how = {**GIVEN, "ridge": 1e-3, "obs_error": errors}
+    full, small = fit(labelled(with_gaps()), **how), fit(labelled(with_gaps()), **how, **less)
+    small.save(tmp_path / "small.npz")
+    full.save(tmp_path / "full.npz")
+    asked = {"x": 1.1, "time": [2.0, 2.5]}
+    for model in (small, load_model(tmp_path / "small.npz"), load_model(tmp_path / "full.npz")):
+        np.testing.assert_allclose(model.std(**asked), full.std(**asked), rtol=1e-7)
 
 
 def test_error_bars_are_those_of_the_full_model() -> None:
