@@ -42,6 +42,9 @@ _ENOUGH = 20
 # Least variance: keeps logarithms finite where all slices are predicted exactly.
 _TINY = 1e-300
 
+# Least share of the prior variance that is left open: below, it is round-off.
+_ROUND_OFF = 1e-14
+
 # Square of the half width of the band that holds 90 % of a normal distribution.
 _BAND = 1.6448536269514722**2
 
@@ -115,6 +118,7 @@ class BetweenScale:
             broadcast to the shape of `left`.
         """
         factor, usual = self.factors[tuple(pattern)], self.usual[tuple(pattern)]
+        left = np.maximum(left, _ROUND_OFF * self.open)
         result = np.asarray(factor * left)
         far = (left > usual) & (usual < self.open)
         if far.any():
@@ -143,6 +147,7 @@ def find_between_scale(cascade: Cascade, *counts: Callable[[Fold], Mask]) -> Bet
     """
     shape = (2,) * cascade.ndim
     factors, usual = np.full(shape, np.nan), np.full(shape, np.nan)
+    open_, climate = _far_from_data(cascade)
     folds = [(fold, [count(fold) for count in counts]) for fold in leave_out_folds(cascade)]
     for pattern in list(np.ndindex(shape))[1:]:
         here = [(fold, counted, fold.cells(pattern)) for fold, counted in folds]
@@ -154,11 +159,11 @@ def find_between_scale(cascade: Cascade, *counts: Callable[[Fold], Mask]) -> Bet
                 for name in ("missed", "left")
             )
             if missed.size >= _ENOUGH:
+                left = np.maximum(left, _ROUND_OFF * open_)
                 factors[pattern] = np.quantile(missed**2 / left, 0.9) / _BAND
                 factors[pattern] *= _uncertainty(cascade, pattern)
                 usual[pattern] = np.median(left)
                 break
-    open_, climate = _far_from_data(cascade)
     _complete(factors, usual, open_)
     return BetweenScale(factors, usual, open_, climate)
 

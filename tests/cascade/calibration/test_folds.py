@@ -160,6 +160,23 @@ def test_scales_go_with_the_units_and_not_with_the_mean():
     assert one.open == pytest.approx(1.0 + RIDGE)
 
 
+@pytest.mark.parametrize("shape", [(2, 2), (3, 1, 2), (1, 40), (5, 2, 3), (4,)])
+@pytest.mark.parametrize("ridge", [0.0, 1e-14, 0.1])
+def test_small_grids_and_tiny_ridges_have_finite_bars(shape, ridge):
+    """Smooth kernels leave nothing open but round-off."""
+    axes = [np.arange(float(size)) for size in shape]
+    levels = [Level(f"level{n}", Kernel("gaussian", 4.0)) for n in range(len(shape))]
+    values = np.random.default_rng(6).standard_normal(shape)
+    model = fit_cascade(values, axes, levels, joint_ridge=ridge)
+    scale = find_between_scale(model, everything)
+    assert np.isfinite(scale.factors).all()
+    assert (scale.factors >= 0).all()
+    pattern = [np.ones(1, int)] * len(shape)
+    found = scale.variance(np.array([0.0, 1e-17, 1e-3, 1.0]).reshape(-1, *[1] * len(axes)), pattern)
+    assert np.isfinite(found).all()
+    assert (np.diff(found.ravel()) >= 0).all()
+
+
 def test_framed_data_is_the_same_as_samples():
     """Data of few directions is kept in a frame of these."""
     x, y = np.linspace(0, 1, 40), np.linspace(0, 1, 30)
