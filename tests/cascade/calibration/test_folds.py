@@ -147,6 +147,15 @@ def test_few_slices_are_less_certain(pattern, slices):
     assert module._uncertainty(random_model(), pattern) == expected
 
 
+def test_the_factor_of_a_pattern_is_wider_where_few_slices_tell(monkeypatch):
+    wide = find_between_scale(random_model(), everything)
+    monkeypatch.setattr(module, "student_factor", lambda slices: 1.0)
+    plain = find_between_scale(random_model(), everything)
+    ratios = (wide.factors / plain.factors)[(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    np.testing.assert_allclose(ratios, [1.5008, 1.0, 2.0470])
+    np.testing.assert_array_equal(wide.usual, plain.usual)
+
+
 def test_scales_go_with_the_units_and_not_with_the_mean():
     values = np.random.default_rng(1).standard_normal((7, 9, 3))
     one = find_between_scale(model_of(values, mean=0.0), everything)
@@ -225,7 +234,8 @@ def test_errors_larger_than_the_climate_do_not_shrink_far_from_data():
     found = scale.variance(np.array([0.1, 0.5, 1.0]), (np.array([1]),))
     np.testing.assert_allclose(found, [5.0, 5.0, 5.0])
     flat = BetweenScale(np.array([1.0, 50.0]), np.array([1.0, 1.0]), open=1.0, climate=2.0)
-    assert flat.variance(np.array([1.0]), (np.array([1]),))[0] == 50.0
+    just_above = np.array([1.0, 1.0 + 1e-12])  # of the prior: by rounding
+    np.testing.assert_allclose(flat.variance(just_above, (np.array([1]),)), 50.0, rtol=1e-9)
     exact = BetweenScale(np.array([1.0, 0.0]), np.array([1.0, 0.1]), open=1.0, climate=0.0)
     np.testing.assert_allclose(
         exact.variance(np.array([0.1, 1.0]), (np.array([1]),)), 0.0, atol=1e-99

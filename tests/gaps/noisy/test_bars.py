@@ -139,6 +139,11 @@ def test_a_factor_widens_what_other_cells_tell_and_leaves_accurate_cells_alone(s
     plain, wide = (replace(bars, between=known) for bars in (plain, wide))  # slices ask for nothing
     far, near = (variance_on_grid(b, cascade, BETWEEN) for b in (wide, plain))
     np.testing.assert_allclose(far, 4 * near)
+    left = variance_on_grid(UNSCALED, cascade, BETWEEN, smooth=True)
+    hats = [hats_of(cascade, axis, query) for axis, query in enumerate(BETWEEN)]
+    beside, field = (apply(getattr(plain.cells_in(cascade), n), hats) for n in ("left", "field"))
+    assert (left > beside).any()
+    np.testing.assert_allclose(near, field + SCALE * np.maximum(left - beside, 0.0))
 
 
 def test_slices_that_are_missed_by_more_widen_the_bars_between_coordinates(setup):

@@ -142,10 +142,11 @@ def test_through_gaps_error_bars_are_those_of_the_full_model(
     less: dict, errors: float | None, tmp_path: Path
 ) -> None:
     """Of what a small model leaves out its error bars know: also from its file."""
-    how = {**GIVEN, "ridge": 1e-3, "obs_error": errors}
+    how = {**GIVEN, "kernel": "gaussian", "ridge": 1e-3, "obs_error": errors}
     full, small = fit(labelled(with_gaps()), **how), fit(labelled(with_gaps()), **how, **less)
     small.save(tmp_path / "small.npz")
     full.save(tmp_path / "full.npz")
+    assert stored_bytes(small.cascade) < stored_bytes(full.cascade)
     asked = {"x": 1.1, "time": [2.0, 2.5]}
     for model in (small, load_model(tmp_path / "small.npz"), load_model(tmp_path / "full.npz")):
         np.testing.assert_allclose(model.std(**asked), full.std(**asked), rtol=1e-7)
