@@ -337,9 +337,14 @@ def choose_through_gaps(grid: Grid, plan: FitPlan, mean: float) -> tuple[GapChoi
     Every coordinate has an observed cell. Axes of one coordinate have no part in the choice, nor
     in the error bars.
     """
-    values, thin = checked_gaps(grid.values), _Thin.of(grid, plan)
-    chosen = thin.choose(values, plan, mean, None)
-    return chosen, gap_bars(values.reshape(thin.shape), thin.coordinates, chosen)
+    chosen, thin = choose_kernels(grid, plan, mean), _Thin.of(grid, plan)
+    values = checked_gaps(grid.values).reshape(thin.shape)
+    return chosen, gap_bars(values, thin.coordinates, chosen)
+
+
+def choose_kernels(grid: Grid, plan: FitPlan, mean: float) -> GapChoice:
+    """Choose what a plan leaves open on a grid with missing cells, without error bars."""
+    return _Thin.of(grid, plan).choose(checked_gaps(grid.values), plan, mean, None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -209,7 +209,9 @@ class RegridRequest:
         from dkrls_cli.model.streaming.request import stream_regrid
 
         with report.working(f"choosing settings of {source.name}"):
-            streamed = stream_regrid(source, *self.how(place, source), **self.on(scheduler))
+            streamed = stream_regrid(
+                source, *self.how(place, source), **self.on(scheduler), land=True
+            )
         report_notes(source, report)
         report_fit_notes(streamed.query.model, report)
         if streamed.note:

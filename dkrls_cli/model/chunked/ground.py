@@ -110,7 +110,7 @@ def prepare(source: Source, settings: Settings, wanted: Collection[int] | None =
     SettingError
         If a setting is not possible, or not for a grid beyond memory.
     """
-    _refuse_whole_grid(source, settings)
+    refuse_whole_grid(source, settings)
     single = [drop_repeats(Grid(np.zeros(axis.size), (axis,))) for axis in source.axes]
     axes = tuple(grid.axes[0] for grid, _ in single)
     averaged = cell_mean_dims(settings.cell_means, axes, source.attrs)
@@ -136,7 +136,7 @@ def prepare(source: Source, settings: Settings, wanted: Collection[int] | None =
     )
 
 
-def _refuse_whole_grid(source: Source, settings: Settings) -> None:
+def refuse_whole_grid(source: Source, settings: Settings) -> None:
     """Raise an error for what cannot be done part by part."""
     if source.read is None:
         raise InputError(

@@ -142,6 +142,15 @@ class BlockAnswers:
         """Sizes of the grid of the data."""
         return self.query.model.shape
 
+    @property
+    def is_separable(self) -> bool:
+        """Whether one axis may be answered before the others."""
+        return True
+
+    def working_bytes(self, cells: int) -> int:
+        """Return the bytes that a box of so many cells takes besides values and answers."""
+        return 0
+
     def passes(self, axis: int) -> bool:
         """Return whether an axis passes through: each answer needs one sample along it."""
         poles = self.query.model.poles

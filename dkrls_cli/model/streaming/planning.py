@@ -155,7 +155,7 @@ def plan_blocks(answers: BlockAnswers, work: Work) -> BlockPlan:
         memory = work.workers * direct.memory
         plans.append(BlockPlan(direct, None, memory, direct.bytes_read, 0, written))
     for axis in range(len(answers.shape)):
-        if not answers.passes(axis):
+        if answers.is_separable and not answers.passes(axis):
             plan = _spooled(answers, work, axis, room, written)
             plans += [plan] if plan is not None else []
     if not plans:
@@ -266,7 +266,8 @@ def _memory(answers: BlockAnswers, work: Work, sizes: Sequence[int]) -> int:
     steps = _steps(answers, _box_shape(answers, sizes), sizes)
     between = max(map(sum, pairwise(steps)), default=box)
     answered = own * (2 * item + work.stored + (24 + work.stored if answers.std else 0))
-    return int(_SLACK * max(box * (work.item + item) + box * item, between * item + answered))
+    held = max(box * (work.item + item) + box * item, between * item + answered)
+    return int(_SLACK * held) + answers.working_bytes(box)
 
 
 def _steps(answers: BlockAnswers, box: Sequence[int], sizes: Sequence[int]) -> list[int]:

@@ -25,6 +25,9 @@ from dkrls_cli.model.chunked.survey import (
     survey,
     unsurveyed,
 )
+from dkrls_cli.model.lasting.answering import LandAnswers
+from dkrls_cli.model.lasting.choosing import survey_land
+from dkrls_cli.model.lasting.land import Land, find_land
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.streaming.answering import BlockAnswers
@@ -94,6 +97,7 @@ def stream_regrid(
     limit: float,
     workers: int,
     beside: int = 0,
+    land: bool = False,
 ) -> Streamed:
     """Choose settings on a part of a stored grid, and plan its answers on another grid.
 
@@ -115,18 +119,41 @@ def stream_regrid(
         Blocks under way at the same time.
     beside
         Bytes that whoever takes the answers needs for each of them.
+    land
+        Whether the same cells may be missing at all times: see :mod:`dkrls_cli.model.lasting`.
 
     Raises
     ------
     InputError
-        If the grid cannot be read part by part, has missing cells in the parts on which settings
-        are chosen, or no blocks are small enough.
+        If the grid cannot be read part by part, has other missing cells in the parts on which
+        settings are chosen, or no blocks are small enough.
     SettingError
         If a setting is not possible, or not for a grid beyond memory.
     """
+    seen = find_land(source) if land else None
+    if seen is not None:
+        return _stream_land(seen, settings, ask_model, std, limit, workers, beside)
     answers, note = survey_answers(source, settings, ask_model, wanted, std=std, limit=limit)
     kept = tuple(axis.distinct for axis in source.axes)
     return _plan_answers(source, kept, answers, limit, workers, note, beside)
+
+
+def _stream_land(
+    land: Land,
+    settings: Settings,
+    ask_model: Callable[[Model], Query],
+    std: bool,
+    limit: float,
+    workers: int,
+    beside: int,
+) -> Streamed:
+    """Choose settings of a stored grid with land, and plan its answers on another grid."""
+    found = survey_land(land, settings, limit)
+    answers = LandAnswers.of_land(
+        ask_model(found.model), found, std=std, inexact=settings.accept_inexact
+    )
+    _ = answers.solver  # before the size of the program is measured, and before threads need it
+    return _plan_answers(land.source, found.kept, answers, limit, workers, found.note, beside)
 
 
 def survey_answers(

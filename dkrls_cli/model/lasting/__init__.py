@@ -1,0 +1,1 @@
+"""Grids beyond memory with land: cells that are missing at all times."""

@@ -1,0 +1,265 @@
+"""Settings of a stored grid with land, and its stand-in.
+
+A grid with missing cells has one joint ridge. Beyond memory, its times are on their own: the model
+is that of every time by itself, with the same settings for all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dkrls_cli.arrays import Indices, Mask, checked_gaps
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.errorbars import JointBars
+from dkrls_cli.cascade.factors.choice import LARGEST
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.level import Level
+from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.gaps.lasting.completion import completion_bytes
+from dkrls_cli.grid.axes import Axis, text_axis
+from dkrls_cli.grid.grid import Grid
+from dkrls_cli.model.answering.bounds import choose_bounds
+from dkrls_cli.model.answering.coverage import Coverage
+from dkrls_cli.model.chunked.ground import refuse_whole_grid
+from dkrls_cli.model.chunked.standin import any_level
+from dkrls_cli.model.chunked.survey import SURVEYED
+from dkrls_cli.model.lasting.land import Land
+from dkrls_cli.model.model import Model
+from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings, plan_fit
+from dkrls_cli.model.tiling.planning import process_bytes
+from dkrls_cli.model.training import choose_kernels, drop_lost_slices
+from dkrls_cli.tuning.footprint import footprint
+
+ALONE = Kernel("gaussian", 1e-3)
+"""Kernel between positions under which every slice is on its own."""
+
+_FIRST = np.zeros(1, np.intp)
+"""The one coordinate of an axis that a slice has."""
+
+_SLICES = (6, 2)
+"""Slices on which settings are chosen, at most, and on which a mean is taken."""
+
+_ON_THE_WAY = 2.0
+"""Memory that a choice takes, beside the footprint of a fit of a large grid."""
+
+_TOLERANCES = {"float32": 1e-7, "float64": 1e-9}
+"""Largest change of a cell at the end of a solve where settings are given, by type of the data."""
+
+
+@dataclass(frozen=True, eq=False)
+class LandSurvey:
+    """Settings of a stored grid with land.
+
+    Attributes
+    ----------
+    model
+        Stand-in of the grid under a joint ridge: it knows land, and has no values.
+    kept
+        Places of the coordinates of the source that the stand-in has: those with data.
+    missing
+        Missing cells on the axes of the stand-in, of size 1 along those of the slices.
+    slices
+        Places of the axes whose slices are on their own.
+    tolerance
+        Largest change of a missing cell at the end of a solve, as a share of the spread.
+    note
+        What the settings were chosen on, for the user; empty if nothing was chosen.
+    """
+
+    model: Model
+    kept: tuple[Indices, ...]
+    missing: Mask
+    slices: tuple[int, ...]
+    tolerance: float
+    note: str
+
+
+def survey_land(land: Land, settings: Settings, limit: float) -> LandSurvey:
+    """Choose the settings of a stored grid with land on a few of its slices.
+
+    Parameters
+    ----------
+    land
+        The land.
+    settings
+        Settings of the fit; what is ``auto`` is chosen.
+    limit
+        Bytes that may be in use, the program included.
+
+    Raises
+    ------
+    InputError
+        If missing cells are refused, or slices do not fit into memory.
+    SettingError
+        If a setting is not possible, or not for a grid with land beyond memory.
+    """
+    settings = _without_groups(land, settings)
+    first = land.panel(1)
+    if settings.missing == "error":
+        first.refuse_missing()
+    kept, notes = _kept(land, first)
+    axes = tuple(axis.take(own) for axis, own in zip(land.source.axes, kept, strict=True))
+    plan = plan_fit(axes, settings, complete=False)
+    _refuse_large(land, axes, limit)
+    panel = first.take([own if a in land.places else _FIRST for a, own in enumerate(kept)])
+    tolerance, note, mean = _TOLERANCES[land.source.dtype], "", settings.centre
+    is_open = plan.joint_ridge is None or any(_is_open(plan.levels[a]) for a in land.places)
+    if is_open or mean is None:
+        panel = _panel(land, kept, limit, _SLICES[0] if is_open else _SLICES[1])
+        _refuse_other_gaps(land, panel)
+        mean = float(np.nanmean(panel.values)) if mean is None else mean
+    if is_open:
+        plan, found = _choose(land, panel, plan, mean)
+        tolerance = max(tolerance, found)
+        count = max(panel.axes[a].size for a in land.slices)
+        note = f"settings chosen on {count} slices along {land.names}"
+    bounds, told = choose_bounds(settings.bounds, panel)
+    facts = {"dropped_coordinates": notes, "bounds": told, SURVEYED: note, "notes": []}
+    levels = [any_level(level, axis) for level, axis in zip(plan.levels, axes, strict=True)]
+    model = _stand_in(land, axes, plan, levels, mean, facts)
+    own = [one if a in land.places else _FIRST for a, one in enumerate(kept)]
+    missing = land.missing[np.ix_(*own)]
+    return LandSurvey(replace(model, bounds=bounds), kept, missing, land.slices, tolerance, note)
+
+
+def _without_groups(land: Land, settings: Settings) -> Settings:
+    """Return settings without a group and without poles, or raise SettingError if one is given."""
+    refuse_whole_grid(land.source, settings)
+    for is_given, what, setting in (
+        (settings.group_names is not None, "A group of dimensions", "group"),
+        (settings.poles not in ("auto", "none"), "Going on across the poles", "poles"),
+        (bool(settings.cell_means), "Data that are means over cells", "cell_means"),
+    ):
+        if is_given:
+            raise SettingError(
+                f"{what} with missing cells needs the whole grid in memory. Leave it out, or load "
+                "all of it.",
+                setting=setting,
+            )
+    return replace(settings, group="none", poles="none")
+
+
+def _kept(land: Land, one: Grid) -> tuple[tuple[Indices, ...], list[str]]:
+    """Return the coordinates with data that repeat no other, and notes on those without data."""
+    distinct = [axis.distinct for axis in land.source.axes]
+    single = one.take([own if a in land.places else _FIRST for a, own in enumerate(distinct)])
+    observed, notes = single.observed, drop_lost_slices(single)[1]
+    kept = []
+    for place, own in enumerate(distinct):
+        others = tuple(axis for axis in range(observed.ndim) if axis != place)
+        has_data = observed.any(axis=others)
+        kept.append(own[has_data] if place in land.places else own)
+    return tuple(kept), notes
+
+
+def _refuse_large(land: Land, axes: tuple[Axis, ...], limit: float) -> None:
+    """Raise an error if one slice is too large to be completed."""
+    own = [axes[place] for place in land.places]
+    longest = max(own, key=lambda axis: axis.size)
+    if longest.size > LARGEST:
+        raise SettingError(
+            f"'{longest.name}' has {longest.size} coordinates. Beside missing cells, {LARGEST} are "
+            "the most: fill the grid first, land as well.",
+            setting="max_memory",
+        )
+    cells = math.prod(axis.size for axis in own)
+    least = process_bytes() + completion_bytes(land.missing, cells)
+    if least > limit:
+        raise InputError(
+            f"Completing one slice of '{land.source.name}' takes about {least / 1e6:.0f} MB, and "
+            f"{limit / 1e6:.0f} MB are allowed. Allow more memory, or fill the grid first, land as "
+            "well.",
+            setting="max_memory",
+        )
+
+
+def _is_open(level: Level | LevelRequest) -> bool:
+    """Return whether a kernel is to be chosen."""
+    return isinstance(level, LevelRequest) and None in (level.family, level.sigma)
+
+
+def _panel(land: Land, kept: tuple[Indices, ...], limit: float, most: int) -> Grid:
+    """Read as many slices as fit into memory, at coordinates with data."""
+    cells = [kept[place].size for place in land.places]
+    room = limit - process_bytes()
+    count = most
+    while count > 1:
+        needed = _ON_THE_WAY * footprint([count, *cells], land.source.dtype, gaps=True).memory
+        if needed <= room:
+            break
+        count -= 1
+    grid = land.panel(count)
+    every = [np.arange(axis.size) for axis in grid.axes]
+    return grid.take([kept[a] if a in land.places else every[a] for a in range(len(every))])
+
+
+def _refuse_other_gaps(land: Land, panel: Grid) -> None:
+    """Raise InputError if slices have other missing cells than the one that was looked at."""
+    gone = ~panel.observed
+    if (gone != gone.all(axis=land.slices, keepdims=True)).any():
+        raise scattered_gaps(land.source.name, land.names)
+
+
+def scattered_gaps(name: str, slices: str, where: str = "") -> InputError:
+    """Return the error of cells that are missing at some slices only."""
+    first = f", the first {where}" if where else ""
+    return InputError(
+        f"Cells of '{name}' are missing at some coordinates of {slices} only{first}. Beyond "
+        "memory, the same cells must be missing at all of them, as land is: fill the grid first "
+        "(land may stay), or take all of it into memory.",
+        setting="max_memory",
+    )
+
+
+def _choose(land: Land, panel: Grid, plan: FitPlan, mean: float) -> tuple[FitPlan, float]:
+    """Choose kernels and ridge on a panel; return the plan with them, and the tolerance."""
+    axes = list(panel.axes)
+    levels = list(plan.levels)
+    for place in land.slices:
+        own = axes[place]
+        axes[place] = text_axis(own.name, [str(i) for i in range(own.size)])
+        levels[place] = Level(own.name, ALONE)
+    labelled = replace(panel, axes=tuple(axes), values=checked_gaps(panel.values))
+    chosen = choose_kernels(labelled, replace(plan, levels=tuple(levels)), mean)
+    thin = [place for place, axis in enumerate(axes) if axis.size > 1]
+    found = list(plan.levels)
+    for place, kernel in zip(thin, chosen.setting.kernels, strict=True):
+        if place in land.places:
+            found[place] = Level(axes[place].name, kernel)
+    return replace(plan, levels=tuple(found), joint_ridge=chosen.setting.ridge), chosen.tolerance
+
+
+def _stand_in(
+    land: Land,
+    axes: tuple[Axis, ...],
+    plan: FitPlan,
+    levels: list[Level],
+    mean: float,
+    facts: Mapping[str, object],
+) -> Model:
+    """Return a model of the whole grid in everything but its values."""
+    source, count = land.source, len(axes)
+    cascade = Cascade(
+        tuple(replace(level, ridge=0.0) for level in levels),
+        tuple(axis.numbers for axis in axes),
+        (None,) * count,
+        (None,) * count,
+        np.broadcast_to(np.float32(mean), tuple(axis.size for axis in axes)),
+        plan.joint_ridge,
+        mean=mean,
+    )
+    return Model(
+        cascade,
+        axes,
+        plan.hierarchy,
+        JointBars(math.nan, math.nan),
+        source.name,
+        source.attrs,
+        source.style,
+        {key: found for key, found in facts.items() if found},
+        known_coverage=Coverage(source.axes, land.missing),
+    )
