@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dkrls_cli.files.source import Source
-    from dkrls_cli.model.chunked.survey import Surveyed
     from dkrls_cli.model.model import Model
     from dkrls_cli.model.settings import Settings
     from dkrls_cli.model.streaming.running import Scheduler
@@ -38,7 +37,6 @@ def fit_beyond_memory(
     this run is kept for another one.
     """
     from dkrls_cli.model.chunked.reference import fit_by_reference
-    from dkrls_cli.model.chunked.survey import survey
 
     start = perf_counter()
     source = with_history(source)
@@ -47,8 +45,7 @@ def fit_beyond_memory(
         model = fit_one_pass(source, settings, limit, scheduler, report, resumed)
     else:
         with report.working(f"choosing settings of {source.name}"):
-            found: Surveyed = survey(source, settings, None, limit)
-        model = fit_by_reference(source, settings, limit, surveyed=found)
+            model = fit_by_reference(source, settings, limit)
         report.note(
             f"Note: the model refers to the data in {source.paths[0]}, which has to stay as it is. "
             "--compact or --tolerance keeps what is needed of it in the model."

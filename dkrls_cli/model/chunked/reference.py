@@ -6,11 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.reading import open_source
 from dkrls_cli.files.source import Source
 from dkrls_cli.model.chunked.survey import Surveyed, survey
 from dkrls_cli.model.filing.references import Reference
+from dkrls_cli.model.lasting.choosing import survey_land
+from dkrls_cli.model.lasting.land import find_land
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import Settings
 
@@ -47,7 +51,8 @@ def fit_by_reference(
     Raises
     ------
     InputError
-        If cells are missing, or the grid is not in files that can be read part by part.
+        If cells are missing at some times only, or the grid is not in files that can be read part
+        by part.
     SettingError
         If a setting is not possible, or not for a grid beyond memory.
     """
@@ -57,18 +62,22 @@ def fit_by_reference(
             "Leave the tolerance and the compact model out, or fit a model that holds its data.",
             setting="tolerance",
         )
-    found = survey(source, settings, None, limit) if surveyed is None else surveyed
-    if found.missing:
-        raise InputError(
-            f"Cells of '{source.name}' are missing, {found.missing} in the first chunks that were "
-            "read. A model that refers to its data needs a complete grid: fill it in tiles first.",
-            setting="max_memory",
-        )
+    land = find_land(source) if surveyed is None else None
+    if land is not None:
+        model = survey_land(land, settings, limit).model
+    else:
+        found = survey(source, settings, None, limit) if surveyed is None else surveyed
+        if found.missing:
+            raise InputError(
+                f"Cells of '{source.name}' are missing, {found.missing} in the first chunks that "
+                "were read. A model that refers to its data needs a grid whose cells are all "
+                "there, or missing at all times: fill it in tiles first.",
+                setting="max_memory",
+            )
+        model = found.model
     if not source.paths:
         raise InputError(f"'{source.name}' is not in a file that a model could refer to.")
-    return replace(
-        found.model, reference=Reference.of(source.name, source.paths, contents=contents)
-    )
+    return replace(model, reference=Reference.of(source.name, source.paths, contents=contents))
 
 
 def open_reference(model: Model) -> Source:
@@ -123,7 +132,10 @@ def extend_reference(model: Model, paths: Sequence[str], *, contents: bool = Fal
         cell_means=model.cell_means or False,
         bounds=None,
     )
-    stand_in = survey(source, settings, bars=False).model
+    if model.joint_ridge is None:
+        stand_in = survey(source, settings, bars=False).model
+    else:
+        stand_in = _with_land(model, source, replace(settings, ridge=model.joint_ridge))
     added = Reference.of(reference.variable, tuple(source.paths), contents=contents)
     origin = dict(model.origin)
     grown = stand_in.shape[model.grows] - model.shape[model.grows]
@@ -135,3 +147,14 @@ def extend_reference(model: Model, paths: Sequence[str], *, contents: bool = Fal
         origin=origin,
         reference=added,
     )
+
+
+def _with_land(model: Model, source: Source, settings: Settings) -> Model:
+    """Return the stand-in of a grid with land that has become longer, if its land is the same."""
+    land = find_land(source)
+    if land is None or not np.array_equal(land.missing, model.coverage.absent):
+        raise InputError(
+            f"Other cells of '{source.name}' are missing in the new files than before. Fill them "
+            "first, or fit a new model."
+        )
+    return survey_land(land, settings, math.inf).model

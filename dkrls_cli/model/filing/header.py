@@ -7,6 +7,7 @@ in the part that it belongs to; files of versions before 3 may have keys that ar
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -83,6 +84,8 @@ ATTRIBUTES = table_of(attribute)
 POSITIVE, NOT_NEGATIVE = number(above=0), number(0)
 # An error that was measured; NaN where nothing could be left out.
 ERROR = number(0, finite=False)
+# Factor of a variance; NaN where error bars are not known, as beyond memory with land.
+_SCALE = number(0, sys.float_info.max, finite=False)
 
 LEVEL = record(
     {
@@ -154,7 +157,7 @@ NOISY_BARS = record(
 LOCAL_SCALE = record({"places": list_of(number(), 1), "factors": list_of(POSITIVE, 1)})
 
 LEVEL_BARS = record(
-    {"errors": list_of(ERROR, 1), "scales": list_of(NOT_NEGATIVE, 1), "factors": _factors},
+    {"errors": list_of(ERROR, 1), "scales": list_of(_SCALE, 1), "factors": _factors},
     {"local": list_of(optional(LOCAL_SCALE), 0, _MOST_LEVELS)},
 )
 

@@ -181,6 +181,11 @@ class LandAnswers(BlockAnswers):
             self.__dict__["_solver"] = known
         return known
 
+    def ready(self) -> LandAnswers:
+        """Make the solver, before the program is measured and several threads need it."""
+        _ = self.solver
+        return self
+
     @property
     def _queries(self) -> list[Array]:
         """Numbers that are asked for along the axes of a slice."""

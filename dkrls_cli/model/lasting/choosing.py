@@ -18,7 +18,9 @@ from dkrls_cli.cascade.errorbars import JointBars
 from dkrls_cli.cascade.factors.choice import LARGEST
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.circle import nearest
 from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.files.source import Source
 from dkrls_cli.gaps.lasting.completion import completion_bytes
 from dkrls_cli.grid.axes import Axis, text_axis
 from dkrls_cli.grid.grid import Grid
@@ -27,7 +29,7 @@ from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.chunked.ground import refuse_whole_grid
 from dkrls_cli.model.chunked.standin import any_level
 from dkrls_cli.model.chunked.survey import SURVEYED
-from dkrls_cli.model.lasting.land import Land
+from dkrls_cli.model.lasting.land import Land, slice_axes
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings, plan_fit
 from dkrls_cli.model.tiling.planning import process_bytes
@@ -124,6 +126,26 @@ def survey_land(land: Land, settings: Settings, limit: float) -> LandSurvey:
     own = [one if a in land.places else _FIRST for a, one in enumerate(kept)]
     missing = land.missing[np.ix_(*own)]
     return LandSurvey(replace(model, bounds=bounds), kept, missing, land.slices, tolerance, note)
+
+
+def known_land(model: Model, source: Source) -> LandSurvey:
+    """Return what the stand-in of a grid with land, which refers to a source, was made with.
+
+    Raises
+    ------
+    InputError
+        If the source lacks a coordinate of the model.
+    """
+    pairs = list(zip(model.axes, source.axes, strict=True))
+    found = [nearest(own.numbers, whole.numbers, None) for own, whole in pairs]
+    for (own, _), (_, known) in zip(pairs, found, strict=True):
+        if not known.all():
+            raise InputError(f"'{source.name}' lacks coordinates of '{own.name}' that it had.")
+    kept = tuple(places for places, _ in found)
+    slices, absent = slice_axes(source.axes), model.coverage.absent
+    own_places = [_FIRST if a in slices else places for a, places in enumerate(kept)]
+    missing = absent[np.ix_(*own_places)]
+    return LandSurvey(model, kept, missing, slices, _TOLERANCES[source.dtype], "")
 
 
 def _without_groups(land: Land, settings: Settings) -> Settings:

@@ -26,7 +26,7 @@ from dkrls_cli.model.chunked.survey import (
     unsurveyed,
 )
 from dkrls_cli.model.lasting.answering import LandAnswers
-from dkrls_cli.model.lasting.choosing import survey_land
+from dkrls_cli.model.lasting.choosing import known_land, survey_land
 from dkrls_cli.model.lasting.land import Land, find_land
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import Settings
@@ -152,8 +152,9 @@ def _stream_land(
     answers = LandAnswers.of_land(
         ask_model(found.model), found, std=std, inexact=settings.accept_inexact
     )
-    _ = answers.solver  # before the size of the program is measured, and before threads need it
-    return _plan_answers(land.source, found.kept, answers, limit, workers, found.note, beside)
+    return _plan_answers(
+        land.source, found.kept, answers.ready(), limit, workers, found.note, beside
+    )
 
 
 def survey_answers(
@@ -216,6 +217,10 @@ def plan_stream(
     `kept` are the places of the coordinates of the source that the stand-in has, `beside` the bytes
     that whoever takes the answers needs for each of them.
     """
+    if query.model.joint_ridge is not None:  # of a grid with land: no other stand-in has one
+        found = known_land(query.model, source)
+        own = LandAnswers.of_land(query, found, std=std)
+        return _plan_answers(source, found.kept, own.ready(), limit, workers, note, beside)
     answers = _answers_of(source, query, std)
     return _plan_answers(source, kept, answers, limit, workers, note, beside)
 
