@@ -6,6 +6,7 @@ since the process began is known, if there is a `resource` module; otherwise the
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import sys
@@ -16,6 +17,13 @@ from pathlib import Path
 _RESET = Path("/proc/self/clear_refs")
 _PROC = Path("/proc")
 _CGROUPS = Path("/sys/fs/cgroup")
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Numbers of options in malloc.h of the GNU C library."""
+
+_KEPT_ARRAY, _KEPT_IN_ALL = 2**25, 2**28
+"""Bytes of the largest array whose memory is kept, 32 MB is the most that the library allows; and
+of free memory that is kept at the end of a heap."""
 
 _UNLIMITED = 2**60
 """Bytes from which a limit is none: version 1 of cgroups writes the largest number it knows."""
@@ -35,6 +43,20 @@ def held_bytes() -> float:
 def peak_bytes() -> float:
     """Return the most bytes held since `reset_peak`."""
     return _process_bytes("VmHWM")
+
+
+def reuse_freed() -> bool:
+    """Let arrays take the memory that others have left, and return whether the system can do so.
+
+    The GNU C library returns memory of large arrays to the system at once, and every new array is
+    then given pages that are cleared first: about half the time of a pass over much data, where
+    arrays of the same sizes come and go. This is for the whole process, and stays so.
+    """
+    try:
+        tune = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # another C library
+        return False
+    return bool(tune(_MMAP_THRESHOLD, _KEPT_ARRAY) and tune(_TRIM_THRESHOLD, _KEPT_IN_ALL))
 
 
 def machine_bytes() -> float:

@@ -39,6 +39,7 @@ DOORS = {  # library: folders or modules that may import it
         "cascade/factors",
         "gaps/coarse",
         "gaps/holes",
+        "gaps/lasting/sequential",
         "gaps/pattern",
         "tuning/forecasts",
         "tuning/trials/neighbours",

@@ -40,8 +40,11 @@ round-off of a sum of many samples in double precision."""
 NEGLIGIBLE_IN_SINGLE = 1e-9
 """The same for data in single precision, which is rounded by 6e-8 of itself."""
 
-GROUP = 64
-"""Rows that share one window in a matrix product: fewer make it slow, more make the window wide."""
+GROUPS = (16, 32, 64)
+"""Rows that share one window in a matrix product, to choose from: more make the window wide."""
+
+_THIN = 8.0
+"""What a product with a group of rows costs besides, in rows: thin products are slow."""
 
 _MOST_ROWS = 2048
 """Rows at most whose directions are looked for: a singular value decomposition takes seconds."""
@@ -124,6 +127,8 @@ class Banded:
         The samples that each group is applied to.
     groups
         The rows of each group (rows, samples of its window), in double and in single precision.
+    group
+        Rows of every group but the last, which may have fewer.
     trend
         s of every row (size,) and g (samples,), in double and in single precision; or None.
     """
@@ -131,6 +136,7 @@ class Banded:
     samples: int
     windows: tuple[slice, ...]
     groups: tuple[Both, ...]
+    group: int
     trend: tuple[Both, Both] | None = None
 
     @classmethod
@@ -160,10 +166,23 @@ class Banded:
         >>> Banded.build(lambda part: rows[part], 2).windows
         (slice(0, 2, None),)
         """
+        made = (cls._in_groups(make_rows, size, group, constant, negligible) for group in GROUPS)
+        return min(made, key=lambda one: one.operations * (1.0 + _THIN / one.group))
+
+    @classmethod
+    def _in_groups(
+        cls,
+        make_rows: Callable[[slice], Array],
+        size: int,
+        group: int,
+        constant: Constant | None,
+        negligible: float,
+    ) -> Banded:
+        """Return rows in groups of a size."""
         windows, groups, shares = [], [], []
         samples = 0
-        for start in range(0, size, GROUP):
-            rows = make_rows(slice(start, min(start + GROUP, size)))
+        for start in range(0, size, group):
+            rows = make_rows(slice(start, min(start + group, size)))
             samples = rows.shape[1]
             if constant is not None:
                 shares.append(constant.shares(rows))
@@ -173,7 +192,7 @@ class Banded:
         trend = None
         if constant is not None:
             trend = Both.of(np.concatenate(shares)), Both.of(constant.weights)
-        return cls(samples, tuple(windows), tuple(groups), trend)
+        return cls(samples, tuple(windows), tuple(groups), group, trend)
 
     @property
     def size(self) -> int:
@@ -218,9 +237,9 @@ class Banded:
         self, start: int, stop: int, dtype: np.dtype[Any]
     ) -> Iterator[tuple[slice, Tensor, slice]]:
         """Yield rows from `start` to `stop` group by group: their place, matrix and window."""
-        for place in range(start // GROUP, -(-stop // GROUP)):
-            origin = place * GROUP
-            first, end = max(start, origin), min(stop, origin + GROUP)
+        for place in range(start // self.group, -(-stop // self.group)):
+            origin = place * self.group
+            first, end = max(start, origin), min(stop, origin + self.group)
             rows = self.groups[place].as_type(dtype)[first - origin : end - origin]
             yield slice(first - start, end - start), rows, self.windows[place]
 

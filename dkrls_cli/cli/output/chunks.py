@@ -73,8 +73,10 @@ def fit_one_pass(
 ) -> Model:
     """Fit a compact model in one pass over the chunks of a grid."""
     from dkrls_cli.files.regions.checkpoint import has_checkpoint, open_checkpoint
+    from dkrls_cli.memory import reuse_freed
     from dkrls_cli.model.chunked.compact import fit_compact
 
+    reuse_freed()
     kept: Any = nullcontext()
     if resumed is not None:
         output, key = resumed

@@ -216,8 +216,10 @@ def run_stream(
     """Answer one variable block by block, and show how far that is."""
     import os
 
+    from dkrls_cli.memory import reuse_freed
     from dkrls_cli.model.streaming.stages import answer_in_blocks
 
+    reuse_freed()
     what = f"answering {streamed.query.model.name} in {len(streamed.plan.blocks)} parts"
     folder = os.path.dirname(os.path.abspath(path))
     with report.working(what, streamed.plan.bytes_read) as done:

@@ -11,7 +11,7 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.kernels import Kernel, kernel_named
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.streaming.rows import (
-    GROUP,
+    GROUPS,
     NEGLIGIBLE,
     NEGLIGIBLE_IN_SINGLE,
     Banded,
@@ -62,7 +62,8 @@ def test_cut_rows_answer_as_the_rows_do(kernel, ridge, form, axis):
     assert type(cut(kernel, ridge, HALVES, NEGLIGIBLE_IN_SINGLE)[1]) is form
     whole = along(data, axis, rows)
     assert (found.size, found.samples) == (HALVES.size, SIZE)
-    for part in (slice(0, HALVES.size), slice(3, GROUP + 1), slice(GROUP, GROUP + 1)):
+    ends = [slice(3, GROUPS[0] + 1), *(slice(group, group + 1) for group in GROUPS)]
+    for part in (slice(0, HALVES.size), *ends):
         expected = whole[(slice(None),) * axis + (part,)]
         np.testing.assert_allclose(found.apply(data, axis, part), expected, atol=2e-12)
 
@@ -153,3 +154,11 @@ def test_what_is_left_out_is_negligible(samples, seed, negligible):
     outside = np.abs(rows).sum(axis=1) - np.abs(rows[:, window]).sum(axis=1)
     assert (outside <= negligible * np.abs(rows).sum(axis=1) + 1e-15).all()
     np.testing.assert_array_equal(found.groups[0].double, rows[:, window])
+
+
+def test_groups_of_rows_are_small_where_windows_are_narrow():
+    _, narrow = cut(kernel_named("matern12", 0.2), 1e-3, HALVES)
+    _, wide = cut(kernel_named("matern12", 50.0), 10.0, HALVES)
+    assert isinstance(narrow, Banded)
+    assert isinstance(wide, Banded)
+    assert narrow.group == GROUPS[0] < wide.group

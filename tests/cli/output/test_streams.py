@@ -237,3 +237,34 @@ def test_the_memory_that_is_told_is_kept(tmp_path):
     assert used < 1.5 * told
     with xr.open_dataset(tmp_path / "o.nc") as found:
         assert found.f.shape == (200, 319, 659)
+
+
+@pytest.mark.parametrize("encoding", [{}, {"dtype": "i2", "scale_factor": 1e-3}])
+def test_land_stays_land_and_the_sea_is_that_of_every_time(tmp_path, little, monkeypatch, encoding):
+    data = globe()
+    data[:, 4:8, 3:7] = np.nan
+    data[:, 0] = np.nan
+    form = {"chunksizes": (1, 13, 12), "_FillValue": -9999, **encoding}
+    data.to_netcdf(tmp_path / "sea.nc", encoding={"f": form})
+    given = ["--kernel", "matern52", "--sigma", "lat=40,lon=50,time=1e-3", "--ridge", "1e-3"]
+    words = ["regrid", tmp_path / "sea.nc", *AT, *given, "--group", "none"]
+    streamed = dkrls(*words, "-o", tmp_path / "parts.nc")
+    assert streamed.exit_code == 0, streamed.stderr
+    monkeypatch.undo()
+    assert dkrls(*words, "-o", tmp_path / "whole.nc").exit_code == 0
+    parts, whole = (xr.load_dataset(tmp_path / f"{one}.nc").f for one in ("parts", "whole"))
+    assert 0.1 < float(whole.isnull().mean()) < 0.5
+    np.testing.assert_array_equal(parts.isnull(), whole.isnull())
+    np.testing.assert_allclose(parts, whole, atol=3e-3)  # the mean is that of a part
+    assert parts.attrs == whole.attrs
+
+
+def test_gaps_beside_land_are_refused_in_one_line(tmp_path, little):
+    data = globe()
+    data[:, 4:8, 3:7] = np.nan
+    data[2, 9, 9] = np.nan
+    data.to_netcdf(tmp_path / "gaps.nc", encoding={"f": {"chunksizes": (1, 13, 12)}})
+    words = ["regrid", tmp_path / "gaps.nc", *AT, *GIVEN[:4], "--ridge", "1e-3"]
+    refused = dkrls(*words, "-o", tmp_path / "out.nc", code=1)
+    assert "missing at some coordinates of time only" in refused.stderr
+    assert not (tmp_path / "out.nc").exists()
