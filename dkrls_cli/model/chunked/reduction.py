@@ -5,9 +5,9 @@ row for each coordinate, so that a part of the data enters with its own rows of 
 
     core = sum over parts of (rows of U_1)' ... (rows of U_n)' part.
 
-Parts are *pieces* of whole stored chunks. Pieces that have the same coordinates along one axis, the
-*outer* one, make a *slab*: they are added up along the other axes first, and the frame of the outer
-axis, which mostly widens what is there, is applied once for a slab.
+Parts are *pieces* of whole stored chunks. All pieces with some neighbouring coordinates of one
+axis, the *outer* one, make a *slab*: they are added up along the other axes first, and the frame of
+the outer axis, which mostly widens what is there, is applied once for a slab.
 
 Rows across the poles are copies of others, so that they are one more such sum, with other matrices
 along latitude and longitude.
@@ -38,10 +38,13 @@ Matrices: TypeAlias = tuple[Array | None, ...]
 """A matrix (m, r) for every axis; None: the axis stays in samples."""
 
 Slab: TypeAlias = tuple[Slices, ...]
-"""Pieces with the same coordinates along the outer axis."""
+"""All pieces with some neighbouring coordinates along the outer axis, in rising order."""
 
 _PIECE = 2**21
 """Cells of a piece, where chunks permit: 16 MB of float64."""
+
+_SLABS = 16
+"""Slabs at least, if pieces permit: so many steps of progress, and parts for several workers."""
 
 CELL = 28
 """Bytes in use for each cell of a piece: as stored, as read, as float64, and a product of it."""
@@ -242,7 +245,7 @@ def reduce_slab(read: Read, reduction: Reduction, slab: Slab) -> Partial:
     outer, columns = reduction.outer, reduction.columns
     terms = [m for m in (reduction.matrices, reduction.mirrored) if m]
     sums: list[Array | None] = [None] * len(terms)
-    own = slab[0][outer]
+    own = slice(slab[0][outer].start, slab[-1][outer].stop)
     where = tuple(
         own if axis == outer and reduction.matrices[axis] is None else slice(None)
         for axis in range(len(columns))
@@ -262,7 +265,9 @@ def reduce_slab(read: Read, reduction: Reduction, slab: Slab) -> Partial:
         numbers.append((total, own_squares, own_squares + (copied or 0.0), least, largest))
         for place, matrices in enumerate(terms):
             if place == 0 or copied is not None:
-                sums[place] = _add_piece(sums[place], data, matrices, piece, reduction)
+                some, rows = _copied_rows(data, reduction, piece) if place else (data, None)
+                part = _reduce_piece(some, matrices, piece, reduction, rows)
+                sums[place] = _add_piece(sums[place], part, piece, own, matrices, reduction)
     core = np.zeros(0)
     for reduced, matrices in zip(sums, terms, strict=True):
         if reduced is not None:
@@ -311,27 +316,55 @@ def _copied_squares(data: Array, reduction: Reduction, piece: Slices) -> float |
     return math.fsum(weight * float(np.vdot(row, row)) for weight, row in rows) if rows else None
 
 
-def _add_piece(
-    total: Array | None, data: Array, matrices: Matrices, piece: Slices, reduction: Reduction
+def _copied_rows(data: Array, reduction: Reduction, piece: Slices) -> tuple[Array, Indices | None]:
+    """Return the latitudes of a piece that have copies across the poles, and their places.
+
+    Along the outer axis, all latitudes stay: None.
+    """
+    assert reduction.copies is not None
+    if reduction.latitude == reduction.outer:
+        return data, None
+    rows = np.flatnonzero(reduction.copies[piece[reduction.latitude]])
+    return data.take(rows, reduction.latitude), rows
+
+
+def _reduce_piece(
+    data: Array, matrices: Matrices, piece: Slices, reduction: Reduction, rows: Indices | None
 ) -> Array:
-    """Return the sum of a slab with one more piece, all axes but the outer one in their frames."""
-    outer = reduction.outer
+    """Return a piece with all axes but the outer one in their frames.
+
+    `rows` are the latitudes of the piece that the data has; None: all.
+    """
     operators = [
-        None if axis == outer or matrix is None else matrix[part].T
+        None if axis == reduction.outer or matrix is None else matrix[part].T
         for axis, (matrix, part) in enumerate(zip(matrices, piece, strict=True))
     ]
-    part = apply(data, operators)
-    in_samples = [axis != outer and matrix is None for axis, matrix in enumerate(matrices)]
-    if total is None and not any(in_samples):
+    latitude = operators[reduction.latitude]
+    if rows is not None and latitude is not None:
+        operators[reduction.latitude] = latitude[:, rows]
+    return apply(data, operators)
+
+
+def _add_piece(
+    total: Array | None,
+    part: Array,
+    piece: Slices,
+    own: slice,
+    matrices: Matrices,
+    reduction: Reduction,
+) -> Array:
+    """Return the sum of a slab, which has `own` of the outer axis, with one more piece."""
+    outer = reduction.outer
+    shape, where = list(part.shape), [slice(None)] * part.ndim
+    shape[outer] = own.stop - own.start
+    where[outer] = slice(piece[outer].start - own.start, piece[outer].stop - own.start)
+    for axis, matrix in enumerate(matrices):
+        if axis != outer and matrix is None:
+            shape[axis], where[axis] = reduction.columns[axis].size, piece[axis]
+    if total is None and tuple(shape) == part.shape:
         return part
-    if total is None:
-        columns = reduction.columns
-        total = np.zeros(
-            [columns[a].size if yes else part.shape[a] for a, yes in enumerate(in_samples)]
-        )
-    total[tuple(p if yes else slice(None) for p, yes in zip(piece, in_samples, strict=True))] += (
-        part
-    )
+    total = np.zeros(shape) if total is None else total
+    total[tuple(where)] += part
     return total
 
 
@@ -368,8 +401,10 @@ class SlabPlan:
             [slice(start, min(start + side, size)) for start in range(0, size, side)]
             for side, size in zip(self.sides, shape, strict=True)
         ]
-        for own in cuts[self.outer]:
-            yield tuple(product(*([own] if a == self.outer else c for a, c in enumerate(cuts))))
+        outer, step = cuts[self.outer], max(1, self.thickness // self.sides[self.outer])
+        for start in range(0, len(outer), step):
+            own = outer[start : start + step]
+            yield tuple(product(*(own if a == self.outer else c for a, c in enumerate(cuts))))
 
 
 def plan_slabs(stored: Stored, ranks: Sequence[int], room: float) -> SlabPlan:
@@ -404,11 +439,15 @@ def _plan_outer(stored: Stored, ranks: Sequence[int], room: float, outer: int) -
         if axis == outer:  # the sum of a slab takes memory as well
             times = min(times, room / (2 * 2 * 8 * others * sides[outer]))
         sides[axis] = min(stored.shape[axis], sides[axis] * max(1, int(times)))
-    framed = ranks[outer] != stored.shape[outer]
-    result = 8 * others * (ranks[outer] if framed else sides[outer])
-    memory = CELL * math.prod(sides) + 2 * 8 * others * sides[outer] + result
+    framed, thickness = ranks[outer] != stored.shape[outer], sides[outer]
+    result = 8 * others * (ranks[outer] if framed else thickness)
+    if framed:  # a slab makes all of a core, however thin it is
+        room -= CELL * math.prod(sides) + result
+        wanted = min(ranks[outer], -(-stored.shape[outer] // _SLABS), room // (2 * 8 * others))
+        thickness *= max(1, int(wanted // thickness))
+    memory = CELL * math.prod(sides) + 2 * 8 * others * thickness + result
     operations = _operations(stored.shape, sides, ranks, outer)
-    return SlabPlan(outer, sides[outer], tuple(sides), memory, result, operations)
+    return SlabPlan(outer, thickness, tuple(sides), memory, result, operations)
 
 
 def _operations(
