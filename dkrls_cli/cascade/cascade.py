@@ -28,6 +28,7 @@ user's choice:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial, reduce
@@ -425,6 +426,26 @@ class Cascade:
             for m, f in zip(self.shape, self.frames, strict=True)
         ]
         return np.asarray(self.core - self.mean * reduce(np.multiply.outer, ones))
+
+    def spread(self, kept: Sequence[slice]) -> float:
+        """Return the standard deviation of the data at some coordinates of every axis.
+
+        It comes from the core: with U_l the kept rows of the frames, the sum of squares of the data
+        is the inner product of the core and U_l' U_l applied to it along every axis.
+        """
+        core = np.asarray(self.centred_core(), np.float64)
+        for axis, part in enumerate(kept):
+            if self.frames[axis] is None:
+                core = core[(slice(None),) * axis + (part,)]
+        rows = [None if f is None else f[part] for f, part in zip(self.frames, kept, strict=True)]
+        squares = np.vdot(core, apply(core, [None if u is None else u.T @ u for u in rows]))
+        ones = [
+            np.ones((1, m)) if u is None else u.sum(axis=0)[None]
+            for u, m in zip(rows, core.shape, strict=True)
+        ]
+        sizes = [m if u is None else len(u) for u, m in zip(rows, core.shape, strict=True)]
+        mean = float(apply(core, ones).item()) / math.prod(sizes)
+        return math.sqrt(max(0.0, float(squares) / math.prod(sizes) - mean**2))
 
     def apply_centred(self, operators: Sequence[Operator]) -> Array:
         """Return the data less its mean with operators applied; no copy is made of a large core."""

@@ -242,6 +242,12 @@ class Model:
         if self.observations is not None:
             return float(np.nanstd(self.observations.values))
         numbers, missing = [axis.numbers for axis in self.axes], self.unobserved
+        if missing is None and any(frame is not None for frame in self.cascade.frames):
+            kept = [slice(None)] * len(self.axes)
+            if self.poles is not None:
+                place = self.poles.latitude
+                kept[place] = self.poles.inner(self.cascade.shape[place])
+            return self.cascade.spread(kept)
         count, mean, squares = 0, 0.0, 0.0
         for part, block in self.cascade.predict_blocks(numbers, _SPREAD_BLOCK):
             known = block if missing is None else block[~missing[part]]

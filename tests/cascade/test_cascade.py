@@ -503,3 +503,18 @@ def test_the_covariance_of_a_cascade_has_no_splines() -> None:
     )
     assert other.factor(1) is model.factor(1)
     assert other.covariance is other
+
+
+@pytest.mark.parametrize("kept", [slice(None), slice(2, 9)])
+def test_the_spread_from_the_core_is_that_of_the_data(kept: slice) -> None:
+    rng = np.random.default_rng(0)
+    x, y, z = np.linspace(0, 3, 12), np.linspace(0, 5, 15), np.arange(9.0)
+    values = 1e3 + np.einsum("i,j,k->ijk", np.sin(x), np.cos(y), rng.standard_normal(9))
+    given = [Level("x", Kernel(sigma=1.0)), Level("y", Kernel(sigma=1.5)), Level("z", Kernel())]
+    cascade = fit_cascade(values, [x, y, z], given, mean=990.0, compact=True)
+    assert any(frame is not None for frame in cascade.frames)
+    held = cascade.predict()[kept]
+    found = cascade.spread([kept, slice(None), slice(None)])
+    assert found == pytest.approx(held.std(), rel=1e-9)
+    back = cascade.predict()[:, :, kept]
+    assert cascade.spread([slice(None), slice(None), kept]) == pytest.approx(back.std(), rel=1e-9)
