@@ -121,9 +121,13 @@ class Continuation:
 
         Where the model of a ring is asked, all of the copy of a ring with missing cells is missing.
         """
-        before, after = (self._copy(values, rows) for rows in (self.before, self.after))
+        before, after = self.copied(values)
         together = np.concatenate([before, values, after], axis=self.latitude)
         return cast(Tensor, together)
+
+    def copied(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the rows that are added, those before all others and those after them."""
+        return self._copy(values, self.before), self._copy(values, self.after)
 
     def extend_mask(self, mask: Mask) -> Mask:
         """Return which cells are marked, with the rows that are added."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ from dkrls_cli.files.stored.handles import NETCDF_LOCK
 _CHUNK_CACHE = 2**24
 # Bytes of a store that are written at a time: zarr holds all chunks of them, twice.
 _AT_ONCE = 2**23
+# Seconds between two times that a file is brought onto the disk while it is written.
+_FLUSH_EVERY = 0.5
 
 
 class Remote(Protocol):
@@ -221,7 +224,47 @@ def opened_writer(path: Path, plan: Plan) -> Iterator[Writer]:
     with NETCDF_LOCK:
         file = netCDF4.Dataset(path, "r+")
     try:
-        yield NetcdfWriter(plan, file)
+        with flushed_meanwhile(path):
+            yield NetcdfWriter(plan, file)
     finally:
         with NETCDF_LOCK:
             file.close()
+
+
+@contextmanager
+def flushed_meanwhile(path: Path, every: float = _FLUSH_EVERY) -> Iterator[None]:
+    """Bring what is written to a file onto the disk now and then, in a thread beside.
+
+    Little is then left to be waited for at the end, when all of it has to be there. What cannot be
+    brought there meanwhile is told then.
+
+    Parameters
+    ----------
+    path
+        The file.
+    every
+        Seconds between two times.
+    """
+    ended = Event()
+
+    def flush() -> None:
+        while not ended.wait(every):
+            with suppress(OSError):
+                _flush(path)
+
+    thread = Thread(target=flush, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _flush(path: Path) -> None:
+    """Bring the contents of a file onto the disk."""
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        getattr(os, "fdatasync", os.fsync)(descriptor)  # macOS has no fdatasync
+    finally:
+        os.close(descriptor)

@@ -176,9 +176,20 @@ class BlockAnswers:
         """
         refuse_missing(values, where, self.query.model)
         refuse_beyond(values, self.query.model)
-        poles = self.query.model.poles
-        whole: Any = values if poles is None else poles.extend(values)
-        centred: Tensor = np.subtract(whole, self.query.model.cascade.mean, dtype=self.dtype)
+        poles, mean = self.query.model.poles, self.query.model.cascade.mean
+        if poles is None:
+            centred: Tensor = np.subtract(values, mean, dtype=self.dtype)
+            return centred
+        before, after = poles.copied(values)
+        shape = list(values.shape)
+        shape[poles.latitude] += poles.rows
+        centred = np.empty(shape, self.dtype)
+        start = 0
+        for part in (before, values, after):
+            stop = start + part.shape[poles.latitude]
+            here = centred[(slice(None),) * poles.latitude + (slice(start, stop),)]
+            np.subtract(part, mean, out=here, dtype=self.dtype)
+            start = stop
         return centred
 
     def apply(self, tensor: Tensor, parts: Slices, axes: Sequence[int]) -> Tensor:

@@ -314,3 +314,34 @@ def test_memory_is_that_of_a_few_blocks(ending: str, style: Style, tmp_path: Pat
     finally:
         tracemalloc.stop()
     assert peak < 8 * values.nbytes
+
+
+@pytest.mark.parametrize("error", [None, OSError("full")])
+def test_a_file_is_brought_onto_the_disk_while_it_is_written(tmp_path, monkeypatch, error):
+    from threading import Event, active_count
+
+    from dkrls_cli.files.regions import writer
+
+    twice, seen = Event(), []
+
+    def flush(path):
+        seen.append(path)
+        if len(seen) > 1:
+            twice.set()
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(writer, "_flush", flush)
+    before = active_count()
+    with writer.flushed_meanwhile(tmp_path / "f", every=1e-4):
+        assert twice.wait(30.0)
+    assert active_count() == before
+    assert set(seen) == {tmp_path / "f"}
+
+
+def test_bringing_a_file_onto_the_disk_leaves_it_as_it_is(tmp_path):
+    from dkrls_cli.files.regions.writer import _flush
+
+    (tmp_path / "f").write_bytes(b"abc")
+    _flush(tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == b"abc"
