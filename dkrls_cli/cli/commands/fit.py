@@ -101,6 +101,7 @@ def fit(
         limit = machine.memory_limit
         refuse_whole(sources, scheduling)
         is_large = scheduling.is_given or exceeds(sources, settings, limit)
+        is_large = is_large or (not dry_run and has_large_land(sources, settings, limit))
         if is_large and can_be_streamed(sources):
             if plot is not None:
                 raise SettingError(
@@ -203,6 +204,19 @@ def refuse_whole(sources: Sequence[Source], scheduling: SchedulerOptions) -> Non
 def exceeds(sources: Sequence[Source], settings: Settings, limit: float, answers: int = 0) -> bool:
     """Return whether fits in memory would need more than is allowed."""
     return any(needs.memory > limit for needs in estimates(sources, settings, answers=answers))
+
+
+def has_large_land(sources: Sequence[Source], settings: Settings, limit: float) -> bool:
+    """Return whether a grid has land, and a fit through it would need more memory than allowed.
+
+    One time of such a grid is looked at, and nothing of grids that are small enough.
+    """
+    from dkrls_cli.model.lasting.land import find_land
+
+    if settings.missing == "error" or not can_be_streamed(sources):
+        return False
+    pairs = zip(sources, estimates(sources, settings, gaps=True), strict=True)
+    return any(needs.memory > limit and find_land(source) is not None for source, needs in pairs)
 
 
 def fit_large(

@@ -16,6 +16,7 @@ from dkrls_cli.cli.commands.fit import (
     exceeds,
     fit_settings,
     fit_sources,
+    has_large_land,
     open_inputs,
     plan_results,
     refuse_too_large,
@@ -127,6 +128,7 @@ def regrid(
         request = RegridRequest(settings, answers, asked, cells, limit)
         refuse_whole(sources, scheduling)
         is_large = exceeds(sources, settings, limit, held)
+        is_large = is_large or (not dry_run and has_large_land(sources, settings, limit))
         if dry_run and not (is_large or scheduling.is_given):
             report.results(plan_results(sources, settings, report, answers=held))
             return
