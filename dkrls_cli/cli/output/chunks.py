@@ -46,9 +46,10 @@ def fit_beyond_memory(
     else:
         with report.working(f"choosing settings of {source.name}"):
             model = fit_by_reference(source, settings, limit)
+        smaller = " --compact or --tolerance keeps what is needed of it in the model."
         report.note(
-            f"Note: the model refers to the data in {source.paths[0]}, which has to stay as it is. "
-            "--compact or --tolerance keeps what is needed of it in the model."
+            f"Note: the model refers to the data in {source.paths[0]}, which has to stay as it is."
+            + ("" if model.coverage.has_land else smaller)
         )
     note = model.origin.get("settings_chosen_on")
     if note:

@@ -233,6 +233,17 @@ def test_what_a_reference_does_not_answer_is_refused(folder, tmp_path, refers):
         assert not out.exists()
 
 
+def test_a_model_that_refers_to_land_is_not_told_to_be_made_compact(folder, tmp_path, little):
+    data = xr.load_dataset(folder / "a.nc")
+    data["f"][{"lat": slice(2, 5), "lon": slice(3, 6)}] = np.nan
+    data.to_netcdf(tmp_path / "land.nc")
+    for source, advised in ((folder / "a.nc", True), (tmp_path / "land.nc", False)):
+        told = dkrls("fit", source, *GIVEN, "-o", tmp_path / f"{advised}.npz")
+        assert told.exit_code == 0, told.stderr
+        assert "has to stay as it is." in told.stderr
+        assert ("--compact" in told.stderr) == advised
+
+
 def test_data_that_has_changed_is_not_answered_from(folder, tmp_path, little):
     data = xr.load_dataset(folder / "a.nc")
     data.to_netcdf(tmp_path / "mine.nc")
