@@ -68,25 +68,26 @@ def along(tensor: Tensor, axis: int, matrix: Tensor | Rows, less: float = 0.0) -
     before, m, after = _fold(tensor.shape, axis)
     fibres = tensor.reshape(before, m, after)
     if less == 0 and fibres.dtype == np.float64:
-        product = _product(cast(Array, fibres), matrix)
+        product = cast(Array, multiply_fibres(fibres, matrix))
     else:
         product = np.empty((before, matrix.shape[0], after))
         for outer, inner in _columns(before, m, after):
             part = np.subtract(fibres[outer, :, inner], less, dtype=np.float64)
-            product[outer, :, inner] = _product(part, matrix)
+            product[outer, :, inner] = multiply_fibres(part, matrix)
     return product.reshape(*tensor.shape[:axis], matrix.shape[0], *tensor.shape[axis + 1 :])
 
 
-def _product(fibres: Array, matrix: Array) -> Array:
-    """Return a matrix (p, m) applied along the middle axis of fibres (before, m, after)."""
+def multiply_fibres(fibres: Tensor, matrix: Tensor) -> NDArray[Any]:
+    """Return a matrix (p, m) applied along the middle axis of fibres (before, m, after).
+
+    The product has the precision of both.
+    """
     after = fibres.shape[2]
     if after == 1:
-        product = (fibres[:, :, 0] @ matrix.T)[:, :, None]
-    elif after < 8:  # too narrow for one product per leading index: one product for all of them
-        product = np.tensordot(fibres, matrix, (1, 1)).swapaxes(1, 2)
-    else:
-        product = np.matmul(matrix, fibres)
-    return np.asarray(product)
+        return np.asarray((fibres[:, :, 0] @ matrix.T)[:, :, None])
+    if after < 8:  # too narrow for one product per leading index: one product for all of them
+        return np.tensordot(fibres, matrix, (1, 1)).swapaxes(1, 2)
+    return np.asarray(np.matmul(matrix, fibres))
 
 
 def _columns(before: int, m: int, after: int) -> Iterator[Slices]:

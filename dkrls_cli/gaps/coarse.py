@@ -12,12 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.gaps.bases.sphere import SphereBasis
 from dkrls_cli.gaps.field import Field
+from dkrls_cli.gaps.pattern import distance_to_data
 
 _SIZES = (200, 300, 450, 700, 1000, 1500, 2200, 3000)
 """Numbers of directions to choose from: 3000 take 140 MB, and some 0.5 s to factor."""
@@ -96,6 +98,11 @@ class CoarseMaker:
             None
         )
         self._last: tuple[Array, float, CoarseSpace] | None = None
+
+    @cached_property
+    def distances(self) -> Array:
+        """Distance of every cell to the nearest one that has a weight, in cells."""
+        return distance_to_data(self._weights > 0)
 
     def make(self, field: Field, ridge: float) -> CoarseSpace:
         """Return the coarse space of a field; that of the last one is kept."""
@@ -185,6 +192,9 @@ def masked_gram(weights: Array, bases: Sequence[Array], places: Sequence[Indices
     One axis is summed over before the others, once for each pair of its directions: the one with
     which that costs least.
     """
+    if weights.ndim == 1:
+        columns = bases[0][:, places[0]]
+        return np.asarray(columns.T @ (weights[:, None] * columns))
     first = _cheapest_first(weights.shape, places)
     others = [axis for axis in range(weights.ndim) if axis != first]
     shape, count = [1, *(weights.shape[axis] for axis in others)], places[0].size
@@ -204,3 +214,11 @@ def masked_gram(weights: Array, bases: Sequence[Array], places: Sequence[Indices
             mine = np.flatnonzero(which == place)
             gram[mine] += rest[:, mine].T @ (sums[which].T * rest)
     return gram
+
+
+def decompose_in_place(system: Array) -> tuple[Array, Array]:
+    """Return eigenvalues and eigenvectors of a symmetric matrix, which is overwritten with them."""
+    from scipy.linalg import eigh
+
+    values, vectors = eigh(system.T, overwrite_a=True, driver="evd", check_finite=False)
+    return values, vectors

@@ -42,7 +42,7 @@ from dkrls_cli.gaps.bases.waves import Waves, waves_of
 Grid = TypeVar("Grid", bound=NDArray[Any])
 """Values of all cells, or a mask of them."""
 
-_NEGLIGIBLE = 1e-11
+NEGLIGIBLE = 1e-11
 """Directions with w below this share of the ridge change no answer by more than this share."""
 
 _SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
@@ -105,6 +105,11 @@ class Field:
         return self.bases
 
     @property
+    def bases_behind(self) -> tuple[Array, ...]:
+        """The matrices of all axes of the coefficients but the first."""
+        return self.bases[1:]
+
+    @property
     def operations(self) -> float:
         """Operations of a product with V' M V."""
         return 4.0 * math.prod(self.shape) * sum(self.variances.shape)
@@ -163,11 +168,14 @@ class Field:
         numbers *= np.sqrt(self.variances)
         return self.unfold(self.synthesis(numbers))
 
-    def useful(self, ridge: float) -> Field:
-        """Drop directions that are round-off, or change no answer at this ridge."""
+    def useful(self, ridge: float, negligible: float = NEGLIGIBLE) -> Field:
+        """Drop directions that are round-off, or change no answer at this ridge.
+
+        `negligible` is the largest w of a direction to drop, as a share of the ridge.
+        """
         bases, kept = list(self.bases), self.variances
         for axis, basis in enumerate(self.bases):
-            matters = _matters(kept, axis, ridge)
+            matters = _matters(kept, axis, ridge, negligible)
             if not matters.all():
                 bases[axis] = np.ascontiguousarray(basis[:, matters])
                 kept = np.compress(matters, kept, axis)
@@ -176,11 +184,11 @@ class Field:
         return Field(tuple(bases), kept, self.grouped)
 
 
-def _matters(variances: Array, axis: int, ridge: float) -> Mask:
+def _matters(variances: Array, axis: int, ridge: float, negligible: float) -> Mask:
     """Return which directions along an axis are above round-off and change an answer."""
     others = tuple(other for other in range(variances.ndim) if other != axis)
     largest = variances.max(axis=others)
-    matters = (largest + ridge > ROUND_OFF * largest.max()) & (largest > _NEGLIGIBLE * ridge)
+    matters = (largest + ridge > ROUND_OFF * largest.max()) & (largest > negligible * ridge)
     matters[np.argmax(largest)] = True
     return np.asarray(matters)
 
@@ -217,6 +225,11 @@ class SphereField(Field):
     def operators(self) -> tuple[Array | SphereBasis, ...]:
         """The matrices that V is a product of: one per axis of the coefficients."""
         return self.sphere, *self.bases
+
+    @property
+    def bases_behind(self) -> tuple[Array, ...]:
+        """The matrices of all axes of the coefficients but the first."""
+        return self.bases
 
     @property
     def operations(self) -> float:
@@ -272,15 +285,18 @@ class SphereField(Field):
             columns.insert(place, column)
         return bases, columns
 
-    def useful(self, ridge: float) -> Field:
-        """Drop directions that are round-off, or change no answer at this ridge."""
+    def useful(self, ridge: float, negligible: float = NEGLIGIBLE) -> Field:
+        """Drop directions that are round-off, or change no answer at this ridge.
+
+        `negligible` is the largest w of a direction to drop, as a share of the ridge.
+        """
         bases, kept, sphere = list(self.bases), self.variances, self.sphere
         for axis, basis in enumerate(self.bases):
-            matters = _matters(kept, 1 + axis, ridge)
+            matters = _matters(kept, 1 + axis, ridge, negligible)
             if not matters.all():
                 bases[axis] = np.ascontiguousarray(basis[:, matters])
                 kept = np.compress(matters, kept, 1 + axis)
-        matters = _matters(kept, 0, ridge)
+        matters = _matters(kept, 0, ridge, negligible)
         if not matters.all():
             sphere, kept = sphere.keep(matters), kept[matters]
         if kept is self.variances:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.cascade.spectrum import ROUND_OFF
-from dkrls_cli.gaps.coarse import largest_places, masked_gram
+from dkrls_cli.gaps.coarse import decompose_in_place, largest_places, masked_gram
 from dkrls_cli.gaps.field import Field
 
 Singles = NDArray[np.float32]
@@ -32,8 +32,17 @@ _LASTS = 0.15
 _NEVER = 0.01
 """Share of fibres without an observed cell, above which a mask lasts however little it varies."""
 
-_DIRECTIONS = (800, 1500)
-"""Fewest and most directions across a lasting mask: they are decomposed in 0.1 to 0.5 s."""
+_SIZES = (800, 1100, 1500, 2200)
+"""Numbers of directions across a lasting mask to choose from: decomposed in 0.1 to 2 s."""
+
+_STEPS, _STEPS_A_ROOT = 75.0, 1.7
+"""Iterations of a solve whatever the directions, and per root of the ratio they leave; measured."""
+
+_DECOMPOSING, _DEARER = 9.0, 0.75
+"""Operations of an eigendecomposition per n^3, and cost of one in an iteration against these.
+
+Products of an iteration are thin, but mostly in single precision.
+"""
 
 _NO_USE = 0.01
 """Directions whose w is below this share of the ridge are solved as well without."""
@@ -45,31 +54,31 @@ class ProductPreconditioner:
 
     Attributes
     ----------
-    axis
-        The axis of t, of the coefficients.
     places
         Indices of the directions, one vector per axis of x.
+    spots
+        Where their coefficients lie among all, flat: a row for each direction, a column for each t.
     across, along
         sqrt(w) U for the axes of x together and for t.
     inverse
         1 / (mu nu + lambda), with mu and nu the eigenvalues that belong to U.
     """
 
-    axis: int
     places: tuple[Indices, ...]
+    spots: Indices
     across: Singles
     along: Singles
     inverse: Singles
 
     def solve(self, left: Array, result: Array) -> None:
         """Overwrite the directions of `result` that this covers with the solution for `left`."""
-        part = np.moveaxis(left, self.axis, -1)[self.places]
-        size = float(np.linalg.norm(part)) or 1.0
+        part = left.reshape(-1).take(self.spots)
+        size = math.sqrt(float(np.vdot(part, part))) or 1.0
         part /= size
         modes = self.across.T @ part.astype(np.float32) @ self.along
         modes *= self.inverse
         np.multiply(self.across @ modes @ self.along.T, size, out=part)
-        np.moveaxis(result, self.axis, -1)[self.places] = part
+        result.reshape(-1)[self.spots] = part
 
 
 def build_preconditioner(
@@ -87,8 +96,7 @@ def build_preconditioner(
     ridge
         The joint ridge.
     most
-        Number of directions across the mask. By default as many as need no more memory than the
-        grid, within bounds.
+        Number of directions across the mask. By default as many as are worth their time.
     """
     axis = lasting_axis(observed)
     largest = float(field.variances.max())
@@ -97,7 +105,7 @@ def build_preconditioner(
     own = field.axis_of(axis)
     others, one = _split(field.variances, own)
     if most is None:
-        most = min(max(math.isqrt(observed.size), _DIRECTIONS[0]), _DIRECTIONS[1])
+        most = count_directions(others, one, field.operations, ridge, observed.size)
     places = largest_places(others, most, _NO_USE * ridge / one.max())
     none = np.zeros(places[0].size, np.intp)
     bases, columns = field.factors((*places[:own], none, *places[own:]))
@@ -108,7 +116,41 @@ def build_preconditioner(
     shares = turned.mean(axis=1) / turned.mean()
     along, nu = _modes(shares, [basis], [np.arange(one.size)], np.sqrt(one))
     inverse = 1.0 / (np.multiply.outer(mu, nu) + ridge)
-    return ProductPreconditioner(own, places, across, along, inverse.astype(np.float32))
+    spots = _lay_out(places, one.size, own, field.variances.shape)
+    return ProductPreconditioner(places, spots, across, along, inverse.astype(np.float32))
+
+
+def _lay_out(places: Sequence[Indices], size: int, axis: int, shape: tuple[int, ...]) -> Indices:
+    """Return the flat places of all coefficients of some directions (n, size) across an axis."""
+    across = [place[:, None] for place in places]
+    return np.ravel_multi_index((*across[:axis], np.arange(size), *across[axis:]), shape)
+
+
+def count_directions(others: Array, one: Array, operations: float, ridge: float, cells: int) -> int:
+    """Return the number of directions across a lasting mask for which a solve takes least time.
+
+    Parameters
+    ----------
+    others, one
+        Variances of the directions across the mask, and along the axis.
+    operations
+        Operations of a product with the system.
+    ridge
+        The joint ridge.
+    cells
+        Cells of the grid. A matrix of the directions has at most four times as many numbers, or
+        those of the fewest directions.
+    """
+    sizes = [size for size in _SIZES if size <= max(_SIZES[0], 2 * math.isqrt(cells))]
+    ordered = np.sort(others, axis=None)[::-1]
+    left = [float(ordered[size] * one.max()) if size < ordered.size else 0.0 for size in sizes]
+    costs = [
+        (_STEPS + _STEPS_A_ROOT * math.sqrt(rest / ridge))
+        * (_DEARER * operations + 2.0 * size**2 * one.size)
+        + _DECOMPOSING * size**3
+        for size, rest in zip(sizes, left, strict=True)
+    ]
+    return sizes[int(np.argmin(costs))]
 
 
 def _split(variances: Array, axis: int) -> tuple[Array, Array]:
@@ -126,8 +168,7 @@ def _modes(
     system = masked_gram(density, bases, places)
     system *= root
     system *= root[:, None]
-    mu, u = np.linalg.eigh(system)
-    del system
+    mu, u = decompose_in_place(system)
     u *= root[:, None]
     return u.astype(np.float32), np.maximum(mu, 0.0)
 

@@ -23,19 +23,17 @@ residual says little about them. A grid with a long axis is solved for in its mi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.spectrum import Spectrum
-from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps.coarse import CoarseMaker, CoarseSpace
-from dkrls_cli.gaps.field import NO_GROUPS, Field, Grouping, make_field
+from dkrls_cli.gaps.field import NEGLIGIBLE, NO_GROUPS, Field, Grouping, SphereField, make_field
 from dkrls_cli.gaps.long import complete_long, find_long_axis
 from dkrls_cli.gaps.pattern import distance_to_data
 from dkrls_cli.gaps.preconditioner import (
@@ -44,19 +42,20 @@ from dkrls_cli.gaps.preconditioner import (
     lasting_axis,
 )
 from dkrls_cli.gaps.refine import refine
+from dkrls_cli.gaps.steps.system import System
 from dkrls_cli.threads import one_blas_thread
-
-_SLAB = 2**15
-"""Cells of one slab: 256 kB of numbers stay in the cache of a core."""
-
-_LEAST_WIDTH = 16
-"""Fibres of one product at least: fewer would not be worth reading a matrix for."""
 
 _LOOK = 10
 """Iterations between two calls of `give_up`, each of which costs about half an iteration."""
 
 _SETTLED = 1e-7
 """Change of a filled cell, as a share of the spread of the data, below which it is settled."""
+
+_SINGLE, _MANY_CELLS = 1e-5, 2**16
+"""Tolerance and cells from which products may be in single precision: of few, nothing is saved."""
+
+_DROPPED, _DROPPED_SHARES = 0.02, (NEGLIGIBLE, 1e-6)
+"""Largest w of directions to drop, as a share of the ridge: so much of the tolerance, in bounds."""
 
 _SCATTERED = 1.1
 """Mean distance of the watched cells to data, in cells, below which they are scattered."""
@@ -84,6 +83,9 @@ _ROUND_OFF = 1e-15
 
 _CALM = 3
 """Steps in a row that change no missing cell by more than the tolerance: then the solve ends."""
+
+_OFF = 2.0
+"""Growth of the energy of a residual that is computed anew, from which directions begin anew."""
 
 _LONG_CALM = 10
 """The same in a row that end the refinement of a solve that has not converged.
@@ -324,12 +326,14 @@ def complete_field(
         if field.grouped:
             ridge = max(ridge, LEAST_RIDGE * float(field.variances.max()))
         weights = cell_weights(observed, ridge, noise)
-        system = _System(field.useful(ridge), field.fold(weights), ridge, field.fold(watched))
+        useful = field.useful(ridge, float(np.clip(_DROPPED * tolerance, *_DROPPED_SHARES)))
+        system = System(useful, field.fold(weights), ridge, field.fold(watched))
         near = _near(system, observed, coarse) if noise is None else _near_noisy(system, coarse)
-        left = system.projected(values, mean)
-        g = np.zeros(left.shape) if start is None else system.smoothed(start, mean)
+        if noise is None and tolerance >= _SINGLE and _has_no_hole(system, near, observed):
+            system = system.in_single()
         spread = float(np.abs(weights * (values - mean))[observed].max()) or 1.0
-
+        del weights
+        g = np.zeros(system.ranks) if start is None else system.smoothed(start, mean)
         due = tolerance * spread
 
         def stop(first: float, change: float) -> bool:
@@ -337,8 +341,10 @@ def complete_field(
                 tell(math.log(first / change) / math.log(first / due))
             return give_up is not None and give_up(system.answers(g, mean))
 
-        iterations, change = _descend(system, near, g, left, due, limit, stop)
-        del left
+        def renew() -> Array:
+            return system.residual(g, values, mean)
+
+        iterations, change = _descend(system, near, g, renew, due, limit, stop)
         filled = system.answers(g, mean)
     if noise is None:
         np.copyto(filled, values, where=observed)
@@ -353,7 +359,7 @@ def cell_weights(observed: Mask, ridge: float, noise: Array | None) -> Array:
 
 
 def _near(
-    system: _System, observed: Mask, coarse: CoarseMaker | None
+    system: System, observed: Mask, coarse: CoarseMaker | None
 ) -> CoarseSpace | ProductPreconditioner | None:
     """Return the preconditioner of the smooth directions; None where all cells are scattered.
 
@@ -362,30 +368,51 @@ def _near(
     axis, beside = lasting_axis(observed), system.field.unfold(system.watched)
     if axis is not None:
         beside = beside & observed.any(axis=axis, keepdims=True)
-    away = distance_to_data(observed)[beside]
+    far = distance_to_data(observed) if coarse is None else coarse.distances
+    away = far[beside]
     if away.sum() <= _SCATTERED * away.size:
         most = None if coarse is None else _FEW_DIRECTIONS
         lasting = build_preconditioner(system.field, observed, system.ridge, most)
         if lasting is not None or axis is None:
             return lasting
-    coarse = coarse or CoarseMaker(system.field.unfold(system.weights))
+    coarse = coarse or CoarseMaker(system.cell_weights)
     return coarse.make(system.field, system.ridge)
 
 
-def _near_noisy(system: _System, coarse: CoarseMaker | None) -> CoarseSpace | None:
+def _near_noisy(system: System, coarse: CoarseMaker | None) -> CoarseSpace | None:
     """Return the preconditioner of cells with noise; None where good data is near every cell."""
-    weights = system.field.unfold(system.weights)
+    weights = system.cell_weights
     away = distance_to_data(weights > _FEEBLE * weights.max())[system.field.unfold(system.watched)]
     if not system.field.grouped and away.sum() <= _SCATTERED * away.size:
         return None
     return (coarse or CoarseMaker(weights)).make(system.field, system.ridge)
 
 
+def _has_no_hole(
+    system: System, near: CoarseSpace | ProductPreconditioner | None, observed: Mask
+) -> bool:
+    """Return whether a grid is large, and no watched cell of it is in a hole.
+
+    Single precision is good enough then: in a hole, its round-off is multiplied by w / lambda.
+    """
+    field = system.field
+    if (
+        observed.size < _MANY_CELLS
+        or isinstance(field, SphereField)
+        or isinstance(near, CoarseSpace)
+        or system.ridge < _SAFE * float(field.variances.max())
+    ):
+        return False
+    axis = lasting_axis(observed)
+    never = False if axis is None else ~observed.any(axis=axis, keepdims=True)
+    return not np.any(field.unfold(system.watched) & never)
+
+
 def _descend(
-    system: _System,
+    system: System,
     near: CoarseSpace | ProductPreconditioner | None,
     g: Array,
-    left: Array,
+    renew: Callable[[], Array],
     tolerance: float,
     limit: int,
     stop: Callable[[float, float], bool],
@@ -393,23 +420,28 @@ def _descend(
     """Solve for g in place by conjugate gradients; return the iterations and what is still due.
 
     That is the largest change of a missing cell in the last steps. `g` holds the starting point.
-    `left` holds the right-hand side, and is overwritten with the residual. Every ten iterations
+    `renew` computes the residual of g: at first, and where products are in single precision at the
+    end, from where the solve goes on until that changes no missing cell. Every ten iterations
     `stop` is asked whether to end, given the first change of a cell and the last ones.
     """
-    solved = _ROUND_OFF * float(np.linalg.norm(left))
-    if g.any():
-        system.step(left, -1.0, system.normal(g)[0])
-    energy, iterations, changes = 1.0, 0, [math.inf] * _CALM
+    left = renew()
+    solved = _ROUND_OFF**2 * float(np.vdot(left, left))
+    energy, iterations, renewed, changes = 1.0, 0, 0, [math.inf] * _CALM
     direction = np.zeros(left.shape)
-    while max(changes[-_CALM:]) > tolerance and iterations < limit:
+    while iterations < limit:
+        if iterations >= renewed + _CALM and max(changes[-_CALM:]) <= tolerance:
+            if not system.is_single or iterations == renewed + _CALM:
+                break
+            left, renewed = renew(), iterations
         downhill = _precondition(system, near, left)
         before, energy = energy, float(np.vdot(left, downhill))
-        if energy <= 0 or float(np.linalg.norm(left)) <= solved:
+        if energy <= 0 or float(np.vdot(left, left)) <= solved:
             return iterations, 0.0
-        direction *= energy / before
+        is_off = iterations == renewed and energy > _OFF * before
+        direction *= 0.0 if is_off else energy / before
         direction += downhill
         del downhill
-        product, reach = system.normal(direction)
+        product, reach = system.multiply(direction)
         curvature = system.inner(direction, product)
         if curvature <= 0:  # of a matrix that is positive: round-off is all that is left
             return iterations, 0.0
@@ -424,113 +456,11 @@ def _descend(
     return iterations, max(changes[-_CALM:])
 
 
-@dataclass(frozen=True, eq=False)
-class _System:
-    """The matrix V' M V + lambda / w, applied without ever being formed.
-
-    Attributes
-    ----------
-    field
-        V and w.
-    weights
-        M: the weight of every cell, 1 where it is observed, 0 where it is missing; folded, as the
-        field has it.
-    ridge
-        lambda.
-    watched
-        The cells whose changes are measured; folded.
-    """
-
-    field: Field
-    weights: Array
-    ridge: float
-    watched: Mask
-
-    @property
-    def ranks(self) -> tuple[int, ...]:
-        """The shape of g."""
-        return self.field.variances.shape
-
-    @cached_property
-    def share(self) -> float:
-        """The mean of the diagonal of V' M V, p."""
-        return self.field.mean_share(self.weights)
-
-    def slabs(self) -> Iterator[slice]:
-        """Yield parts of the first axis of g that are small enough to stay in the cache."""
-        rows = max(1, _SLAB // math.prod(self.weights.shape[1:]))
-        for start in range(0, self.ranks[0], rows):
-            yield slice(start, start + rows)
-
-    def penalty(self, part: slice) -> Array:
-        """Return lambda / w on a slab of g."""
-        return np.asarray(self.ridge / self.field.variances[part])
-
-    def step(self, tensor: Array, pace: float, direction: Array) -> None:
-        """Add `pace` times a direction to a tensor of the shape of g, in place."""
-        for part in self.slabs():
-            tensor[part] += pace * direction[part]
-
-    def inner(self, one: Array, other: Array) -> float:
-        """Return the inner product of two tensors of the shape of g, which may be views."""
-        return sum(float(np.vdot(one[part], other[part])) for part in self.slabs())
-
-    def projected(self, values: Array, mean: float) -> Array:
-        """Return the right-hand side V' M (y - mean)."""
-        seen = np.where(self.weights > 0, self.field.fold(values), mean)
-        seen -= mean
-        seen *= self.weights
-        return self.field.analysis(seen)
-
-    def smoothed(self, completed: Array, mean: float) -> Array:
-        """Return the g of a completed grid, V' (y - mean) w / (w + lambda)."""
-        g = self.field.analysis(self.field.fold(completed - mean))
-        for part in self.slabs():
-            g[part] /= 1.0 + self.penalty(part)
-        return g
-
-    def answers(self, g: Array, mean: float) -> Array:
-        """Return the field V g + mean."""
-        field = self.field.unfold(self.field.synthesis(g))
-        field += mean
-        return field
-
-    def normal(self, g: Array) -> tuple[Array, float]:
-        """Return (V' M V + lambda / w) g, and the largest |V g| of a watched cell."""
-        first, *others = self.field.operators
-        cells = np.empty((self.ranks[0], *self.weights.shape[1:]))
-        for part in self.slabs():
-            cells[part] = apply(g[part], [None, *others])
-        fibres, weights = cells.reshape(self.ranks[0], -1), self.weights.reshape(len(first), -1)
-        watched = self.watched.reshape(len(first), -1)
-        width, largest = max(_LEAST_WIDTH, _SLAB // len(first)), 0.0
-        for start in range(0, fibres.shape[1], width):
-            columns = slice(start, start + width)
-            field = first @ fibres[:, columns]
-            moved = np.abs(field[watched[:, columns]])
-            largest = max(largest, float(moved.max(initial=0.0)))
-            field *= weights[:, columns]
-            fibres[:, columns] = first.T @ field
-        product = self._room(cells)
-        for part in self.slabs():
-            back = apply(cells[part], [None, *(basis.T for basis in others)])
-            product[part] = back + self.penalty(part) * g[part]
-        return product, largest
-
-    def _room(self, cells: Array) -> Array:
-        """Return an array of the shape of g: a view of the cells where they have room for it."""
-        if all(rank <= size for rank, size in zip(self.ranks, cells.shape, strict=True)):
-            return cells[tuple(slice(0, rank) for rank in self.ranks)]
-        return np.empty(self.ranks)
-
-
 def _precondition(
-    system: _System, near: CoarseSpace | ProductPreconditioner | None, left: Array
+    system: System, near: CoarseSpace | ProductPreconditioner | None, left: Array
 ) -> Array:
     """Return an approximate solution of the system for a residual."""
-    result = np.empty(left.shape)
-    for part in system.slabs():
-        np.divide(left[part], system.penalty(part) + system.share, out=result[part])
+    result = system.divide(left)
     if near is not None:
         near.solve(left, result)
     return result

@@ -11,8 +11,16 @@ from sphere_grids import SPHERE, kernels_of
 
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.gaps import coarse as module
-from dkrls_cli.gaps.coarse import CoarseMaker, CoarseSpace, coarse_size, largest_places, masked_gram
+from dkrls_cli.gaps.coarse import (
+    CoarseMaker,
+    CoarseSpace,
+    coarse_size,
+    decompose_in_place,
+    largest_places,
+    masked_gram,
+)
 from dkrls_cli.gaps.field import Field, Grouping, make_field
+from dkrls_cli.gaps.pattern import distance_to_data
 
 PAIR = Grouping(((0, 1),))
 
@@ -270,3 +278,22 @@ def test_the_size_of_a_coarse_space_follows_from_the_operations_of_the_field():
     plane = make_field(axes, kernels_of("matern12", 40.0), PAIR)
     sizes = [coarse_size(field, 0.7, 0.01) for field in (sphere, plane)]
     assert sizes[0] <= 1.5 * sizes[1]
+
+
+def test_distances_to_data_are_computed_once(monkeypatch):
+    weights = weights_of((6, 7))
+    maker = CoarseMaker(weights)
+    expected = distance_to_data(weights > 0)
+    np.testing.assert_array_equal(maker.distances, expected)
+    monkeypatch.setattr(module, "distance_to_data", None)
+    np.testing.assert_array_equal(maker.distances, expected)
+
+
+def test_a_matrix_is_decomposed_where_it_is():
+    rows = np.random.default_rng(0).standard_normal((9, 30))
+    system = rows @ rows.T
+    whole = system.copy()
+    values, vectors = decompose_in_place(system)
+    np.testing.assert_allclose((vectors * values) @ vectors.T, whole, atol=1e-12)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(9), atol=1e-12)
+    assert np.shares_memory(vectors, system)

@@ -188,17 +188,18 @@ def test_draws_have_the_covariance_of_the_field(grouping):
     np.testing.assert_array_equal(field.draw(np.random.default_rng(3)), again)
 
 
-def test_directions_far_below_the_ridge_are_left_out():
+@pytest.mark.parametrize("share", [None, 1e-6, 0.1])
+def test_directions_far_below_the_ridge_are_left_out(share):
     x = np.arange(40.0)
     spectra = spectra_of([x, x], [Kernel("gaussian", 3.0), Kernel("matern12", 3.0)])
     field = product_field(spectra)
     for ridge in (1e-3, 1e-10, 1e-14):
-        kept = field.useful(ridge)
+        kept = field.useful(ridge) if share is None else field.useful(ridge, share)
         largest = [s.values[0] for s in spectra]
         for own, spectrum, other in zip(kept.bases, spectra, reversed(largest), strict=True):
             whole = spectrum.values * other
             lifted = whole + ridge > ROUND_OFF * whole[0]
-            assert own.shape[1] == np.count_nonzero((whole > 1e-11 * ridge) & lifted)
+            assert own.shape[1] == np.count_nonzero((whole > (share or 1e-11) * ridge) & lifted)
             assert own.flags.c_contiguous
     assert field.useful(1e15).variances.shape == (1, 1)  # one at least
 
@@ -312,13 +313,15 @@ def test_what_is_dropped_of_a_sphere_changes_no_answer(exponent, family, beside)
     assert (kept.grouped, kept.shape) == (field.grouped, field.shape)
 
 
-def test_directions_of_a_sphere_far_below_the_ridge_are_left_out():
+@pytest.mark.parametrize("share", [1e-11, 1e-6])
+def test_directions_of_a_sphere_far_below_the_ridge_are_left_out(share):
     kernels = [*kernels_of("gaussian", 70.0), Kernel("gaussian", 3.0)]
     field = make_field([LAT, LON, line(5)], kernels, SPHERE)
     for ridge in (1.0, 1e4, 1e15):
         sizes = [field.variances.max(axis=axis) for axis in (1, 0)]
-        expected = tuple(max(1, np.count_nonzero(size > 1e-11 * ridge)) for size in sizes)
-        assert field.useful(ridge).variances.shape == expected
+        expected = tuple(max(1, np.count_nonzero(size > share * ridge)) for size in sizes)
+        assert field.useful(ridge, share).variances.shape == expected
+        assert share > 1e-11 or field.useful(ridge).variances.shape == expected
     assert field.useful(1e4).variances.shape < field.variances.shape
 
 

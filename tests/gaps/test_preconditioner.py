@@ -9,7 +9,7 @@ from gap_grids import case, dense_answers, spectra_of
 from dkrls_cli.cascade.spectrum import ROUND_OFF
 from dkrls_cli.gaps import preconditioner
 from dkrls_cli.gaps.field import product_field
-from dkrls_cli.gaps.preconditioner import build_preconditioner, lasting_axis
+from dkrls_cli.gaps.preconditioner import build_preconditioner, count_directions, lasting_axis
 from dkrls_cli.gaps.solve import complete
 
 RIDGE = 1e-3
@@ -114,14 +114,33 @@ def test_no_preconditioner_for_other_masks_or_for_a_ridge_of_round_off():
     assert build_preconditioner(product_field(spectra), scattered, RIDGE) is None
 
 
-@pytest.mark.parametrize(
-    ("bounds", "count"), [((5, 9), 9), ((5, 50), 26), ((30, 50), 30), ((100, 200), 72)]
-)
-def test_directions_need_no_more_memory_than_the_grid_within_bounds(bounds, count, monkeypatch):
-    monkeypatch.setattr(preconditioner, "_DIRECTIONS", bounds)
-    observed, spectra = mask_and_spectra()  # 720 cells, 72 directions across
-    near = build_preconditioner(product_field(spectra), observed, RIDGE)
-    assert [place.size for place in near.places] == [count, count]
+def cost_in_seconds(size, others, one, operations, ridge):
+    """Return the time of a solve with so many directions: 40 operations a nanosecond."""
+    rest = np.sort(others, axis=None)[::-1][size] * one.max() if size < others.size else 0.0
+    steps = 75 + 1.7 * np.sqrt(rest / ridge)
+    return (steps * (0.75 * operations + 2 * size**2 * one.size) + 9 * size**3) / 40e9
+
+
+@pytest.mark.parametrize("decay", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("ridge", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("operations", [1e7, 1e9, 1e11])
+def test_the_directions_are_as_many_as_are_worth_their_time(decay, ridge, operations):
+    others, one = (1.0 + np.arange(60 * 60.0)).reshape(60, 60) ** -decay, np.ones(20)
+    count = count_directions(others, one, operations, ridge, 10**7)
+    costs = [cost_in_seconds(n, others, one, operations, ridge) for n in preconditioner._SIZES]
+    assert count == preconditioner._SIZES[int(np.argmin(costs))]
+
+
+def test_the_more_a_step_costs_the_more_directions_are_taken():
+    others, one = (1.0 + np.arange(60 * 60.0)).reshape(60, 60) ** -2.0, np.ones(20)
+    counts = [count_directions(others, one, cost, 1e-9, 10**7) for cost in (1e6, 1e9, 1e12)]
+    assert counts[0] < counts[1] < counts[2] == 2200
+
+
+@pytest.mark.parametrize(("cells", "count"), [(1000, 800), (302_499, 800), (302_500, 1100)])
+def test_directions_have_no_more_memory_than_four_grids(cells, count):
+    others, one = (1.0 + np.arange(60 * 60.0)).reshape(60, 60) ** -2.0, np.ones(20)
+    assert count_directions(others, one, 1e12, 1e-9, cells) == count
 
 
 @pytest.mark.parametrize("most", [1, 20, 72])

@@ -21,6 +21,8 @@ from dkrls_cli.gaps.coarse import CoarseMaker, CoarseSpace
 from dkrls_cli.gaps.field import Grouping, make_field, product_field
 from dkrls_cli.gaps.preconditioner import ProductPreconditioner
 from dkrls_cli.gaps.solve import complete, complete_field
+from dkrls_cli.gaps.steps import system as system_module
+from dkrls_cli.gaps.steps.system import System
 
 SHAPES = [(40,), (12, 14), (7, 6, 8), (4, 5, 3, 6)]
 RIDGE = 1e-3
@@ -208,7 +210,7 @@ def test_the_residual_is_that_of_the_equations(tolerance):
 def test_slabs_of_any_size_give_the_same_answers(slab, monkeypatch):
     values, axes, kernels = case((7, 6, 8))
     whole = complete(values, axes, kernels, RIDGE, start=np.zeros((7, 6, 8)))
-    monkeypatch.setattr(solve, "_SLAB", slab)
+    monkeypatch.setattr(system_module, "SLAB", slab)
     parts = complete(values, axes, kernels, RIDGE, start=np.zeros((7, 6, 8)))
     assert parts.iterations == whole.iterations
     np.testing.assert_allclose(parts.values, whole.values, atol=1e-10)
@@ -250,7 +252,7 @@ def test_scattered_gaps_are_preconditioned_by_their_observed_share():
     values, axes, kernels = case((7, 6))
     observed = np.isfinite(values)
     field = product_field(spectra_of(axes, kernels))
-    system = solve._System(field, observed * 1.0, RIDGE, ~observed)
+    system = System(field, observed * 1.0, RIDGE, ~observed)
     assert solve._near(system, observed, None) is None
     left, w = np.random.default_rng(0).standard_normal((7, 6)), field.variances
     found = solve._precondition(system, None, left)
@@ -403,7 +405,7 @@ def test_a_lasting_mask_that_is_met_again_has_fewer_directions(again, count):
     observed[5:20, 5:20] = False
     axes = [np.arange(float(m)) for m in observed.shape]
     field = make_field(axes, [Kernel("matern12", 3.0)] * 3)
-    system = solve._System(field, observed * 1.0, 1e-3, ~observed)
+    system = System(field, observed * 1.0, 1e-3, ~observed)
     near = solve._near(system, observed, CoarseMaker(observed * 1.0) if again else None)
     assert type(near) is ProductPreconditioner
     assert near.places[0].size == count
@@ -413,7 +415,7 @@ def test_a_coarse_space_is_made_by_the_maker_that_is_given():
     observed = np.ones((30, 30), bool)
     observed[5:20, 5:20] = False
     field = make_field([np.arange(30.0)] * 2, [Kernel("matern12", 3.0)] * 2)
-    system = solve._System(field, observed * 1.0, 0.1, ~observed)
+    system = System(field, observed * 1.0, 0.1, ~observed)
     near = solve._near(system, observed, CoarseMaker(observed * 1.0, 17))
     assert type(near) is CoarseSpace
     assert near.places[0].size == 17
@@ -444,17 +446,17 @@ def test_the_preconditioner_is_that_of_the_mask(kind):
         observed[5:20, 5:20, 1:8] = False
     axes = [np.arange(float(m)) for m in observed.shape]
     kernels = [Kernel("matern32", 3.0)] * 3
-    system = solve._System(make_field(axes, kernels), observed * 1.0, 0.1, ~observed)
+    system = System(make_field(axes, kernels), observed * 1.0, 0.1, ~observed)
     near = solve._near(system, observed, None)
     kinds = {"scattered": type(None), "hole": CoarseSpace}
     assert type(near) is kinds.get(kind, ProductPreconditioner)
     grouped = make_field(axes, kernels, Grouping(((0, 2),)))  # the mask lasts along a group
-    near = solve._near(solve._System(grouped, observed * 1.0, 0.1, ~observed), observed, None)
+    near = solve._near(System(grouped, observed * 1.0, 0.1, ~observed), observed, None)
     assert (near is None) == (kind == "scattered")
     assert near is None or type(near) is CoarseSpace
     land = ~observed & ~observed.any(axis=2, keepdims=True)  # only other cells are watched
     near = solve._near(
-        solve._System(make_field(axes, kernels), observed * 1.0, 0.1, ~observed & ~land),
+        System(make_field(axes, kernels), observed * 1.0, 0.1, ~observed & ~land),
         observed,
         None,
     )
@@ -582,7 +584,7 @@ def test_a_mask_that_lasts_beside_a_sphere_has_its_preconditioner():
     truth = field.draw(rng)
     values = np.where(observed, truth, np.nan)
     watched = ~observed & ~land
-    system = solve._System(field, field.fold(observed * 1.0), 0.01, field.fold(watched))
+    system = System(field, field.fold(observed * 1.0), 0.01, field.fold(watched))
     near = solve._near(system, observed, None)
     assert isinstance(near, ProductPreconditioner)
     how = {"tolerance": 1e-9, "limit": 500, "watched": watched}
@@ -605,3 +607,143 @@ def test_a_solve_tells_how_far_it_is():
     assert len(shares) >= done.iterations // 10
     assert all(0 < share < 1 for share in shares)
     assert max(shares) > 0.5
+
+
+# --- precision ----------------------------------------------------------------------------------
+
+
+def land_and_sea(seed=0):
+    """Return a grid with land and scattered gaps, its axes, and the gaps that are not land."""
+    rng = np.random.default_rng(seed)
+    axes = [np.arange(8.0), np.arange(14.0), np.arange(16.0)]
+    values = np.sin(axes[0] / 3)[:, None, None] + np.cos(axes[1] / 4)[:, None] * np.sin(axes[2] / 5)
+    values += 0.05 * rng.standard_normal(values.shape)
+    gaps = rng.random(values.shape) < 0.15
+    values[gaps] = np.nan
+    values[:, 4:10, 4:11] = np.nan
+    gaps[:, 4:10, 4:11] = False
+    return values, axes, gaps
+
+
+SEA = [Kernel("matern52", 4.0)] * 3
+
+
+@pytest.fixture
+def singles(monkeypatch):
+    """Return a list that has an item for every system in single precision; no grid is too small."""
+    made, in_single = [], System.in_single
+    monkeypatch.setattr(solve, "_MANY_CELLS", 1)
+    monkeypatch.setattr(System, "in_single", lambda self: made.append(self) or in_single(self))
+    return made
+
+
+@pytest.mark.parametrize("family", ["gaussian", "matern52", "matern12"])
+@pytest.mark.parametrize("ridge", [1e-4, 0.01])
+def test_in_single_precision_answers_are_as_exact_as_was_asked_for(family, ridge, singles):
+    values, axes, gaps = land_and_sea()
+    kernels = [Kernel(family, 4.0)] * 3
+    field = make_field(axes, kernels)
+    done = complete_field(field, values, ridge, 0.1, tolerance=1e-5, limit=900, watched=gaps)
+    expected = dense_answers(values, axes, kernels, ridge, axes, mean=0.1)
+    assert len(singles) == 1
+    assert done.converged
+    assert np.abs(done.values - expected)[gaps].max() < 1e-3 * np.nanstd(values)
+    np.testing.assert_array_equal(done.values[np.isfinite(values)], values[np.isfinite(values)])
+
+
+@pytest.mark.parametrize(
+    ("change", "is_single"),
+    [
+        ({}, True),
+        ({"tolerance": 0.99e-5}, False),
+        ({"watched": None}, False),  # land is a hole
+        ({"noise": np.full((8, 14, 16), 0.01)}, False),
+        ({"ridge": 1.01e-9}, True),
+        ({"ridge": 0.99e-9}, False),
+    ],
+    ids=["ordinary", "exact", "land", "noise", "small ridge", "tiny ridge"],
+)
+def test_single_precision_is_for_ordinary_solves_without_holes(change, is_single, singles):
+    values, axes, gaps = land_and_sea()
+    field = make_field(axes, SEA)
+    given = {"ridge": 1e-3, "tolerance": 1e-5, "watched": gaps, "noise": None} | change
+    ridge = given.pop("ridge") * float(field.variances.max())
+    complete_field(field, values, ridge, 0.0, limit=3, **given)
+    assert bool(singles) == is_single
+
+
+def test_a_grid_with_a_coarse_space_and_a_sphere_are_in_double_precision(singles):
+    values, axes, _ = land_and_sea()
+    values[1:7, 2:13, 2:14] = np.nan
+    values[0] = 1.0
+    complete_field(make_field(axes, SEA), values, 0.01, 0.0, tolerance=1e-4, limit=3)
+    points = places(*GLOBE)
+    field = isotropic(points, 40.0, 1)
+    field[::7] = np.nan
+    how = {"grouping": SPHERE, "tolerance": 1e-4}
+    complete(field.reshape(15, 24), GLOBE, kernels_of("matern32", 40.0), 0.01, **how)
+    assert not singles
+
+
+def test_few_cells_are_in_double_precision(singles, monkeypatch):
+    values, axes, gaps = land_and_sea()
+    how = {"tolerance": 1e-4, "limit": 3, "watched": gaps}
+    for most, count in ((values.size + 1, 0), (values.size, 1)):
+        monkeypatch.setattr(solve, "_MANY_CELLS", most)
+        complete_field(make_field(axes, SEA), values, 0.01, 0.0, **how)
+        assert len(singles) == count
+
+
+def test_products_that_are_off_are_put_right_by_the_residual(singles, monkeypatch):
+    """The residual is computed anew until it changes nothing: products of 1 % are enough."""
+    values, axes, gaps = land_and_sea()
+    field, how = make_field(axes, SEA), {"limit": 900, "watched": gaps}
+    right = complete_field(field, values, 0.01, 0.0, tolerance=1e-9, **how).values
+    multiply = System.multiply
+
+    def multiply_roughly(self, g):
+        product, reach = multiply(self, g)
+        return (1.01 if self.is_single else 1.0) * product, reach
+
+    monkeypatch.setattr(System, "multiply", multiply_roughly)
+    done = complete_field(field, values, 0.01, 0.0, tolerance=1e-5, **how)
+    assert singles
+    assert done.converged
+    spread = np.nanmax(np.abs(values))
+    assert np.abs(done.values - right)[gaps].max() < 1e-4 * spread
+    monkeypatch.setattr(System, "is_single", False)  # nothing is put right then
+    monkeypatch.setattr(System, "multiply", lambda s, g: _scaled(multiply(s, g), 1.01))
+    off = complete_field(field, values, 0.01, 0.0, tolerance=1e-5, **how)
+    assert np.abs(off.values - right)[gaps].max() > 1e-3 * spread
+
+
+def _scaled(found, factor):
+    product, reach = found
+    return factor * product, reach
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "share"), [(1e-10, 1e-11), (1e-6, 2e-8), (1e-5, 2e-7), (1e-3, 1e-6)]
+)
+def test_the_looser_a_solve_the_more_directions_are_dropped(tolerance, share, monkeypatch):
+    values, axes, gaps = land_and_sea()
+    asked, useful = [], field_module.Field.useful
+    monkeypatch.setattr(
+        field_module.Field, "useful", lambda self, *how: asked.append(how) or useful(self, *how)
+    )
+    field = make_field(axes, [Kernel("gaussian", 9.0)] * 3)
+    complete_field(field, values, 0.5, 0.0, tolerance=tolerance, limit=3, watched=gaps)
+    assert asked == [(0.5, pytest.approx(share))]
+
+
+def test_directions_that_are_dropped_change_no_answer_beyond_the_tolerance(monkeypatch):
+    values, axes, gaps = land_and_sea()
+    field = make_field(axes, [Kernel("gaussian", 3.0)] * 3)
+    found = []
+    for bounds in ((1e-11, 1e-11), (1e-6, 1e-6)):
+        monkeypatch.setattr(solve, "_DROPPED_SHARES", bounds)
+        done = complete_field(field, values, 0.01, 0.0, tolerance=1e-9, limit=900, watched=gaps)
+        found.append(done.values)
+    fewer, all_of_them = (math.prod(field.useful(0.01, s).variances.shape) for s in (1e-6, 1e-11))
+    assert fewer < 0.9 * all_of_them
+    assert np.abs(found[0] - found[1])[gaps].max() < 1e-6
