@@ -36,7 +36,13 @@ _CELLS = 60_000
 
 
 def posterior_draws(
-    field: Field, observed: Mask, ridge: float, seed: Sequence[int], noise: Array | None = None
+    field: Field,
+    observed: Mask,
+    ridge: float,
+    seed: Sequence[int],
+    noise: Array | None = None,
+    *,
+    everywhere: bool = False,
 ) -> Callable[[int], Array]:
     """Return a function that draws the deviation of a field from its mean given the observed cells.
 
@@ -52,6 +58,9 @@ def posterior_draws(
         Of the random numbers. Draw i depends on the seed and on i alone.
     noise
         Further variance of the noise of every observed cell, if it has any.
+    everywhere
+        Draw the field in observed cells as well, which are 0 otherwise if there is no further
+        noise: what is known of them is known with the noise of the ridge.
     """
     ridge = max(ridge, LEAST_RIDGE * float(field.variances.max()))
     coarse = CoarseMaker(cell_weights(observed, ridge, noise))
@@ -73,12 +82,24 @@ def posterior_draws(
             coarse=coarse,
             noise=noise,
         )
+        if noise is None and everywhere:
+            return truth - _smooth(field, done.values, ridge)
         truth -= done.values
         if noise is None:
             truth[observed] = 0.0
         return truth
 
     return draw
+
+
+def _smooth(field: Field, completed: Array, ridge: float) -> Array:
+    """Return the field in every cell, from a grid whose missing cells have been filled by it.
+
+    Cells filled with the answer of the model change none of its answers.
+    """
+    coefficients = field.analysis(field.fold(completed))
+    coefficients *= field.variances / (field.variances + ridge)
+    return field.unfold(field.synthesis(coefficients))
 
 
 def posterior_variance(

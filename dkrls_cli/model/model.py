@@ -398,6 +398,9 @@ class Model:
         outside: Outside | None = None,
         extrapolate: bool = False,
         mask: MaskLike = "model",
+        mean: MeanLike = False,
+        derivative: str | Sequence[str] = (),
+        per_metre: bool = False,
         **at: Any,
     ) -> xr.DataArray:
         """Return an ensemble: answers with errors drawn at random, one member after the other.
@@ -414,7 +417,7 @@ class Model:
             with those of another.
         seed
             Seed of the random numbers, 0 or above.
-        like, smooth, outside, extrapolate, mask, **at
+        like, smooth, outside, extrapolate, mask, mean, derivative, per_metre, **at
             As for :meth:`predict`.
 
         Returns
@@ -425,8 +428,8 @@ class Model:
         Raises
         ------
         SettingError
-            As :meth:`predict`; or if there is no such number of members or seed, more coordinates
-            than can be drawn together, or the model is one of a grid with missing cells.
+            As :meth:`predict`; or if there is no such number of members or seed, or more
+            coordinates than can be drawn together.
 
         Examples
         --------
@@ -437,7 +440,9 @@ class Model:
         >>> members.dims, members.mean("x").std("realization").item() > 0
         (('realization', 'x'), True)
         """
-        query, dropped = self._grid_query(like, at, smooth, outside, extrapolate, mask)
+        query, dropped = self._grid_query(
+            like, at, smooth, outside, extrapolate, mask, (mean, derivative, per_metre)
+        )
         return ensemble_array(query, members, seed, dropped)
 
     def iter_ensemble(
@@ -450,13 +455,18 @@ class Model:
         outside: Outside | None = None,
         extrapolate: bool = False,
         mask: MaskLike = "model",
+        mean: MeanLike = False,
+        derivative: str | Sequence[str] = (),
+        per_metre: bool = False,
         **at: Any,
     ) -> Iterator[xr.DataArray]:
         """Return an iterator over the members of :meth:`ensemble`, of which one is in memory.
 
         Each has its number as a scalar coordinate ``realization``.
         """
-        query, dropped = self._grid_query(like, at, smooth, outside, extrapolate, mask)
+        query, dropped = self._grid_query(
+            like, at, smooth, outside, extrapolate, mask, (mean, derivative, per_metre)
+        )
         return iterate_arrays(query, members, seed, dropped)
 
     def mean_over(
@@ -602,12 +612,16 @@ class Model:
         outside: Outside = "refuse",
         extrapolate: bool = False,
         mask: MaskLike = "model",
+        derivative: str | Sequence[str] = (),
+        per_metre: bool = False,
         **at: Any,
     ) -> Array | xr.DataArray:
         """Return an ensemble (members, points) of :meth:`predict_points`, as :meth:`ensemble`."""
-        asked, query = self._point_query(points, at, smooth, outside, extrapolate, mask)
+        asked, query = self._point_query(
+            points, at, smooth, outside, extrapolate, mask, (derivative, per_metre)
+        )
         values = stack_members(query, members, seed)
-        variable = ensemble_variable(self.name, self.attrs)
+        variable = ensemble_variable(query.model.name, query.model.attrs)
         return self._along_points(asked, values, *variable, members=members)
 
     def predict_stations(
@@ -695,15 +709,19 @@ class Model:
         outside: Outside = "refuse",
         extrapolate: bool = False,
         mask: MaskLike = "model",
+        mean: MeanLike = False,
+        derivative: str | Sequence[str] = (),
+        per_metre: bool = False,
         **at: Any,
     ) -> xr.DataArray:
         """Return an ensemble of :meth:`predict_stations`, first dimension ``realization``."""
-        rules = self._rules(smooth, outside, extrapolate, mask)
         at = by_dimension(at, self.axes, "model")
+        question = read_question(self, mean, derivative, per_metre, at)
+        rules = self._rules(smooth, outside, extrapolate, mask, question)
         axes, spread = self._stations(stations, at)
         query = ask_points(self, axes, rules, spread)
         values = stack_members(query, members, seed)
-        variable = ensemble_variable(self.name, self.attrs)
+        variable = ensemble_variable(query.model.name, query.model.attrs)
         return station_array(values, axes, spread, at, *variable, members=members)
 
     @property

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
@@ -43,15 +44,17 @@ def answer_blocks(
     *,
     smooth: bool = False,
     cells: Mapping[int, SourceCells] = NO_CELLS,
+    rows: Sequence[Array | Indices | Rows] | None = None,
 ) -> Callable[[Slices], Array]:
     """Return a function that answers one block of a product grid of functionals.
 
-    The data are means over `cells` along some axes, with a ridge per level.
+    The data are means over `cells` along some axes, with a ridge per level. `rows` are those of
+    :func:`all_rows`, if they are known.
     """
-    rows = all_rows(cascade, asked, smooth, cells)
+    rows = rows or all_rows(cascade, asked, smooth, cells)
     tensor = _tensor(cascade)
     mean = cascade.mean * math.prod(each.of_one for each in asked)
-    shares = None if smooth else _joint_shares(cascade, asked, cells)
+    shares = None if smooth else joint_shares(cascade, asked, cells)
     residual = None if shares is None else cascade.predict() - cascade.predict(smooth=True)
 
     def answer(part: Slices) -> Array:
@@ -64,7 +67,7 @@ def answer_blocks(
     return answer
 
 
-def _joint_shares(
+def joint_shares(
     cascade: Cascade, asked: Sequence[Functional], cells: Mapping[int, SourceCells]
 ) -> list[Array] | None:
     """Return the shares of the cells of the data in answers under a joint ridge, or None.
@@ -91,10 +94,11 @@ def answer_grid(
     *,
     smooth: bool = False,
     cells: Mapping[int, SourceCells] = NO_CELLS,
+    rows: Sequence[Array | Indices | Rows] | None = None,
 ) -> Array:
     """Return the answers on a whole product grid of functionals."""
     whole = tuple(slice(0, len(each)) for each in asked)
-    return answer_blocks(cascade, asked, smooth=smooth, cells=cells)(whole)
+    return answer_blocks(cascade, asked, smooth=smooth, cells=cells, rows=rows)(whole)
 
 
 def answer_points(
@@ -104,12 +108,13 @@ def answer_points(
     spread: Collection[int] = (),
     smooth: bool = False,
     cells: Mapping[int, SourceCells] = NO_CELLS,
+    rows: Sequence[Array | Indices | Rows] | None = None,
 ) -> Array:
     """Return the answers at scattered points: one functional of every axis for each point.
 
     Axes in `spread` are no part of the points: see :meth:`Cascade.predict_points`.
     """
-    rows = all_rows(cascade, asked, smooth, cells)
+    rows = rows or all_rows(cascade, asked, smooth, cells)
     tensor = _tensor(cascade)
     mean = cascade.mean * math.prod(each.of_one for each in asked)
     own = [axis for axis in range(cascade.ndim) if axis not in spread]
@@ -131,7 +136,7 @@ def answer_points(
         {axis: rows[axis] for axis in spread},
         None if leading is None else (leading, partial(_lead, rows[leading])),
     )
-    shares = None if smooth else _joint_shares(cascade, asked, cells)
+    shares = None if smooth else joint_shares(cascade, asked, cells)
     if shares is not None:
         residual = cascade.predict() - cascade.predict(smooth=True)
         beside = {axis: shares[axis] for axis in spread}
@@ -149,6 +154,36 @@ def _lead(rows: Rows, fibres: Array) -> Callable[[slice], Array]:
     weights = rows.factor.solve(fibres) if isinstance(rows, LongAnswerRows) else fibres
     answer = prepare_long(rows.factor, weights, rows.asked)
     return lambda part: answer(rows.asked[part])
+
+
+def answer_data(
+    cascade: Cascade,
+    asked: Sequence[Functional],
+    *,
+    spread: Collection[int] | None = None,
+    smooth: bool = False,
+    cells: Mapping[int, SourceCells] = NO_CELLS,
+) -> Callable[[Array], Array]:
+    """Return a function that answers from other data with a mean of 0, in the shape of the grid.
+
+    Kernels and ridges are those of the cascade. None as `spread` means a product grid.
+    """
+    bare = replace(
+        cascade,
+        frames=(None,) * cascade.ndim,
+        factors=tuple(cascade.factor(axis) for axis in range(cascade.ndim)),
+        mean=0.0,
+        core=np.zeros(cascade.shape),
+    )
+    rows = all_rows(bare, asked, smooth, cells)
+
+    def answer(data: Array) -> Array:
+        other = replace(bare, core=data)
+        if spread is None:
+            return answer_grid(other, asked, smooth=smooth, cells=cells, rows=rows)
+        return answer_points(other, asked, spread=spread, smooth=smooth, cells=cells, rows=rows)
+
+    return answer
 
 
 def _are_indices(row: Array | Indices | Rows) -> bool:

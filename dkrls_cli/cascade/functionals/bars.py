@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array, Indices, Slices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.ensembles import split_ridges
-from dkrls_cli.cascade.errorbars import Bars, JointBars, LevelBars
+from dkrls_cli.cascade.errorbars import JointBars, LevelBars
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.answers import NO_CELLS
 from dkrls_cli.cascade.functionals.cells import SourceCells, known_means
@@ -51,7 +51,7 @@ _ROWS = 2**22
 
 
 def variance_blocks(
-    bars: Bars,
+    bars: LevelBars | JointBars,
     cascade: Cascade,
     asked: Sequence[Functional],
     *,
@@ -60,25 +60,20 @@ def variance_blocks(
 ) -> Callable[[Slices], Array]:
     """Return a function that computes the variance of one block of a product grid of functionals.
 
-    The data are means over `cells` along some axes.
-
-    Raises
-    ------
-    SettingError
-        If the error bars are of a grid with missing cells.
+    The error bars are those of a complete grid. The data are means over `cells` along some axes.
     """
     if isinstance(bars, JointBars):
         return _joint_blocks(bars, cascade, asked)
-    parts = _level_parts(_level_bars(bars), cascade, asked, smooth, cells)
+    parts = level_parts(bars, cascade, asked, smooth, cells)
 
     def variance(part: Slices) -> Array:
-        return _combine(_level_bars(bars), [p[s] for p, s in zip(parts, part, strict=True)], None)
+        return _combine(bars, [p[s] for p, s in zip(parts, part, strict=True)], None)
 
     return variance
 
 
 def variance_at_points(
-    bars: Bars,
+    bars: LevelBars | JointBars,
     cascade: Cascade,
     asked: Sequence[Functional],
     *,
@@ -92,31 +87,14 @@ def variance_at_points(
     """
     if isinstance(bars, JointBars):
         return _joint_points(bars, cascade, asked, spread)
-    known = _level_bars(bars)
-    return _combine(known, _level_parts(known, cascade, asked, smooth, cells), spread)
-
-
-def refuse_no_bars(bars: Bars) -> None:
-    """Raise SettingError if error bars are of values only."""
-    if not isinstance(bars, LevelBars | JointBars):
-        raise SettingError(
-            "Standard errors of means and derivatives are known for models of complete grids "
-            "without errors of the observations, and this model has missing cells or such errors. "
-            "Ask without standard errors, or fit the filled grid."
-        )
-
-
-def _level_bars(bars: Bars) -> LevelBars:
-    refuse_no_bars(bars)
-    assert isinstance(bars, LevelBars)
-    return bars
+    return _combine(bars, level_parts(bars, cascade, asked, smooth, cells), spread)
 
 
 # A ridge per level --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class Part:
     """Parts of the variance that one level adds at its own functionals (q,).
 
     Attributes
@@ -142,9 +120,9 @@ class _Part:
     averaged: Array
     local: Array
 
-    def __getitem__(self, part: slice) -> _Part:
+    def __getitem__(self, part: slice) -> Part:
         """Return what the level adds at some of its functionals."""
-        return _Part(*(vector[part] for vector in self.vectors))
+        return Part(*(vector[part] for vector in self.vectors))
 
     @property
     def vectors(self) -> tuple[NDArray[Any], ...]:
@@ -152,13 +130,20 @@ class _Part:
         return self.between, self.variance, self.white, self.ratio, self.averaged, self.local
 
 
-def _level_parts(
+def level_parts(
     bars: LevelBars,
     cascade: Cascade,
     asked: Sequence[Functional],
     smooth: bool,
     cells: Mapping[int, SourceCells],
-) -> list[_Part]:
+) -> list[Part]:
+    """Return what every level adds to the variance.
+
+    Raises
+    ------
+    SettingError
+        If the errors of a spline have no derivative.
+    """
     _refuse_rough_errors(cascade, asked)
     cascade = cascade.covariance
     white, shared = split_ridges(cascade)
@@ -209,14 +194,14 @@ def _level_part(
     bars: LevelBars,
     white: float,
     shared: float,
-) -> _Part:
+) -> Part:
     kernel, scale = cascade.levels[axis].kernel, float(bars.scales[axis])
     here = np.flatnonzero(between)
     averaged = noise_left(cascade, axis, asked)
     variance = np.zeros(len(asked))
     variance[here] = scale * left_variance(cascade, axis, asked.take(here))
     variance += scale * shared * averaged * between
-    return _Part(
+    return Part(
         between,
         variance,
         np.where(between, scale * white, 0.0),
@@ -248,16 +233,38 @@ def noise_left(cascade: Cascade, axis: int, asked: Functional) -> Array:
     """
     if not isinstance(asked, Means):
         return np.full(len(asked), asked.scale)
+    which, _, shares = _cell_shares(cascade, axis, asked)
+    return np.asarray(np.bincount(which, shares**2, len(asked)), np.float64)
+
+
+def _cell_shares(cascade: Cascade, axis: int, asked: Means) -> tuple[Indices, Indices, Array]:
+    """Return intervals, cells, and the share of every such cell in its interval."""
     kernel, nodes = cascade.levels[axis].kernel, cascade.coordinates[axis]
     rule = make_rule(kernel, asked.low, asked.high, nodes, latitude=asked.latitude)
     which = np.repeat(np.arange(len(asked)), np.diff(rule.starts))
     pairs = which * nodes.size + nearest(rule.points, nodes, kernel.period)[0]
     cells, inverse = np.unique(pairs, return_inverse=True)
     shares = np.bincount(inverse, rule.weights, cells.size)
-    return np.asarray(np.bincount(cells // nodes.size, shares**2, len(asked)), np.float64)
+    return cells // nodes.size, cells % nodes.size, np.asarray(shares, np.float64)
 
 
-def _combine(bars: LevelBars, parts: Sequence[_Part], spread: Collection[int] | None) -> Array:
+def noise_shares(cascade: Cascade, axis: int, asked: Functional) -> Array:
+    """Return the shares (q, n) of independent noises in answers; N is the sum of their squares.
+
+    The noises are those of cells for means, of places for values; derivatives have none.
+    """
+    if isinstance(asked, Means):
+        found = np.zeros((len(asked), cascade.shape[axis]))
+        which, cells, shares = _cell_shares(cascade, axis, asked)
+        found[which, cells] = shares
+        return found
+    if isinstance(asked, Values):
+        places, where = np.unique(asked.query, return_inverse=True)
+        return np.asarray(where[:, None] == np.arange(places.size), np.float64)
+    return np.zeros((len(asked), 1))
+
+
+def _combine(bars: LevelBars, parts: Sequence[Part], spread: Collection[int] | None) -> Array:
     """Return the variance on a product grid, or at points that share the axes in `spread`."""
 
     def laid_out(vectors: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
@@ -291,7 +298,7 @@ def _joint_blocks(
         inverse = 1.0 / solver.eigenvalues()
     else:
         inverse = _long_explained(cascade, solver, asked[solver.long])
-    priors, noises = _priors(cascade, asked), _noises(cascade, asked)
+    priors, noises = _priors(cascade, asked), joint_noises(cascade, asked)
 
     def variance(part: Slices) -> Array:
         explained = apply(inverse, [row[p] for row, p in zip(squares, part, strict=True)])
@@ -311,7 +318,7 @@ def _joint_points(
     else:
         explained = _explained_at_points(cascade, solver, asked, spread)
     prior = reduce(np.multiply, lay_out(_priors(cascade, asked), spread))
-    noise = reduce(np.multiply, lay_out(_noises(cascade, asked), spread))
+    noise = reduce(np.multiply, lay_out(joint_noises(cascade, asked), spread))
     return np.asarray(bars.scale * (np.maximum(prior - explained, 0.0) + solver.ridge * noise))
 
 
@@ -389,5 +396,6 @@ def _priors(cascade: Cascade, asked: Sequence[Functional]) -> list[Array]:
     return [each.prior(level.kernel) for each, level in zip(asked, cascade.levels, strict=True)]
 
 
-def _noises(cascade: Cascade, asked: Sequence[Functional]) -> list[Array]:
+def joint_noises(cascade: Cascade, asked: Sequence[Functional]) -> list[Array]:
+    """Return what functionals of every level leave of the variance of independent noise."""
     return [noise_left(cascade, axis, each) for axis, each in enumerate(asked)]

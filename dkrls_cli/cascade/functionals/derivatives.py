@@ -4,7 +4,7 @@ A field with a stationary kernel k(d) has as many derivatives as half those of k
 k^(n) the n-th derivative, that of order n of the field at q has the covariance
 
     k^(n)(q - c)            with the value at c,
-    (-1)^n k^(2n)(0)        with itself.
+    (-1)^n k^(2n)(q - q')   with that at q'.
 
 On a circle d is replaced by the chord (P / pi) sin(pi d / P), and the chain rule holds. It holds
 for warped coordinates too: with u(q) the logarithm or the root, the derivatives of f(u(q)) are
@@ -15,7 +15,7 @@ place. A spline has the derivatives of its polynomials.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -124,6 +124,31 @@ def prior_variance(kernel: Kernel, query: Array, order: int) -> Array:
     return slope**4 * derivative_variance(kernel, 2) + bend**2 * first
 
 
+def derivative_covariance(kernel: Kernel, query: Array, order: int) -> Array:
+    """Return the prior covariance of the derivatives of a field among coordinates (q, q).
+
+    >>> derivative_covariance(Kernel(sigma=2.0), np.array([0.0, 2.0]), 1).round(4).tolist()
+    [[0.25, 0.0], [0.0, 0.25]]
+    """
+    if order == 0:
+        return gram(kernel, query, query)
+    here = kernel.warped(query)
+    second = _derivative(kernel.unwarped, here, here, 2, np.subtract.outer)
+    fourth = None
+    if order == 2:
+        fourth = _derivative(kernel.unwarped, here, here, 4, np.subtract.outer)
+    if kernel.warp is None:
+        return -second if fourth is None else fourth
+    slope, bend = warp_slopes(kernel, query)
+    if fourth is None:
+        return np.asarray(-np.outer(slope, slope) * second)
+    third = _derivative(kernel.unwarped, here, here, 3, np.subtract.outer)
+    mixed = np.outer(bend, slope**2) - np.outer(slope**2, bend)
+    return np.asarray(
+        np.outer(slope**2, slope**2) * fourth + mixed * third - np.outer(bend, bend) * second
+    )
+
+
 def derivative_variance(kernel: Kernel, order: int) -> float:
     """Return the prior variance of a derivative of a field, (-1)^order k^(2 order)(0).
 
@@ -169,23 +194,47 @@ def _derivative(
 def _of_distance(
     family: str, sigma: float, period: float | None, distance: Array, order: int
 ) -> Array:
-    """Return the derivative of order 1 or 2 of a family, by signed distances."""
+    """Return the derivative of order 1 to 4 of a family, by signed distances."""
     if period is None:
         scaled = np.clip(distance / sigma, -_FAR, _FAR)
         return np.asarray(_BY_SCALED[family](scaled, order) / sigma**order)
     turn = math.pi / period
     chord = np.clip(np.sin(turn * distance) / (turn * sigma), -_FAR, _FAR)
-    slope = np.cos(turn * distance) / sigma
-    first = _BY_SCALED[family](chord, 1)
-    if order == 1:
-        return np.asarray(first * slope)
-    return np.asarray(_BY_SCALED[family](chord, 2) * slope**2 - first * turn**2 * chord)
+    slope, bend = np.cos(turn * distance) / sigma, -(turn**2) * chord
+    by_chord = [_BY_SCALED[family](chord, each) for each in range(1, order + 1)]
+    return np.asarray(_chain(by_chord, slope, bend, turn**2))
+
+
+def _chain(by_chord: Sequence[Array], slope: Array, bend: Array, turn2: float) -> Array:
+    """Return the derivative of k(c(d)) by d, of the order of the last derivative by c.
+
+    `slope` and `bend` are c' and c''; the third and fourth derivative of c are -turn2 times these.
+    """
+    match by_chord:
+        case [first]:
+            return first * slope
+        case [first, second]:
+            return second * slope**2 + first * bend
+        case [first, second, third]:
+            return third * slope**3 + 3.0 * second * slope * bend - turn2 * first * slope
+    first, second, third, fourth = by_chord
+    return np.asarray(
+        fourth * slope**4
+        + 6.0 * third * slope**2 * bend
+        + second * (3.0 * bend**2 - 4.0 * turn2 * slope**2)
+        - turn2 * first * bend
+    )
 
 
 def _gaussian(s: Array, order: int) -> Array:
     """Return the derivatives of exp(-s^2 / 2)."""
-    value = np.exp(-0.5 * s * s)
-    return -s * value if order == 1 else (s * s - 1.0) * value
+    polynomials = {
+        1: lambda: -s,
+        2: lambda: s * s - 1.0,
+        3: lambda: s * (3.0 - s * s),
+        4: lambda: (s * s - 6.0) * s * s + 3.0,
+    }
+    return np.asarray(polynomials[order]() * np.exp(-0.5 * s * s))
 
 
 def _matern32(s: Array, order: int) -> Array:
@@ -196,10 +245,15 @@ def _matern32(s: Array, order: int) -> Array:
 
 def _matern52(s: Array, order: int) -> Array:
     """Return the derivatives of (1 + r + r^2 / 3) e^-r with r = sqrt(5) |s|."""
-    r = math.sqrt(5.0) * np.abs(s)
-    if order == 1:
-        return np.asarray(-5.0 / 3.0 * s * (1.0 + r) * np.exp(-r))
-    return np.asarray(-5.0 / 3.0 * (1.0 + r - r * r) * np.exp(-r))
+    root = math.sqrt(5.0)
+    r = root * np.abs(s)
+    polynomials = {
+        1: lambda: s * (1.0 + r),
+        2: lambda: 1.0 + r - r * r,
+        3: lambda: 5.0 * s * (r - 3.0),
+        4: lambda: 5.0 * (5.0 * r - r * r - 3.0),
+    }
+    return np.asarray(-5.0 / 3.0 * polynomials[order]() * np.exp(-r))
 
 
 _BY_SCALED: dict[str, Callable[[Array, int], Array]] = {

@@ -15,7 +15,11 @@ from typing import Protocol, Self
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices
-from dkrls_cli.cascade.functionals.derivatives import derivative_gram, prior_variance
+from dkrls_cli.cascade.functionals.derivatives import (
+    derivative_covariance,
+    derivative_gram,
+    prior_variance,
+)
 from dkrls_cli.cascade.functionals.quadrature import make_rule
 from dkrls_cli.cascade.kernels import Kernel, gram
 
@@ -46,6 +50,9 @@ class Functional(Protocol):
     def prior(self, kernel: Kernel) -> Array:
         """Return L L'k, the prior variance of every answer (q,)."""
 
+    def covariance(self, kernel: Kernel) -> Array:
+        """Return L L'k between all pairs of answers (q, q)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Values:
@@ -74,6 +81,10 @@ class Values:
     def prior(self, kernel: Kernel) -> Array:
         """Return k(q, q) (q,)."""
         return np.full(len(self), kernel.variance)
+
+    def covariance(self, kernel: Kernel) -> Array:
+        """Return k(q, q') (q, q)."""
+        return gram(kernel, self.query, self.query)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +121,10 @@ class Derivatives:
     def prior(self, kernel: Kernel) -> Array:
         """Return the prior variance of the derivatives (q,)."""
         return prior_variance(kernel, self.query, self.order)
+
+    def covariance(self, kernel: Kernel) -> Array:
+        """Return the prior covariance of the derivatives (q, q)."""
+        return derivative_covariance(kernel, self.query, self.order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +193,22 @@ class Means:
             pairs = self._pairs(s, which)
         found = gram(plain, s, np.zeros(1))[:, 0] * pairs
         return np.asarray(width * distances.average(found))
+
+    def covariance(self, kernel: Kernel) -> Array:
+        """Return the means of k over pairs of intervals (q, q).
+
+        Points of one interval are the nodes of the other, so that a kink of the kernel lies within
+        an interval only where two of them overlap; the variances are those of :meth:`prior`.
+        """
+        edges = np.unique(np.concatenate([self.low, self.high]))
+        rule = make_rule(kernel, self.low, self.high, edges, latitude=self.latitude)
+        found = np.empty((len(self), len(self)))
+        for part in parts_of(np.diff(rule.starts), rule.points.size):
+            some = rule[part]
+            between = rule.average(gram(kernel, rule.points, some.points))
+            found[part] = some.average(np.ascontiguousarray(between.T))
+        np.fill_diagonal(found, self.prior(kernel))
+        return found
 
     def _pairs(self, s: Array, which: Indices) -> Array:
         """Return the density of pairs of latitudes at distances s within intervals."""

@@ -97,10 +97,6 @@ def predict(
         members.refuse_impossible()
         if answers.mean_over and points is not None:
             raise SettingError("--mean-over is of a grid: it does not go with --points.")
-        if members.ensemble and answers.asks:
-            raise SettingError(
-                "--ensemble draws values: it does not go with means and derivatives."
-            )
         target.refuse_unwritable(report, model, like, points)
         with report.working(f"reading {model}"):
             models = chosen_models(model, var)

@@ -133,9 +133,10 @@ def answer_point_ensembles(
     All points are read before the first is answered: their errors go together.
     """
     refuse_several_grids(models)
-    refuse_names(models, answers.std)
     stations = asked_stations(models[0], points, at)
     table, queries = read_points(models, stations, answers)
+    models = [query.model for query in queries]
+    refuse_names(models, answers.std)
     for query in queries:
         tally = Tally(query.model, query.model, query.rules)
         tally.add(query)

@@ -46,11 +46,6 @@ def draw_members(query: Query | PointQuery, members: int, seed: int = 0) -> Iter
     """
     model = query.model
     check_ensemble(model.name, model.dims, members, seed)
-    if query.linear is not None:
-        raise SettingError(
-            "An ensemble is one of values of a model of values: ask for no means over cells and no "
-            "derivatives, of a model whose data are not means over cells."
-        )
     deviation = _deviations(query, _seed_of(model, seed))
     answers, bounds = _unbounded(query), model.bounds
 
@@ -83,6 +78,8 @@ def _seed_of(model: Model, seed: int) -> int:
 def _deviations(query: Query | PointQuery, seed: int) -> Callable[[int], Array]:
     """Return a function that draws the deviation of a member from the answers."""
     model, smooth = query.model, query.rules.smooth
+    if query.linear is not None:
+        return query.linear.deviations(seed)
     if isinstance(query, Query):
         asked = model.queries(query.asked)
         return model.bars.deviations(model.cascade, asked, smooth=smooth, seed=seed)
@@ -94,6 +91,8 @@ def _deviations(query: Query | PointQuery, seed: int) -> Callable[[int], Array]:
 def _unbounded(query: Query | PointQuery) -> Array:
     """Return the answers before they are moved to the bounds."""
     cascade, smooth = query.model.cascade, query.rules.smooth
+    if query.linear is not None:
+        return query.linear.free()
     if isinstance(query, Query):
         return cascade.predict(query.model.queries(query.asked), smooth=smooth)
     return cascade.predict_points(query.asked, spread=query.spread, smooth=smooth)

@@ -12,14 +12,18 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Slices, blocks
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import Bars, LevelBars
+from dkrls_cli.cascade.errorbars import Bars, FilledBars, JointBars, LevelBars
 from dkrls_cli.cascade.functionals.answers import answer_blocks, answer_points
 from dkrls_cli.cascade.functionals.bars import variance_at_points, variance_blocks
 from dkrls_cli.cascade.functionals.cells import SourceCells
+from dkrls_cli.cascade.functionals.draws import filled_variance, functional_draws
 from dkrls_cli.cascade.functionals.functional import Functional
 from dkrls_cli.cascade.functionals.regions import region_blocks
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.tensors import lay_out
+from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.gaps.functionals.deviations import GapFunctionals
+from dkrls_cli.gaps.noisy.bars import NoisyBars
 from dkrls_cli.model.answering.bounds import Bounds
 
 
@@ -72,7 +76,7 @@ class LinearAnswers:
 
     def values(self) -> Array:
         """Return all answers."""
-        return self._clip(self._free())
+        return self._clip(self.free())
 
     def std(self) -> Array:
         """Return the standard errors of all answers."""
@@ -80,6 +84,36 @@ class LinearAnswers:
             return self._std_on_grid()
         variance = self._variance_at_points()
         return self._bounded(np.sqrt(variance) * np.abs(self._factor(None)))
+
+    def deviations(self, seed: int) -> Callable[[int], Array]:
+        """Return a function that draws the deviation of member i from the answers, bounds aside."""
+        bars, whole = self.bars(), tuple(slice(0, size) for size in self.shape)
+        factor = self._factor(None if self.spread is not None else whole)
+        if isinstance(bars, GapBars | NoisyBars):
+            draw = self.with_gaps(bars).deviations(seed)
+        else:
+            known = complete_bars(bars)
+            draw = functional_draws(
+                known, self.cascade, self.functionals, spread=self.spread, seed=seed, **self._how
+            )
+            factor = factor * self._region_width(known)
+        return lambda member: draw(member) * factor
+
+    def _region_width(self, bars: LevelBars | JointBars | FilledBars) -> Array | float:
+        """Return how much wider errors of means over a region are than those of such means."""
+        of_levels = bars.level_bars if isinstance(bars, FilledBars) else bars
+        if not (self.region and isinstance(of_levels, LevelBars)):
+            return 1.0
+        whole = tuple(slice(0, size) for size in self.shape)
+        usual = variance_blocks(of_levels, self.cascade, self.functionals, **self._how)(whole)
+        ours = self._observed_blocks(of_levels)(whole)
+        return np.sqrt(np.divide(ours, usual, out=np.ones(usual.shape), where=usual > 0))
+
+    def with_gaps(self, bars: GapBars | NoisyBars) -> GapFunctionals:
+        """Return what is asked of a model with missing cells or errors of the observations."""
+        return GapFunctionals(
+            bars, self.cascade, self.functionals, self.smooth, self.cells, self.spread
+        )
 
     def _std_on_grid(self) -> Array:
         whole = tuple(slice(0, size) for size in self.shape)
@@ -89,17 +123,40 @@ class LinearAnswers:
     def variance_blocks(self) -> Callable[[Slices], Array]:
         """Return a function that computes the variance of one block of a product grid."""
         bars = self.bars()
+        if isinstance(bars, GapBars | NoisyBars):
+            return self.with_gaps(bars).variance().__getitem__
+        known = complete_bars(bars)
+        if isinstance(known, FilledBars):
+            observed, filled = self._observed_blocks(known.level_bars), self._filled_variance(known)
+            return lambda part: observed(part) + filled[part]
+        return self._observed_blocks(known)
+
+    def _observed_blocks(self, bars: LevelBars | JointBars) -> Callable[[Slices], Array]:
+        """Return a function that computes the variance of one block, of a complete grid."""
         if self.region and isinstance(bars, LevelBars):
             return region_blocks(self.cascade, self.functionals, poles=self.poles, **self._how)
         return variance_blocks(bars, self.cascade, self.functionals, **self._how)
 
-    def _variance_at_points(self) -> Array:
-        """Return the variance at points."""
-        return variance_at_points(
-            self.bars(), self.cascade, self.functionals, spread=self.spread or (), **self._how
+    def _filled_variance(self, bars: FilledBars) -> Array:
+        """Return the variance that the errors of filled cells add."""
+        return filled_variance(
+            bars, self.cascade, self.functionals, spread=self.spread, **self._how
         )
 
-    def _free(self) -> Array:
+    def _variance_at_points(self) -> Array:
+        """Return the variance at points."""
+        bars = self.bars()
+        if isinstance(bars, GapBars | NoisyBars):
+            return self.with_gaps(bars).variance()
+        known = complete_bars(bars)
+        added = self._filled_variance(known) if isinstance(known, FilledBars) else np.zeros(1)
+        of_data = known.level_bars if isinstance(known, FilledBars) else known
+        spread = self.spread or ()
+        return added + variance_at_points(
+            of_data, self.cascade, self.functionals, spread=spread, **self._how
+        )
+
+    def free(self) -> Array:
         """Return all answers, bounds aside."""
         if self.spread is None:
             whole = tuple(slice(0, size) for size in self.shape)
@@ -128,6 +185,10 @@ class LinearAnswers:
 
     def _point_blocks(self, cells: int, std: bool) -> Iterator[tuple[Slices, Array, Array | None]]:
         assert self.spread is not None
+        if std and not isinstance(self.bars(), LevelBars | JointBars):  # drawn for all at once
+            values, errors = self.values(), self.std()
+            yield from ((part, values[part], errors[part]) for part in blocks(self.shape, cells))
+            return
         order = sorted(self.spread)
         whole = tuple(slice(0, size) for size in self.shape)
         for part in blocks(self.shape, cells) if math.prod(self.shape) else [whole]:
@@ -164,4 +225,10 @@ class LinearAnswers:
 
     def _bounded(self, std: Array) -> Array:
         """Return the standard errors of all answers within the bounds."""
-        return std if self.bounds is None else self.bounds.spread(self._free(), std)
+        return std if self.bounds is None else self.bounds.spread(self.free(), std)
+
+
+def complete_bars(bars: Bars) -> LevelBars | JointBars | FilledBars:
+    """Return error bars that are none of missing cells or errors of the observations."""
+    assert isinstance(bars, LevelBars | JointBars | FilledBars)
+    return bars

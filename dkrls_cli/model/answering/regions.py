@@ -2,15 +2,15 @@
 
 Along the dimensions of a region there is one functional each, the mean over its range; along the
 others there are values, or derivatives. Land in a region is left out of the mean: cells of the data
-that never had a value have no weight. Where the error bars of a model are not known as a
-covariance, because cells are missing or observations have errors, the standard error is the spread
-of the means of members of an ensemble.
+that never had a value have no weight. Where cells are missing or observations have errors, the
+standard error comes from draws of the errors of all cells
+(:mod:`dkrls_cli.gaps.functionals.deviations`); so it does where the region has land.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,6 +21,8 @@ from dkrls_cli.arrays import Array, Indices, Mask, Slices, blocks
 from dkrls_cli.cascade.functionals.answers import answer_blocks
 from dkrls_cli.cascade.functionals.functional import Functional, Means, Values
 from dkrls_cli.errors import SettingError
+from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.gaps.noisy.bars import NoisyBars
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import by_dimension, find_axis
 from dkrls_cli.grid.derived import cell_numbers, cells_on
@@ -40,6 +42,9 @@ RegionLike: TypeAlias = "str | Sequence[str] | Mapping[str, Any]"
 
 MEMBERS = 64
 """Members of the ensemble whose spread is a standard error: it is known to 9 percent then."""
+
+# Seed of members whose spread is a standard error: the same model has the same standard errors.
+_SEED = 2019
 
 # Numbers that are answered at once where a region has land: 64 MB.
 _AT_ONCE = 2**23
@@ -240,10 +245,10 @@ class RegionAnswers(LinearAnswers):
         """Whether any piece of the region is land."""
         return self.absent is not None and bool(self.absent.any())
 
-    def _free(self) -> Array:
+    def free(self) -> Array:
         """Return all means, bounds aside; NaN where a region is nothing but land."""
         if not self.has_land:
-            return super()._free()
+            return super().free()
         assert self.absent is not None
         sizes = [1 if cut.nodes is not None else len(cut.asked) for cut in self.cuts]
         pieces = math.prod(len(cut.asked) for cut in self.cuts if cut.nodes is not None)
@@ -279,24 +284,55 @@ class RegionAnswers(LinearAnswers):
             yield part, values[part], None if errors is None else errors[part]
 
     def std(self) -> Array:
-        """Return the standard errors of all means.
-
-        Raises
-        ------
-        SettingError
-            If they are those of derivatives, and cells are missing.
-        """
-        from dkrls_cli.cascade.errorbars import JointBars, LevelBars
-
+        """Return the standard errors of all means."""
         bars = self.bars()
-        if isinstance(bars, LevelBars | JointBars) and not self.has_land:
+        if not self.has_land:
             return super().std()
+        if isinstance(bars, GapBars | NoisyBars):
+            return self._bounded(self._std_at_sea(bars))
         if any(not isinstance(cut.asked, Values | Means) for cut in self.cuts):
-            raise SettingError(
-                "Standard errors of derivatives of means over a region are known for models of "
-                "complete grids. Ask without standard errors."
-            )
+            return self._bounded(self._spread_of_pieces())
         return self._bounded(self._spread_of_members())
+
+    def deviations(self, seed: int) -> Callable[[int], Array]:
+        """Return a function that draws the deviation of member i from the means, bounds aside."""
+        if not self.has_land:
+            return super().deviations(seed)
+        draw = self._pieces().deviations(seed)
+        return lambda member: self._at_sea(draw(member)) * self._factors()
+
+    def _pieces(self) -> LinearAnswers:
+        """Return the answers of all pieces of the region, as a product grid of their own."""
+        asked = tuple(cut.asked for cut in self.cuts)
+        ones = [np.ones(len(each)) for each in asked]
+        return LinearAnswers(
+            self.cascade, asked, ones, self.smooth, None, self.bars, None, self.cells
+        )
+
+    def _at_sea(self, pieces: Array) -> Array:
+        """Return the means of values of all pieces, without those of land."""
+        weights = self._weights(tuple(slice(0, len(cut.asked)) for cut in self.cuts))
+        averaged = tuple(a for a, cut in enumerate(self.cuts) if cut.nodes is not None)
+        total = weights.sum(axis=averaged, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            return np.asarray((pieces * weights).sum(axis=averaged, keepdims=True) / total)
+
+    def _factors(self) -> Array:
+        """Return the factors of all means."""
+        return self._factor(tuple(slice(0, size) for size in self.shape))
+
+    def _std_at_sea(self, bars: GapBars | NoisyBars) -> Array:
+        """Return the standard errors where cells are missing, or observations have errors."""
+        pieces, whole = self._pieces().with_gaps(bars), self.with_gaps(bars)
+        variance = pieces.reduced_variance(self._at_sea, whole)
+        return np.asarray(np.sqrt(variance) * np.abs(self._factors()))
+
+    def _spread_of_pieces(self) -> Array:
+        """Return the spread of the means of members, drawn for every piece of the region."""
+        draw, squares = self.deviations(_SEED), np.zeros(self.shape)
+        for member in range(MEMBERS):
+            squares += draw(member) ** 2
+        return np.sqrt(squares / MEMBERS)
 
     def _spread_of_members(self) -> Array:
         """Return the spread of the means of members, drawn at the cells of the data."""

@@ -10,12 +10,12 @@ from long_models import long_model
 
 from dkrls_cli.cascade.calibration.local import LocalScale
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import FilledBars, JointBars, LevelBars, calibrate
+from dkrls_cli.cascade.errorbars import JointBars, LevelBars, calibrate
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals import bars as module
 from dkrls_cli.cascade.functionals.bars import (
     noise_left,
-    refuse_no_bars,
+    noise_shares,
     variance_at_points,
     variance_blocks,
 )
@@ -145,13 +145,17 @@ def test_blocks_are_parts_of_the_whole():
     assert np.allclose(points, whole, rtol=1e-12)
 
 
-def test_error_bars_of_missing_cells_are_refused():
+def test_shares_of_noise_have_the_sum_of_squares_that_is_left():
     cascade = model(joint=False)
-    bars = FilledBars(calibrate(cascade), np.zeros((10, 12), bool), 0)
-    with pytest.raises(SettingError, match="complete grids"):
-        refuse_no_bars(bars)
-    with pytest.raises(SettingError, match="Ask without standard errors"):
-        variance_blocks(bars, cascade, [Values(X), Derivatives(Y, 1)])
+    for asked in (
+        Means(np.array([0.2, 1.0]), np.array([3.1, 1.4])),
+        Values(np.array([0.3, 2.0, 0.3])),
+        Derivatives(X[:2], 1),
+    ):
+        shares = noise_shares(cascade, 0, asked)
+        assert np.allclose((shares**2).sum(axis=1), noise_left(cascade, 0, asked), rtol=1e-12)
+    together = noise_shares(cascade, 0, Values(np.array([0.3, 2.0, 0.3])))
+    assert (together @ together.T).tolist() == [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
 
 
 @pytest.mark.slow

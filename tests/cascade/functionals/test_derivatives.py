@@ -10,6 +10,7 @@ from scipy.interpolate import make_interp_spline
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.derivatives import (
     ORDERS,
+    derivative_covariance,
     derivative_gram,
     derivative_pairs,
     derivative_variance,
@@ -41,6 +42,43 @@ def exact_kernel(kernel: Kernel, d):
         wave = chord(mpmath.mpf(kernel.cycle)) / (CYCLE_SIGMA * kernel.cycle)
         value += kernel.swing * mpmath.exp(-(wave**2) / 2)
     return value + kernel.constant
+
+
+@pytest.mark.parametrize(("family", "order"), SMOOTH)
+@pytest.mark.parametrize("circle", [False, True])
+def test_covariances_of_derivatives_equal_those_of_mpmath(family, order, circle):
+    where = {"period": 9.0} if circle else {"cycle": 5.0, "swing": 0.7}
+    kernel = Kernel(family, 1.3, constant=0.4, **where)
+    query = np.array([0.03, 1.1, 4.0])
+    found = derivative_covariance(kernel, query, order)
+    assert np.allclose(found.diagonal(), prior_variance(kernel, query, order), rtol=1e-12)
+    with mpmath.workdps(40):
+        for a, b in [(0, 1), (1, 0), (0, 2)]:
+            d = mpmath.mpf(query[a]) - mpmath.mpf(query[b])
+            exact = float(mpmath.diff(lambda d: exact_kernel(kernel, d), d, 2 * order))
+            assert found[a, b] == pytest.approx((-1) ** order * exact, rel=1e-8, abs=1e-12)
+
+
+@pytest.mark.parametrize("warp", ["log", "sqrt"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_covariances_of_derivatives_by_warped_coordinates(warp, order):
+    kernel, query = Kernel("matern52", 0.7, warp=warp), np.array([1.0, 1.9, 4.0])
+    found = derivative_covariance(kernel, query, order)
+    assert np.allclose(found.diagonal(), prior_variance(kernel, query, order), rtol=1e-12)
+    bend = {"log": mpmath.log, "sqrt": mpmath.sqrt}[warp]
+
+    def covariance(a, b):
+        return exact_kernel(Kernel("matern52", 0.7), bend(a) - bend(b))
+
+    with mpmath.workdps(40):
+        for a, b in [(0, 1), (2, 0)]:
+            exact = float(mpmath.diff(covariance, (query[a], query[b]), (order, order)))
+            assert found[a, b] == pytest.approx(exact, rel=1e-8)
+
+
+def test_covariances_of_values_are_the_kernel():
+    kernel, query = Kernel("matern12", 0.7), np.array([1.0, 1.9, 4.0])
+    assert np.array_equal(derivative_covariance(kernel, query, 0), gram(kernel, query, query))
 
 
 @pytest.mark.parametrize(("family", "order"), SMOOTH)

@@ -54,6 +54,33 @@ def test_means_equal_integrals(family, sigma, circle, latitude):
             assert found[place, node] == pytest.approx(total / width, abs=5e-15)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("latitude", [False, True])
+@pytest.mark.parametrize("period", [None, 36.0])
+def test_covariances_of_means_are_means_of_rows(family, latitude, period, monkeypatch):
+    kernel = Kernel(family, 2.0, period, constant=0.2)
+    asked = Means(np.array([3.0, 5.0, 20.0]), np.array([5.0, 6.5, 33.0]), latitude)
+    found = asked.covariance(kernel)
+    assert np.allclose(found, found.T, rtol=1e-12)
+    assert np.array_equal(found.diagonal(), asked.prior(kernel))
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    for one, other in [(0, 1), (0, 2), (2, 1)]:
+        low, high = asked.low[other], asked.high[other]
+        places = low + (nodes + 1) / 2 * (high - low)
+        share = weights * (np.cos(np.radians(places)) if latitude else 1.0)
+        rows = asked.take(np.array([one])).rows(kernel, places)[0]
+        assert found[one, other] == pytest.approx(rows @ share / share.sum(), rel=1e-9)
+    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    assert np.allclose(asked.covariance(kernel), found, rtol=1e-13)
+
+
+def test_covariances_of_values_and_slopes():
+    kernel, query = Kernel("matern52", 2.0), np.array([0.0, 1.0, 2.5])
+    assert np.array_equal(Values(query).covariance(kernel), gram(kernel, query, query))
+    slopes = Derivatives(query, 1)
+    assert np.allclose(slopes.covariance(kernel).diagonal(), slopes.prior(kernel), rtol=1e-12)
+
+
 def test_means_of_a_gaussian_are_error_functions():
     kernel = Kernel(sigma=0.8)
     ends = [erf((end[:, None] - NODES) / (0.8 * math.sqrt(2))) for end in (HIGH, LOW)]

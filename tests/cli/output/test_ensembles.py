@@ -62,6 +62,24 @@ def test_files_hold_the_answers_and_the_members(
     assert "--ensemble 3 --seed 5" in found.attrs["history"].splitlines()[0]
 
 
+def test_means_and_derivatives_have_members(model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a.nc"
+    dkrls("predict", model, *WHERE, "--derivative", "time", "--std", "--ensemble", 3, "-o", out)
+    expected = load_model(model).ensemble(3, derivative="time", **ASKED)
+    np.testing.assert_allclose(opened(out).dt_dtime_ensemble, expected, rtol=1e-6)
+    told = dkrls("predict", model, "--mean-over", "lat,lon", "--ensemble", 4, *WHERE[4:])
+    rows = csv_rows(told.stdout)
+    assert len({row["t"] for row in rows}) == len(rows)
+    assert {row["realization"] for row in rows} == {"0", "1", "2", "3"}
+    stations = "lat,lon\n2.5,12\n"
+    told = dkrls(
+        *("predict", model, "--points", "-", "--derivative", "time", "--ensemble", 2, "--std"),
+        *WHERE[4:],
+        stdin=stations,
+    )
+    assert {"dt_dtime", "dt_dtime_std"} <= set(csv_rows(told.stdout)[0])
+
+
 def test_netcdf_goes_to_stdout(model: Path, tmp_path: Path) -> None:
     told = dkrls("predict", model, *WHERE, "--ensemble", 2, "--format", "nc").stdout_bytes
     (tmp_path / "a.nc").write_bytes(told)

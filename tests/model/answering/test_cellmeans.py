@@ -88,9 +88,6 @@ def test_what_does_not_go_with_means_over_cells():
             fit(data, cell_means=True, **more)
     with pytest.raises(SettingError, match="Validate without"):
         validate(array(), holdout=0.2, cell_means=True)
-    model = fit(array(), cell_means=True, **GIVEN)
-    with pytest.raises(SettingError, match="An ensemble is one of values"):
-        model.ensemble(2)
 
 
 def test_means_over_cells_end_at_the_poles():

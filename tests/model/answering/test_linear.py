@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from dkrls_cli.cascade.errorbars import calibrate
+from dkrls_cli.cascade.errorbars import FilledBars, calibrate
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals.functional import Derivatives, Means, Values
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.gaps.functionals import deviations
+from dkrls_cli.gaps.noisy.analysis import Observations
+from dkrls_cli.gaps.noisy.bars import NoisyBars
 from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.answering.linear import LinearAnswers
 
@@ -71,3 +76,59 @@ def test_errors_of_a_region_are_the_same_whole_and_in_blocks():
     ((_, _, errors),) = region.blocks(100, std=True)
     assert np.array_equal(region.std(), errors)
     assert not np.allclose(region.std(), plain.std())
+
+
+JOINT = fit_cascade(
+    np.add.outer(np.sin(X), Y**2 / 9),
+    [X, Y],
+    [Level(n, Kernel(sigma=2.0)) for n in "xy"],
+    joint_ridge=1e-3,
+)
+MISSING = np.zeros((6, 5), bool)
+MISSING[2:4, 3] = True
+KINDS = {
+    "level": (CASCADE, calibrate(CASCADE)),
+    "joint": (JOINT, calibrate(JOINT)),
+    "filled": (CASCADE, FilledBars(calibrate(CASCADE), MISSING, 0)),
+    "gaps": (JOINT, GapBars(MISSING, 0.5, 1.0, 0.1)),
+    "errors": (
+        JOINT,
+        NoisyBars(
+            Observations(np.where(MISSING, np.nan, JOINT.predict()), np.full((6, 5), 0.1)), 1.0, 0.1
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("asked", [ASKED, (Derivatives(X[1:4], 2), Values(Y[1:3]))])
+def test_every_kind_of_error_bars_has_standard_errors_and_members(kind, asked, monkeypatch):
+    monkeypatch.setattr(deviations, "DRAWS", 8)
+    cascade, bars = KINDS[kind]
+    factors = [np.array([1.0, -2.0, 3.0]), np.ones(2)]
+
+    def make(factors, spread=None):
+        return LinearAnswers(cascade, asked, factors, False, None, lambda: bars, spread)
+
+    grid, plain = make(factors), make([np.ones(3), np.ones(2)])
+    assert (grid.std() > 0).all()
+    assert np.allclose(grid.std(), plain.std() * np.abs(factors[0])[:, None], rtol=1e-12)
+    members = grid.deviations(1), plain.deviations(1)
+    assert np.allclose(members[0](2), members[1](2) * factors[0][:, None], rtol=1e-9)
+    shared = make(factors, spread=(1,))
+    assert np.allclose(shared.std(), grid.std(), rtol=1e-6)
+    assert shared.deviations(1)(0).shape == (3, 2)
+    for answers in (grid, shared):
+        for part, values, std in answers.blocks(2, std=True):
+            assert np.allclose(values, grid.values()[part], rtol=0, atol=1e-9)
+            assert np.allclose(std, grid.std()[part], rtol=1e-6)
+
+
+def test_errors_of_filled_cells_add_to_those_of_the_data():
+    asked = Derivatives(np.array([2.5, 0.5]), 1), Values(np.array([3.0]))
+
+    def std(kind):
+        ones = [np.ones(2), np.ones(1)]
+        return LinearAnswers(CASCADE, asked, ones, False, None, lambda: KINDS[kind][1]).std()
+
+    assert (std("filled") > 1.0001 * std("level")).all()

@@ -176,15 +176,27 @@ def test_means_stay_within_bounds_and_derivatives_do_not():
     assert float(errors[0]) < float(free.std(x=[0.4, 0.6, 0.8], mean=True)[0])
 
 
-def test_a_model_with_gaps_answers_without_error_bars():
+@pytest.mark.slow
+def test_a_model_with_gaps_has_error_bars_that_are_wider_in_them():
     values = array().isel(time=slice(0, 1))
     values[3:5, 2:4] = np.nan
     gaps = fit(values, kernel="gaussian", sigma={"lat": 40.0, "lon": 50.0}, ridge=1e-8)
     ahead, behind = (field(np.array([-33.0 + d]), LON, DAYS[:1]) for d in (1e-5, -1e-5))
     found = gaps.predict(lat=[-33.0], derivative="lat")
     assert np.allclose(found, (ahead - behind) / 2e-5, rtol=0, atol=1e-3)
-    with pytest.raises(SettingError, match="missing cells"):
-        gaps.std(lat=[-33.0], derivative="lat")
+    errors = gaps.std(lat=values.lat.values, derivative="lat")
+    assert (errors > 0).all()
+    assert errors[3:5, 2:4].min() > errors[8:12, 8:].max()
+    means = gaps.std(mean="lat", lat=values.lat.values)
+    assert means[3:5, 2:4].min() > means[8:12, 8:].max()
+    members = gaps.ensemble(60, lat=[-33.0, 20.0], derivative="lat")
+    asked = gaps.std(lat=[-33.0, 20.0], derivative="lat")
+    assert np.allclose(members.std("realization"), asked, rtol=0.6)
+    assert members.name == "dt_dlat_ensemble"
+    stations = gaps.ensemble_stations(3, {"lat": [-33.0], "lon": [20.0]}, derivative="lat")
+    points = gaps.ensemble_points(3, lat=[-33.0], lon=[20.0], derivative="lat")
+    assert stations.name == points.name == "dt_dlat_ensemble"
+    assert np.isfinite(stations).all()
 
 
 @pytest.mark.parametrize(

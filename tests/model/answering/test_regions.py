@@ -8,7 +8,11 @@ import xarray as xr
 
 from dkrls_cli import fit
 from dkrls_cli.errors import SettingError
+from dkrls_cli.gaps.functionals import deviations
 from dkrls_cli.model.answering import regions as module
+from dkrls_cli.model.answering.answers import Rules
+from dkrls_cli.model.answering.ensembles import draw_members
+from dkrls_cli.model.answering.regions import ask_region
 
 LAT, LON, DAYS = np.arange(-85.0, 86, 10), np.arange(0.0, 360, 15), np.arange(12.0)
 GIVEN = {"kernel": "gaussian", "sigma": {"lat": 30.0, "lon": 40.0, "time": 4.0}, "ridge": 1e-9}
@@ -115,12 +119,43 @@ def test_land_is_left_out_and_told(monkeypatch):
     assert np.isnan(on_land).all()
     monkeypatch.setattr(module, "_AT_ONCE", 1)
     assert np.allclose(gaps.mean_over("lat,lon"), found, rtol=0, atol=1e-12)
-    monkeypatch.setattr(module, "MEMBERS", 3)
+    monkeypatch.setattr(deviations, "DRAWS", 3)
     errors = gaps.mean_over("lat,lon", std=True, time=data.time[:1].values)["t_std"]
-    assert (errors >= 0).all()
-    assert np.isfinite(errors).all()
-    with pytest.raises(SettingError, match="complete grids"):
-        gaps.mean_over("lat,lon", std=True, derivative="time")
+    assert (errors > 0).all()
+    slopes = gaps.mean_over("lat,lon", std=True, derivative="time")
+    assert (slopes["dt_dtime_std"] > 0).all()
+
+
+def test_land_in_a_complete_grid_is_left_out_of_slopes_as_well(model, monkeypatch):
+    monkeypatch.setattr(module, "MEMBERS", 300)
+    sea = xr.DataArray(LAT < 0, {"lat": LAT}, ("lat",))
+    south = {"lat": (-90, 0), "lon": None}
+    how = {"std": True, "derivative": "time", "time": ["2020-01-04T12:00"]}
+    masked, exact = model.mean_over("lat,lon", mask=sea, **how), model.mean_over(south, **how)
+    assert np.allclose(masked["dt_dtime"], exact["dt_dtime"], rtol=0, atol=1e-9)
+    assert 0.2 < (masked["dt_dtime_std"] / exact["dt_dtime_std"]).item() < 5
+
+
+@pytest.mark.slow
+def test_errors_of_regions_with_gaps_are_those_of_their_members(monkeypatch):
+    monkeypatch.setattr(deviations, "DRAWS", 200)
+    data = array(noise=0.05)
+    holes = np.random.default_rng(1).random(data.shape) < 0.3
+    holes[:6, :10] = True  # land
+    gaps = fit(data.where(~holes), kernel="gaussian", sigma=GIVEN["sigma"], ridge=0.01)
+    rules = Rules(land=gaps.coverage)
+    query = ask_region(gaps, "lat,lon", {"time": ["2020-01-04"]}, rules)
+    assert query.linear.has_land
+    members = np.array(list(draw_members(query, 200)))
+    assert members.std() == pytest.approx(query.std().item(), rel=0.25)
+    assert members.mean() == pytest.approx(query.values().item(), abs=0.3 * members.std())
+
+
+def test_members_of_a_region_are_as_wide_as_its_errors():
+    model = fit(array(noise=0.1), kernel="gaussian", sigma=GIVEN["sigma"], ridge=0.05)
+    query = ask_region(model, "lat=-20:20,lon=0:90", {"time": ["2020-01-04T12:00"]}, Rules())
+    members = np.array(list(draw_members(query, 400)))
+    assert members.std() == pytest.approx(query.std().item(), rel=0.12)
 
 
 @pytest.mark.parametrize(

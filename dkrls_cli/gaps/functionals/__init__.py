@@ -1,0 +1,1 @@
+"""Errors of means and derivatives of grids with missing cells or observations with errors."""

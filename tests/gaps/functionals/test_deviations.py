@@ -1,0 +1,178 @@
+"""Tests of dkrls_cli.gaps.functionals.deviations: against the dense Gaussian posterior."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+import pytest
+
+from dkrls_cli.cascade.errorbars import variance_on_grid
+from dkrls_cli.cascade.fit import fit_cascade
+from dkrls_cli.cascade.functionals.cells import SourceCells
+from dkrls_cli.cascade.functionals.functional import Derivatives, Means, Values
+from dkrls_cli.cascade.kernels import Kernel, gram
+from dkrls_cli.cascade.level import Level
+from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.gaps.functionals import deviations as module
+from dkrls_cli.gaps.functionals.deviations import CellDraws, GapFunctionals
+from dkrls_cli.gaps.noisy.analysis import Observations
+from dkrls_cli.gaps.noisy.bars import NoisyBars
+
+X, Y = np.arange(6.0), np.arange(7.0) * 2
+KERNELS = Kernel("matern52", 2.5), Kernel("gaussian", 4.0, constant=0.5)
+RIDGE = 0.02
+OBSERVED = np.ones((6, 7), bool)
+OBSERVED[2:4, 2:5] = OBSERVED[0, 6] = OBSERVED[5, 0] = False
+ERRORS = np.random.default_rng(1).uniform(0.05, 0.4, OBSERVED.shape)
+CELLS = {
+    axis: SourceCells.around(nodes, nodes - step / 2, nodes + step / 2, False, None)
+    for axis, nodes, step in ((0, X, 1.0), (1, Y, 2.0))
+}
+SLOPES = Derivatives(np.array([2.5, 4.1]), 1), Values(np.array([5.0, 12.0]))
+MEANS = (
+    Means(np.array([0.5, 1.5]), np.array([1.5, 5.5])),
+    Means(np.array([5.0, -1.0]), np.array([7.0, 13.0])),
+)
+
+
+def make(asked, *, noisy=False, smooth=False, spread=None, cells=None):
+    levels = [Level(name, kernel) for name, kernel in zip("xy", KERNELS, strict=True)]
+    values = np.random.default_rng(0).standard_normal(OBSERVED.shape)
+    cascade = fit_cascade(values, [X, Y], levels, joint_ridge=RIDGE)
+    if noisy:
+        seen = Observations(np.where(OBSERVED, values, np.nan), np.where(OBSERVED, ERRORS, 0.0))
+        bars = NoisyBars(seen, 1.0, 1.0)
+    else:
+        bars = GapBars(~OBSERVED, 0.3, 1.2, 1.0)
+    return GapFunctionals(bars, cascade, tuple(asked), smooth, cells or {}, spread)
+
+
+def exact(asked, noise, shares=None, detail=None):
+    """Return the variance of T e + S (q - e) + L r by one dense system, kernels written out."""
+    grams = [
+        (
+            each.covariance(kernel),
+            each.rows(kernel, nodes),
+            gram(kernel, nodes, nodes),
+        )
+        for each, kernel, nodes in zip(asked, KERNELS, (X, Y), strict=True)
+    ]
+    own, cross, prior = (reduce(np.kron, parts) for parts in zip(*grams, strict=True))
+    seen = OBSERVED.ravel()
+    system = prior[np.ix_(seen, seen)] + np.diag(RIDGE + noise.ravel()[seen])
+    # the joint covariance of the answers and of all cells, given the observations
+    whole = np.block([[own, cross], [cross.T, prior]])
+    known = np.concatenate([cross, prior])[:, seen]
+    left = whole - known @ np.linalg.solve(system, known.T)
+    count = len(own)
+    if shares is None:
+        return left.diagonal()[:count]
+    # S (q - e) = -S (share of e), and independent detail
+    share = np.where(seen, RIDGE / (RIDGE + noise.ravel()), 0.0)
+    rows = np.hstack([np.eye(count), -shares * share])
+    spread = np.where(seen, noise.ravel() * share, RIDGE)
+    return (rows @ left @ rows.T).diagonal() + shares**2 @ spread
+
+
+@pytest.fixture
+def unscaled(monkeypatch):
+    """Leave variances in units of the kernels."""
+    monkeypatch.setattr(GapFunctionals, "_sizes", lambda *args: 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unscaled")
+@pytest.mark.parametrize("noisy", [False, True], ids=["gaps", "errors"])
+def test_variances_of_slopes_are_those_of_the_posterior(noisy):
+    noise = ERRORS**2 if noisy else np.zeros(OBSERVED.shape)
+    expected = exact(SLOPES, noise)
+    found = make(SLOPES, noisy=noisy).variance(draws=1500).ravel()
+    assert np.allclose(found, expected, rtol=0.2)
+    assert np.allclose(found.mean(), expected.mean(), rtol=0.08)
+    points = make(SLOPES, noisy=noisy, spread=()).variance(draws=300)
+    assert np.allclose(points, expected[[0, 3]], rtol=0.35)
+    beside = make(SLOPES, noisy=noisy, spread=(1,)).variance(draws=300)
+    assert np.allclose(beside.ravel(), expected, rtol=0.35)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unscaled")
+@pytest.mark.parametrize("noisy", [False, True], ids=["gaps", "errors"])
+def test_variances_of_means_pass_through_the_data(noisy):
+    noise = ERRORS**2 if noisy else np.zeros(OBSERVED.shape)
+    asked = make(MEANS, noisy=noisy, cells=CELLS)
+    shares = reduce(
+        np.kron,
+        [CELLS[a].cut(each).shares(n) for a, each, n in zip((0, 1), MEANS, (6, 7), strict=True)],
+    )
+    expected = exact(MEANS, noise, shares)
+    found = asked.variance(draws=1500).ravel()
+    assert np.allclose(found, expected, rtol=0.15, atol=1e-9)
+
+
+@pytest.mark.usefixtures("unscaled")
+def test_the_mean_over_an_observed_cell_errs_by_what_lies_between_alone():
+    one = Means(np.array([0.5]), np.array([1.5])), Means(np.array([5.0]), np.array([7.0]))
+    assert OBSERVED[1, 3]
+    passed = make(one, cells=CELLS).variance(draws=50).item()
+    smooth = make(one, cells=CELLS, smooth=True).variance(draws=50).item()
+    between = make(one).left_open().item()
+    assert 0 < passed < 0.2 * smooth
+    assert smooth > RIDGE
+    assert between > RIDGE  # without cells of the data there is nothing to pass through
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noisy", [False, True], ids=["gaps", "errors"])
+def test_values_have_the_error_bars_that_values_have(noisy):
+    asked = [Values(X), Values(Y)]
+    linear = make(asked, noisy=noisy)
+    found = linear.variance(draws=200)
+    known = variance_on_grid(linear.bars, linear.cascade, [X, Y], smooth=True)
+    cells = ~OBSERVED if not noisy else np.ones(OBSERVED.shape, bool)
+    assert np.allclose(found[cells], known[cells], rtol=0.05)
+
+
+def test_observed_cells_are_scaled_as_the_missing_cells_that_are_known_best():
+    linear = make(SLOPES)
+    drawn = np.where(OBSERVED, 0.01, np.arange(42.0).reshape(6, 7))
+    known = np.where(OBSERVED, 1e-9, 3.0 * drawn)
+    known[0, 6] = 12.0  # the best known missing cell, drawn 6
+    assert module._ratio_beside(known, drawn, ~OBSERVED) == pytest.approx(2.0)
+    wide = linear.variance(draws=8)
+    assert (wide > 0).all()
+
+
+def test_draws_of_cells_are_those_of_the_posterior_everywhere():
+    bars, cascade = make(SLOPES).bars, make(SLOPES).cascade
+    cells = CellDraws.of(bars, cascade, 3)
+    field, quantity = cells.draw(0)
+    assert np.array_equal(cells.draw(0)[0], field)
+    assert (quantity[OBSERVED] == 0).all()
+    assert (field[OBSERVED] != 0).all()
+    assert (quantity[~OBSERVED] != field[~OBSERVED]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noisy", [False, True], ids=["gaps", "errors"])
+def test_members_have_the_variance_of_the_error_bars(noisy):
+    for asked, cells in ((SLOPES, {}), (MEANS, CELLS)):
+        linear = make(asked, noisy=noisy, cells=cells)
+        draw = linear.deviations(7)
+        assert np.array_equal(draw(2), linear.deviations(7)(2))
+        assert not np.array_equal(draw(2), linear.deviations(8)(2))
+        drawn = np.array([draw(member) for member in range(600)])
+        ratio = (drawn**2).mean(axis=0) / linear.variance(draws=400)
+        assert np.all((ratio > 0.55) & (ratio < 1.8))
+
+
+@pytest.mark.usefixtures("unscaled")
+def test_means_of_parts_are_those_of_the_whole():
+    parts = Means(np.array([1.5, 3.5]), np.array([3.5, 5.5])), MEANS[1].take(np.array([1]))
+    one = Means(np.array([1.5]), np.array([5.5])), MEANS[1].take(np.array([1]))
+    whole = make(one, cells=CELLS)
+    found = make(parts, cells=CELLS).reduced_variance(
+        lambda values: values.mean(axis=0, keepdims=True), whole, draws=20
+    )
+    assert np.allclose(found, whole.variance(draws=20), rtol=1e-6)
