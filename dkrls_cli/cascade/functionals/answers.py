@@ -5,9 +5,10 @@ ridge per level the rows of an axis are (L k(., c)) C^-1; under a joint ridge th
 applied to the coefficients of the one solve. The mean of the data enters as its functional: a
 derivative has none of it.
 
-Values still pass through at training coordinates of an axis with a ridge of its own. Means and
-derivatives do not, and neither does any answer under a joint ridge once one axis is not asked for
-values: they are those of the model.
+Values still pass through at training coordinates of an axis with a ridge of its own, and
+derivatives are those of what passes through: of the smooth field, and of the detail that the data
+has beside it. Under a joint ridge the residual of every cell has a share in an answer along all
+axes together.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from dkrls_cli.arrays import Array, Indices, Slices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.long import LongAxis, LongSmoother
 from dkrls_cli.cascade.functionals.cells import SourceCells, cell_rows
-from dkrls_cli.cascade.functionals.functional import Functional, Means, Values
+from dkrls_cli.cascade.functionals.detail import Detail
+from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means, Values
 from dkrls_cli.cascade.functionals.rows import (
     LongAnswerRows,
     LongKernelRows,
@@ -70,11 +72,13 @@ def answer_blocks(
 def joint_shares(
     cascade: Cascade, asked: Sequence[Functional], cells: Mapping[int, SourceCells]
 ) -> list[Array] | None:
-    """Return the shares of the cells of the data in answers under a joint ridge, or None.
+    """Return the shares of the residual of the cells in answers under a joint ridge, or None.
 
-    Between coordinates the shares are 0, and for derivatives there are none.
+    Between coordinates the shares are 0. Those of derivatives are slopes of the detail
+    (:mod:`dkrls_cli.cascade.functionals.detail`).
     """
-    if cascade.joint_ridge is None or not cells:
+    slopes = any(isinstance(each, Derivatives) for each in asked)
+    if cascade.joint_ridge is None or not (cells or slopes):
         return None
     found = []
     for axis, each in enumerate(asked):
@@ -83,6 +87,9 @@ def joint_shares(
         elif isinstance(each, Values):
             nodes = cascade.find_nodes(axis, each.query)
             found.append(np.asarray(nodes[:, None] == np.arange(cascade.shape[axis]), np.float64))
+        elif isinstance(each, Derivatives):
+            detail = Detail(cascade.levels[axis].kernel, cascade.coordinates[axis])
+            found.append(detail.rows(each))
         else:
             return None
     return found
@@ -149,11 +156,14 @@ def _lead(rows: Rows, fibres: Array) -> Callable[[slice], Array]:
     if isinstance(rows, LongSmoother):
         axis = LongAxis(rows.factor, fibres, 0)
         return lambda part: axis.at(rows.query[part], rows.nodes[part])
-    if not isinstance(rows, LongKernelRows | LongAnswerRows):
+    if isinstance(rows, LongAnswerRows):
+        answer = rows.prepare(fibres)
+    elif isinstance(rows, LongKernelRows):
+        answer = prepare_long(rows.factor, fibres, rows.asked)
+    else:
         return lambda part: rows[part] @ fibres
-    weights = rows.factor.solve(fibres) if isinstance(rows, LongAnswerRows) else fibres
-    answer = prepare_long(rows.factor, weights, rows.asked)
-    return lambda part: answer(rows.asked[part])
+    asked = rows.asked
+    return lambda part: answer(asked[part])
 
 
 def answer_data(

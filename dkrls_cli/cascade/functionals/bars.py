@@ -38,6 +38,7 @@ from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.answers import NO_CELLS
 from dkrls_cli.cascade.functionals.cells import SourceCells, known_means
 from dkrls_cli.cascade.functionals.derivatives import ORDERS
+from dkrls_cli.cascade.functionals.detail import Detail, has_detail
 from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means, Values
 from dkrls_cli.cascade.functionals.quadrature import make_rule
 from dkrls_cli.cascade.functionals.rows import kernel_rows, left_variance, long_variance
@@ -63,7 +64,7 @@ def variance_blocks(
     The error bars are those of a complete grid. The data are means over `cells` along some axes.
     """
     if isinstance(bars, JointBars):
-        return _joint_blocks(bars, cascade, asked)
+        return _joint_blocks(bars, cascade, asked, smooth)
     parts = level_parts(bars, cascade, asked, smooth, cells)
 
     def variance(part: Slices) -> Array:
@@ -86,7 +87,7 @@ def variance_at_points(
     Axes in `spread` are no part of the points: see :meth:`Cascade.predict_points`.
     """
     if isinstance(bars, JointBars):
-        return _joint_points(bars, cascade, asked, spread)
+        return _joint_points(bars, cascade, asked, spread, smooth)
     return _combine(bars, level_parts(bars, cascade, asked, smooth, cells), spread)
 
 
@@ -156,6 +157,7 @@ def level_parts(
             bars,
             white[axis],
             own,
+            smooth,
         )
         for axis, (each, own) in enumerate(zip(asked, shared, strict=True))
     ]
@@ -194,6 +196,7 @@ def _level_part(
     bars: LevelBars,
     white: float,
     shared: float,
+    smooth: bool,
 ) -> Part:
     kernel, scale = cascade.levels[axis].kernel, float(bars.scales[axis])
     here = np.flatnonzero(between)
@@ -201,6 +204,7 @@ def _level_part(
     variance = np.zeros(len(asked))
     variance[here] = scale * left_variance(cascade, axis, asked.take(here))
     variance += scale * shared * averaged * between
+    variance += scale * cascade.levels[axis].ridge * detail_left(cascade, axis, asked, smooth)
     return Part(
         between,
         variance,
@@ -209,6 +213,14 @@ def _level_part(
         averaged,
         np.where(between, _local_scale(bars, cascade, axis, asked), 1.0),
     )
+
+
+def detail_left(cascade: Cascade, axis: int, asked: Functional, smooth: bool) -> Array:
+    """Return what is left open of the slopes of the detail of a level (q,), of a ridge of 1."""
+    level = cascade.levels[axis]
+    if not has_detail(level, asked, smooth):
+        return np.zeros(len(asked))
+    return Detail(level.kernel, cascade.coordinates[axis]).left_open(asked)
 
 
 def _local_scale(bars: LevelBars, cascade: Cascade, axis: int, asked: Functional) -> Array:
@@ -287,7 +299,7 @@ def _combine(bars: LevelBars, parts: Sequence[Part], spread: Collection[int] | N
 
 
 def _joint_blocks(
-    bars: JointBars, cascade: Cascade, asked: Sequence[Functional]
+    bars: JointBars, cascade: Cascade, asked: Sequence[Functional], smooth: bool
 ) -> Callable[[Slices], Array]:
     solver = _joint_solver(cascade)
     squares = [
@@ -298,7 +310,7 @@ def _joint_blocks(
         inverse = 1.0 / solver.eigenvalues()
     else:
         inverse = _long_explained(cascade, solver, asked[solver.long])
-    priors, noises = _priors(cascade, asked), joint_noises(cascade, asked)
+    priors, noises = _priors(cascade, asked), joint_noises(cascade, asked, smooth)
 
     def variance(part: Slices) -> Array:
         explained = apply(inverse, [row[p] for row, p in zip(squares, part, strict=True)])
@@ -310,7 +322,11 @@ def _joint_blocks(
 
 
 def _joint_points(
-    bars: JointBars, cascade: Cascade, asked: Sequence[Functional], spread: Collection[int]
+    bars: JointBars,
+    cascade: Cascade,
+    asked: Sequence[Functional],
+    spread: Collection[int],
+    smooth: bool,
 ) -> Array:
     solver = _joint_solver(cascade)
     if solver.long is not None and solver.long not in spread:
@@ -318,7 +334,7 @@ def _joint_points(
     else:
         explained = _explained_at_points(cascade, solver, asked, spread)
     prior = reduce(np.multiply, lay_out(_priors(cascade, asked), spread))
-    noise = reduce(np.multiply, lay_out(joint_noises(cascade, asked), spread))
+    noise = reduce(np.multiply, lay_out(joint_noises(cascade, asked, smooth), spread))
     return np.asarray(bars.scale * (np.maximum(prior - explained, 0.0) + solver.ridge * noise))
 
 
@@ -396,6 +412,19 @@ def _priors(cascade: Cascade, asked: Sequence[Functional]) -> list[Array]:
     return [each.prior(level.kernel) for each, level in zip(asked, cascade.levels, strict=True)]
 
 
-def joint_noises(cascade: Cascade, asked: Sequence[Functional]) -> list[Array]:
-    """Return what functionals of every level leave of the variance of independent noise."""
-    return [noise_left(cascade, axis, each) for axis, each in enumerate(asked)]
+def joint_noises(cascade: Cascade, asked: Sequence[Functional], smooth: bool) -> list[Array]:
+    """Return what functionals of every level leave of the variance of independent noise.
+
+    With a derivative, that is what is left open of the slope of the detail where the residual has a
+    share in the answer; where it has none, the answer is one of the smooth field.
+    """
+    slopes = any(isinstance(each, Derivatives) for each in asked)
+    found = []
+    for axis, each in enumerate(asked):
+        if isinstance(each, Derivatives):
+            found.append(detail_left(cascade, axis, each, smooth))
+        elif slopes and isinstance(each, Values):
+            found.append(np.asarray(cascade.find_nodes(axis, each.query) >= 0, np.float64))
+        else:
+            found.append(noise_left(cascade, axis, each))
+    return found

@@ -38,6 +38,7 @@ from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.answers import NO_CELLS, answer_data
 from dkrls_cli.cascade.functionals.bars import Part, joint_noises, level_parts, noise_shares
 from dkrls_cli.cascade.functionals.cells import SourceCells
+from dkrls_cli.cascade.functionals.detail import Detail, has_detail
 from dkrls_cli.cascade.functionals.functional import Functional
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
@@ -92,9 +93,9 @@ def functional_draws(
     if 0 in layout.shape:
         return lambda member: np.zeros(layout.shape)
     if isinstance(bars, JointBars):
-        return joint_functional_draws(layout, bars, seed)
+        return joint_functional_draws(layout, bars, smooth, seed)
     parts = level_parts(bars, cascade, asked, smooth, cells)
-    return _level_draws(layout, bars, parts, seed)
+    return _level_draws(layout, bars, parts, smooth, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,9 +178,13 @@ def root_of(covariance: Array, variance: Array) -> Root:
 # A ridge per level --------------------------------------------------------------------------------
 
 
-def _level_draws(layout: _Layout, bars: LevelBars, parts: Sequence[Part], seed: int) -> Draw:
+def _level_draws(
+    layout: _Layout, bars: LevelBars, parts: Sequence[Part], smooth: bool, seed: int
+) -> Draw:
     terms = [
-        found for axis in range(len(layout.axes)) if (found := _term(layout, bars, parts, axis))
+        found
+        for axis in range(len(layout.axes))
+        if (found := _term(layout, bars, parts, smooth, axis))
     ]
     whites = reduce(np.add, layout.lay_out([part.white for part in parts]))
     averaged = reduce(np.multiply, layout.lay_out([part.averaged for part in parts]))
@@ -198,7 +203,9 @@ def _level_draws(layout: _Layout, bars: LevelBars, parts: Sequence[Part], seed: 
     return deviation
 
 
-def _term(layout: _Layout, bars: LevelBars, parts: Sequence[Part], axis: int) -> list[Root] | None:
+def _term(
+    layout: _Layout, bars: LevelBars, parts: Sequence[Part], smooth: bool, axis: int
+) -> list[Root] | None:
     """Return the roots along all axes of what the levels of one axis add; None if nothing."""
     levels = [level for level in layout.axes[axis] if parts[level].variance.any()]
     if not levels:
@@ -206,7 +213,7 @@ def _term(layout: _Layout, bars: LevelBars, parts: Sequence[Part], axis: int) ->
     size = layout.shape[axis]
     matrix, total = np.zeros((size, size)), np.zeros(size)
     for level in levels:
-        own, variance = _own_covariance(layout, bars, level), parts[level].variance
+        own, variance = _own_covariance(layout, bars, level, smooth), parts[level].variance
         for other in layout.axes[axis]:
             if other != level:
                 own, variance = own * _related(layout, other), variance * parts[other].ratio
@@ -228,13 +235,16 @@ def _related(layout: _Layout, level: int) -> Array:
     return np.asarray(layout.prior(level) / layout.cascade.levels[level].kernel.variance)
 
 
-def _own_covariance(layout: _Layout, bars: LevelBars, level: int) -> Array:
-    """Return s^2 (L L'k - (L k) C^-1 (L k)' + mu N) of a level (q, q)."""
+def _own_covariance(layout: _Layout, bars: LevelBars, level: int, smooth: bool) -> Array:
+    """Return s^2 (L L'k - (L k) C^-1 (L k)' + mu N) of a level (q, q), and slopes of detail."""
     cascade, asked = layout.cascade, layout.asked[level]
+    own = cascade.levels[level]
     shared = split_ridges(cascade)[1][level]
     shares = noise_shares(cascade, level, asked)
     found = layout.prior(level) - _explained(cascade, level, asked)
     found += shared * np.asarray(shares @ shares.T)
+    if has_detail(own, asked, smooth):
+        found += own.ridge * Detail(own.kernel, cascade.coordinates[level]).covariance(asked)
     found *= bars.scales[level]
     return found
 
@@ -279,11 +289,11 @@ def _filled_draws(
 # A joint ridge ------------------------------------------------------------------------------------
 
 
-def joint_functional_draws(layout: _Layout, bars: JointBars, seed: int) -> Draw:
+def joint_functional_draws(layout: _Layout, bars: JointBars, smooth: bool, seed: int) -> Draw:
     """Return the draws of a joint ridge: from the posterior, in the parts that have roots."""
     posterior = _Posterior(layout)
     terms, ridge = posterior.terms(), layout.cascade.joint_ridge or 0.0
-    noises = layout.lay_out(joint_noises(layout.cascade, layout.asked))
+    noises = layout.lay_out(joint_noises(layout.cascade, layout.asked, smooth))
     noise = np.sqrt(ridge * reduce(np.multiply, noises))
 
     def deviation(member: int) -> Array:

@@ -12,8 +12,10 @@ from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.derivatives import warp_slopes
+from dkrls_cli.cascade.functionals.detail import Detail, has_detail
 from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means, Values
 from dkrls_cli.cascade.functionals.quadrature import make_rule
+from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.tensors import Rows
 from dkrls_cli.errors import SettingError
 
@@ -39,18 +41,26 @@ def answer_rows(
 ) -> Array | Indices | Rows:
     """Return the rows (q, r_l) that answer from the core along one axis, with its own ridge.
 
-    Values pass through at training coordinates as ever; means and derivatives do not.
+    Values pass through at training coordinates as ever, and derivatives are those of what passes
+    through, with a share of the detail (:mod:`dkrls_cli.cascade.functionals.detail`); means are
+    those of the smooth field.
     """
     if isinstance(asked, Values):
         return cascade.answer_rows(axis, asked.query, smooth)
     factor, frame = cascade.factor(axis), cascade.frames[axis]
-    if not isinstance(factor, LongFactor):
-        rows = kernel_rows(cascade, axis, asked)
-        assert isinstance(rows, np.ndarray)
-        return np.asarray(rows @ cascade.solve_rows(axis))
-    if frame is None:
-        return LongAnswerRows(factor, asked)
-    return answer_long(factor, asked, factor.solve(frame))
+    level, nodes = cascade.levels[axis], cascade.coordinates[axis]
+    detail = Detail(level.kernel, nodes) if has_detail(level, asked, smooth) else None
+    if isinstance(factor, LongFactor):
+        long = LongAnswerRows(factor, asked, detail)
+        return long if frame is None else long @ np.asarray(frame, np.float64)
+    rows = kernel_rows(cascade, axis, asked)
+    assert isinstance(rows, np.ndarray)
+    rows = np.asarray(rows @ cascade.solve_rows(axis))
+    if detail is None:
+        return rows
+    data = np.eye(nodes.size) if frame is None else np.asarray(frame, np.float64)
+    seen = gram(level.kernel, nodes, nodes) @ factor.vectors @ cascade.solve_rows(axis)
+    return np.asarray(rows + detail.rows(asked) @ (data - seen))
 
 
 def answer_long(factor: LongFactor, asked: Functional, weights: Array) -> Array:
@@ -125,6 +135,7 @@ class LongAnswerRows:
 
     factor: LongFactor
     asked: Functional
+    detail: Detail | None = None
     ndim: ClassVar[int] = 2
 
     def __len__(self) -> int:
@@ -133,11 +144,22 @@ class LongAnswerRows:
 
     def __getitem__(self, part: slice) -> LongAnswerRows:
         """Return some of the rows."""
-        return LongAnswerRows(self.factor, self.asked[part])
+        return LongAnswerRows(self.factor, self.asked[part], self.detail)
 
     def __matmul__(self, fibres: Array) -> Array:
         """Return the answers (q, n) from data (m, n)."""
-        return answer_long(self.factor, self.asked, self.factor.solve(fibres))
+        return self.prepare(fibres)(self.asked)
+
+    def prepare(self, fibres: Array) -> Callable[[Functional], Array]:
+        """Return a function that answers functionals of this kind from the same data (m, n)."""
+        weights = self.factor.solve(fibres)
+        smooth = prepare_long(self.factor, weights, self.asked)
+        if self.detail is None:
+            return smooth
+        assert isinstance(self.detail.factor, LongFactor)
+        residual = self.factor.ridge * weights  # y - K C^-1 y
+        beside = prepare_long(self.detail.factor, self.detail.solve(residual), self.asked)
+        return lambda asked: smooth(asked) + beside(asked)
 
 
 def left_variance(cascade: Cascade, axis: int, asked: Functional) -> Array:

@@ -337,8 +337,8 @@ def report_cells(queries: Sequence[Query], answers: AnswerOptions, report: Repor
     """Report how many cells stay missing, and how many are extrapolated."""
     for query in queries:
         cells = math.prod(query.shape)
-        if "comment" in query.model.attrs and answers.mean_over:
-            report.note(f"Note: {query.model.name} is the {query.model.attrs['comment']}.")
+        if "comment" in query.model.attrs and (answers.mean_over or answers.derivative):
+            report.note(f"Note: {query.model.name}: {query.model.attrs['comment']}.")
         report_missing(query.model, cells, query.outside_count, query.land_count, answers, report)
         asked = query.rules.question
         if asked is not None and asked.mean and not asked.region and query.model.coverage.has_land:

@@ -11,10 +11,11 @@ whose second part has its variance in closed form, L L'k - (L k) K^-1 (L k)'. K^
 ridge far below the noise (:data:`_FINE`): directions of less variance are unknown to the data, and
 are in the second part.
 
-Means pass through the data: to that of the field they add, with the share S of every cell, what the
-data has beside the field. With q the error of the quantity in the cells (0 where it is observed
-without error) the error of a mean is T e + S (q - e) + L r. A derivative is one of the field, and
-its error is T e + L r, at observed cells as well.
+Means and derivatives pass through the data: to those of the field they add, with the share S of
+every cell, what the data has beside the field (for slopes see
+:mod:`dkrls_cli.cascade.functionals.detail`). With q the error of the quantity in the cells (0 where
+it is observed without error) the error is T e + S (q - e) + L r, and what is left open of the
+slopes of detail. A smooth answer has the error T e + L r.
 
 All this is in units of the kernels. The variance is multiplied, answer by answer, by what the error
 bars of values there are larger than these draws of values are: so it is as well calibrated as they
@@ -42,7 +43,7 @@ from dkrls_cli.cascade.functionals.bars import (
 )
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.draws import functional_draws
-from dkrls_cli.cascade.functionals.functional import Functional, Means
+from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.tensors import Rows, apply, contract, lay_out
 from dkrls_cli.gaps.bars import GapBars, other_seed, refuse_long
@@ -144,7 +145,12 @@ class GapFunctionals:
         sizes = np.sqrt(self._sizes(known, squares, lambda parts: parts))
         cells = self._cell_draws(seed)
         between = functional_draws(
-            _UNSCALED, self._fine, self.asked, spread=self.spread, seed=other_seed(seed)
+            _UNSCALED,
+            self._fine,
+            self.asked,
+            spread=self.spread,
+            smooth=True,
+            seed=other_seed(seed),
         )
         noise = np.sqrt(self._noise())
 
@@ -160,9 +166,11 @@ class GapFunctionals:
         """Return the variance of L r, and of noise in answers that are not the data's."""
         if self.spread is None:
             whole = tuple(slice(0, len(each)) for each in self.asked)
-            found = variance_blocks(_UNSCALED, self._fine, self.asked)(whole)
+            found = variance_blocks(_UNSCALED, self._fine, self.asked, smooth=True)(whole)
         else:
-            found = variance_at_points(_UNSCALED, self._fine, self.asked, spread=self.spread)
+            found = variance_at_points(
+                _UNSCALED, self._fine, self.asked, spread=self.spread, smooth=True
+            )
         return np.asarray(found + self._noise())
 
     @property
@@ -221,9 +229,10 @@ class GapFunctionals:
 
     def _noise(self) -> Array:
         """Return the variance of noise in answers, as far as they are not the data's."""
-        left = self._lay_out(joint_noises(self.cascade, self.asked))
+        left = self._lay_out(joint_noises(self.cascade, self.asked, self.smooth))
         found = self.ridge * reduce(np.multiply, left)
-        if self._shares is not None:
+        slopes = any(isinstance(each, Derivatives) for each in self.asked)
+        if self._shares is not None and not slopes:
             covered = self._lay_out([share.sum(axis=1) for share in self._shares])
             found = found * np.clip(1.0 - reduce(np.multiply, covered), 0.0, 1.0)
         return np.asarray(found)

@@ -28,6 +28,7 @@ from dkrls_cli.model.answering.questions import (
     question_view,
 )
 from dkrls_cli.model.answering.regions import region_answers
+from dkrls_cli.model.answering.slopes import with_slopes
 
 if TYPE_CHECKING:
     from dkrls_cli.model.model import Model
@@ -213,6 +214,7 @@ def ask(
         If the rules refuse a coordinate.
     """
     rules = _with_cells(model, rules)
+    model, note = with_slopes(model, rules.question)
     _refuse_infinite(axes)
     beyond = outside_of(model, axes, rules.question)
     if rules.outside == "refuse":
@@ -234,8 +236,7 @@ def ask(
     if rules.question is not None:
         linear, absent, share = _region_or_cells(model, rules, axes, absent)
         model = question_view(model, rules.question, axes)
-        if share < 1.0:
-            model = replace(model, attrs={**model.attrs, "comment": _share_words(share)})
+        model = _commented(model, note, _share_words(share) if share < 1.0 else "")
     return Query(model, rules, tuple(axes), asked, kept, absent, linear)
 
 
@@ -250,6 +251,12 @@ def _region_or_cells(
     land = rules.coverage(model)
     found, share = region_answers(model, linear, rules.question, axes, land)
     return found, np.zeros((1,) * len(axes), bool), share
+
+
+def _commented(model: Model, *notes: str) -> Model:
+    """Return the model with notes on its answers as their attribute ``comment``."""
+    told = "; ".join(note for note in notes if note)
+    return replace(model, attrs={**model.attrs, "comment": told}) if told else model
 
 
 def _share_words(share: float) -> str:
@@ -390,6 +397,7 @@ def ask_points(
         If the rules refuse a coordinate, or the points have different numbers of coordinates.
     """
     rules = _with_cells(model, rules)
+    model, note = with_slopes(model, rules.question)
     order = sorted(spread)
     own = [place for place in range(len(axes)) if place not in order]
     counts = list(dict.fromkeys(axes[place].size for place in own))
@@ -419,7 +427,7 @@ def ask_points(
     linear = None
     if rules.question is not None:
         linear = _linear_answers(model, rules, axes, tuple(order))
-        model = question_view(model, rules.question)
+        model = _commented(question_view(model, rules.question), note)
     return PointQuery(model, rules, tuple(asked), tuple(order), shape, outer, land, linear)
 
 

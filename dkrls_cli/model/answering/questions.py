@@ -29,6 +29,7 @@ from dkrls_cli.grid.derived import (
     is_on_sphere,
     mean_variable,
 )
+from dkrls_cli.model.answering.slopes import can_replace
 
 if TYPE_CHECKING:
     from dkrls_cli.model.model import Model
@@ -149,7 +150,7 @@ def _is_data(model: Model, dim: str, values: Any, bounded: bool) -> bool:
 
 
 def refuse_impossible(model: Model, question: Question) -> None:
-    """Raise SettingError if a kernel has no such derivative, or an axis is one of labels."""
+    """Raise SettingError if there is no such derivative, or an axis is one of labels."""
     for dim in (*question.mean, *question.derivative):
         if model.axis_of(dim).labels is not None:
             raise SettingError(
@@ -161,7 +162,8 @@ def refuse_impossible(model: Model, question: Question) -> None:
                 f"'{dim}' has one coordinate, which says nothing of a derivative along it. Fit "
                 "data with two or more."
             )
-        refuse_rough(model.level_of(dim).kernel, order, dim)
+        if not can_replace(model, dim, order):
+            refuse_rough(model.level_of(dim).kernel, order, dim)
     derived = [model.axis_of(dim) for dim in question.derivative]
     if question.per_metre and not any(is_on_sphere(axis) for axis in derived):
         raise SettingError(

@@ -10,7 +10,12 @@ from long_models import long_model
 
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.fit import fit_cascade
-from dkrls_cli.cascade.functionals.answers import answer_blocks, answer_grid, answer_points
+from dkrls_cli.cascade.functionals.answers import (
+    answer_blocks,
+    answer_data,
+    answer_grid,
+    answer_points,
+)
 from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means, Values
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
@@ -58,21 +63,60 @@ OTHER = Values(np.array([17.0, 100.0, 301.0]))
 @pytest.mark.parametrize("second", [AROUND, CURVES, OTHER])
 def test_answers_equal_a_dense_solve(joint, first, second):
     cascade, asked = model(joint), [first, second]
-    found = answer_grid(cascade, asked)
+    found = answer_grid(cascade, asked, smooth=True)
     exact = dense(cascade, asked)
     assert np.allclose(found, exact, rtol=0, atol=1e-11)
     part = (slice(1, 2), slice(0, 2))
-    assert np.allclose(answer_blocks(cascade, asked)(part), found[part], rtol=0, atol=1e-13)
+    for smooth in (True, False):
+        whole = answer_grid(cascade, asked, smooth=smooth)
+        some = answer_blocks(cascade, asked, smooth=smooth)(part)
+        assert np.allclose(some, whole[part], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_slopes_have_a_share_of_what_the_data_has_beside_the_smooth_field(joint):
+    cascade, asked = model(joint), [SLOPES, Values(Y[3:6])]
+    nodes = [Values(X), Values(Y[3:6])]
+    if joint:  # the residual of the cells themselves
+        residual = data()[:, 3:6] - dense(cascade, nodes)
+        smooth = dense(cascade, asked)
+    else:  # along the other axis values pass through
+        system = gram(LEVELS[0].kernel, X, X) + LEVELS[0].ridge * np.eye(10)
+        weights = np.linalg.solve(system, data()[:, 3:6] - cascade.mean)
+        residual = LEVELS[0].ridge * weights
+        smooth = SLOPES.rows(LEVELS[0].kernel, X) @ weights
+    short = Kernel("matern52", 0.7)
+    slopes = SLOPES.rows(short, X) @ np.linalg.solve(
+        gram(short, X, X) + 1e-3 * np.eye(10), residual
+    )
+    assert np.abs(slopes).max() > 0.03
+    assert np.allclose(answer_grid(cascade, asked), smooth + slopes, rtol=0, atol=1e-10)
+    between = [SLOPES, OTHER]  # between coordinates of the other axis there is no residual
+    same = np.allclose(answer_grid(cascade, between), dense(cascade, between), rtol=0, atol=1e-10)
+    assert same == joint
+
+
+def test_other_data_is_answered_as_if_it_were_the_model_s():
+    for joint in (False, True):
+        cascade, other = model(joint), np.random.default_rng(1).standard_normal((10, 12))
+        fresh = fit_cascade(
+            other, [X, Y], cascade.levels, joint_ridge=cascade.joint_ridge, mean=0.0
+        )
+        for asked in ([SLOPES, OTHER], [MEANS, CURVES]):
+            for spread in (None, (1,)):
+                found = answer_data(cascade, asked, spread=spread)(other)
+                exact = answer_grid(fresh, asked)
+                assert np.allclose(found, exact, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("joint", [False, True])
 def test_values_pass_through_axes_with_a_ridge_of_their_own(joint):
     cascade = model(joint)
-    node, smoothed = [SLOPES, Values(Y[3:5])], answer_grid(model(joint), [SLOPES, Values(Y[3:5])])
-    rows = SLOPES.rows(LEVELS[0].kernel, X)
+    node, passing = [MEANS, Values(Y[3:5])], answer_grid(model(joint), [MEANS, Values(Y[3:5])])
+    rows = MEANS.rows(LEVELS[0].kernel, X)
     system = gram(LEVELS[0].kernel, X, X) + LEVELS[0].ridge * np.eye(10)
-    passed = rows @ np.linalg.solve(system, data()[:, 3:5] - cascade.mean)
-    assert np.allclose(smoothed, passed, rtol=0, atol=1e-11) == (not joint)
+    passed = cascade.mean + rows @ np.linalg.solve(system, data()[:, 3:5] - cascade.mean)
+    assert np.allclose(passing, passed, rtol=0, atol=1e-11) == (not joint)
     assert np.allclose(
         answer_grid(cascade, node, smooth=True), dense(cascade, node), rtol=0, atol=1e-11
     )
@@ -95,7 +139,7 @@ def test_derivatives_are_those_of_the_answers():
     up, down = (
         cascade.predict([SLOPES.query + d, OTHER.query], smooth=True) for d in (step, -step)
     )
-    found = answer_grid(cascade, [SLOPES, OTHER])
+    found = answer_grid(cascade, [SLOPES, OTHER], smooth=True)
     assert np.allclose(found, (up - down) / (2 * step), rtol=0, atol=1e-7)
 
 

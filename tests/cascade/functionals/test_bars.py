@@ -14,6 +14,7 @@ from dkrls_cli.cascade.errorbars import JointBars, LevelBars, calibrate
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals import bars as module
 from dkrls_cli.cascade.functionals.bars import (
+    detail_left,
     noise_left,
     noise_shares,
     variance_at_points,
@@ -93,10 +94,36 @@ def test_level_bars_follow_from_the_covariance_of_values(first, second, averaged
     cascade, asked = model(joint=False), [first, second]
     bars = calibrate(cascade)
     assert isinstance(bars, LevelBars)
-    whole = variance_blocks(bars, cascade, asked)((slice(0, 1), slice(0, 1)))
+    whole = variance_blocks(bars, cascade, asked, smooth=True)((slice(0, 1), slice(0, 1)))
     exact = written_out(bars, asked, averaged)
     assert whole[0, 0] == pytest.approx(exact, rel=2e-4)
-    assert variance_at_points(bars, cascade, asked)[0] == pytest.approx(whole[0, 0], rel=1e-12)
+    at = variance_at_points(bars, cascade, asked, smooth=True)[0]
+    assert at == pytest.approx(whole[0, 0], rel=1e-12)
+
+
+def test_slopes_leave_those_of_the_detail_open():
+    slope, one = Derivatives(np.array([1.2, 2.0]), 1), (slice(0, 2), slice(0, 1))
+    short = Kernel("matern52", 0.7)
+    cross = slope.rows(short, X)
+    system = gram(short, X, X) + 1e-3 * np.eye(10)
+    left = slope.prior(short) - (cross @ np.linalg.solve(system, cross.T)).diagonal()
+    for joint in (False, True):
+        cascade = model(joint)
+        bars = calibrate(cascade)
+        for other, share in ((30.0, 1.0), (40.0, 0.0 if joint else 1.0)):
+            asked = [slope, Values(np.array([other]))]
+            smooth = variance_blocks(bars, cascade, asked, smooth=True)(one)[:, 0]
+            found = variance_blocks(bars, cascade, asked)(one)[:, 0]
+            if joint:
+                added = bars.scale * 0.02 * left * share
+            else:
+                passed = other == 30.0
+                assert (detail_left(cascade, 0, slope, smooth=True) == 0).all()
+                assert np.allclose(detail_left(cascade, 0, slope, smooth=False), left, rtol=1e-9)
+                alone = bars.factors[1, 0 if passed else 1] * bars.scales[0] * RIDGES[0] * left
+                assert (found > alone * 0.99).all()
+                continue
+            assert np.allclose(found - smooth, added, rtol=1e-6, atol=1e-12)
 
 
 def test_values_have_the_error_bars_of_values():
@@ -120,10 +147,10 @@ def test_joint_bars_are_the_posterior(first):
     row = np.kron(*rows)[0]
     exact = np.prod(priors) - row @ np.linalg.solve(system + 0.02 * np.eye(120), row)
     noise = 0.02 * np.prod([noise_left(cascade, a, f)[0] for a, f in enumerate((first, second))])
-    found = variance_blocks(bars, cascade, [first, second])((slice(0, 1),) * 2)
+    found = variance_blocks(bars, cascade, [first, second], smooth=True)((slice(0, 1),) * 2)
     assert found[0, 0] == pytest.approx(bars.scale * (exact + noise), rel=1e-9)
     for spread in ((), (0,), (1,)):
-        at = variance_at_points(bars, cascade, [first, second], spread=spread)
+        at = variance_at_points(bars, cascade, [first, second], spread=spread, smooth=True)
         assert at.ravel()[0] == pytest.approx(found[0, 0], rel=1e-12)
 
 

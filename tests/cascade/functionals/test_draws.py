@@ -111,9 +111,10 @@ def test_draws_of_level_ridges_have_the_covariance_of_functionals(name):
     expected = level_covariance(cascade, bars, asked)
     # noise is not in the formula above: its variance is that of the error bars
     whole = (slice(0, 3), slice(0, 2))
-    noise = variance_blocks(bars, cascade, asked)(whole).ravel() - expected.diagonal()
+    variance = variance_blocks(bars, cascade, asked, smooth=True)(whole).ravel()
+    noise = variance - expected.diagonal()
     assert (noise > -1e-9).all()
-    drawn = sample(functional_draws(bars, cascade, asked, seed=3))
+    drawn = sample(functional_draws(bars, cascade, asked, smooth=True, seed=3))
     if name == "means":  # noise of shared cells goes together: variances alone
         found = (drawn**2).mean(axis=0)
         assert np.allclose(found, expected.diagonal() + noise, rtol=0.15)
@@ -166,6 +167,16 @@ def test_draws_at_points_have_the_variance_of_the_error_bars(joint, spread):
         assert np.allclose((drawn**2).mean(axis=0), variance, rtol=0.2, atol=1e-12)
 
 
+@pytest.mark.slow
+def test_draws_of_slopes_have_the_variance_that_detail_leaves_open():
+    cascade, asked = model(joint=False), QUESTIONS["slopes"]
+    bars, whole = calibrate(cascade), (slice(0, 3), slice(0, 2))
+    variance = variance_blocks(bars, cascade, asked)(whole)
+    assert (variance > 1.05 * variance_blocks(bars, cascade, asked, smooth=True)(whole)).any()
+    drawn = sample(functional_draws(bars, cascade, asked, seed=9), 2000)
+    assert np.allclose((drawn**2).mean(axis=0), variance.ravel(), rtol=0.2)
+
+
 def test_values_at_training_coordinates_do_not_vary():
     cascade = model(joint=False)
     asked = [Values(X[[2, 4]]), Values(np.array([30.0, 45.0]))]
@@ -201,8 +212,14 @@ def test_errors_of_filled_cells_go_into_answers_as_the_data_does():
     rows = []
     for level, each in zip(cascade.levels, asked, strict=True):
         nodes = X if level.name == "x" else Y
-        system = gram(level.kernel, nodes, nodes) + level.ridge * np.eye(nodes.size)
-        rows.append(each.rows(level.kernel, nodes) @ np.linalg.inv(system))
+        gram_of = gram(level.kernel, nodes, nodes)
+        inverse = np.linalg.inv(gram_of + level.ridge * np.eye(nodes.size))
+        row = each.rows(level.kernel, nodes) @ inverse
+        if level.name == "x":  # slopes have a share of the detail
+            short = Kernel("matern52", 0.7)
+            solve = np.linalg.inv(gram(short, X, X) + 1e-3 * np.eye(10))
+            row = row + each.rows(short, X) @ solve @ (np.eye(10) - gram_of @ inverse)
+        rows.append(row)
     for member in range(2):
         expected = rows[0] @ errors(member) @ rows[1].T
         assert np.abs(expected).max() > 0

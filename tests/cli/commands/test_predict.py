@@ -675,9 +675,6 @@ def test_means_along_a_dimension_that_points_share(model: Path, tmp_path: Path) 
 
 
 def test_questions_that_do_not_go_together(model: Path) -> None:
-    assert "--ensemble draws values" in refusal(
-        "predict", model, "--derivative", "lat", "--ensemble", "3", code=2
-    )
     assert "of which dimensions" in refusal("predict", model, "--mean", code=2)
 
 

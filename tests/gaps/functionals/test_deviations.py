@@ -87,12 +87,12 @@ def unscaled(monkeypatch):
 def test_variances_of_slopes_are_those_of_the_posterior(noisy):
     noise = ERRORS**2 if noisy else np.zeros(OBSERVED.shape)
     expected = exact(SLOPES, noise)
-    found = make(SLOPES, noisy=noisy).variance(draws=1500).ravel()
+    found = make(SLOPES, noisy=noisy, smooth=True).variance(draws=1500).ravel()
     assert np.allclose(found, expected, rtol=0.2)
     assert np.allclose(found.mean(), expected.mean(), rtol=0.08)
-    points = make(SLOPES, noisy=noisy, spread=()).variance(draws=300)
+    points = make(SLOPES, noisy=noisy, smooth=True, spread=()).variance(draws=300)
     assert np.allclose(points, expected[[0, 3]], rtol=0.35)
-    beside = make(SLOPES, noisy=noisy, spread=(1,)).variance(draws=300)
+    beside = make(SLOPES, noisy=noisy, smooth=True, spread=(1,)).variance(draws=300)
     assert np.allclose(beside.ravel(), expected, rtol=0.35)
 
 
@@ -109,6 +109,20 @@ def test_variances_of_means_pass_through_the_data(noisy):
     expected = exact(MEANS, noise, shares)
     found = asked.variance(draws=1500).ravel()
     assert np.allclose(found, expected, rtol=0.15, atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unscaled")
+def test_variances_of_slopes_that_pass_through_the_data():
+    asked = Derivatives(np.array([2.5, 4.5]), 1), Values(Y[[0, 3]])
+    short = Kernel("matern52", 0.7)
+    cross = asked[0].rows(short, X)
+    slopes = cross @ np.linalg.inv(gram(short, X, X) + 1e-3 * np.eye(6))
+    left = (asked[0].prior(short) - (slopes @ cross.T).diagonal())[:, None] * np.ones(2)
+    shares = np.kron(slopes, np.eye(7)[[0, 3]])
+    expected = exact(asked, np.zeros(OBSERVED.shape), shares) + RIDGE * left.ravel()
+    found = make(asked).variance(draws=1500).ravel()
+    assert np.allclose(found, expected, rtol=0.15)
 
 
 @pytest.mark.usefixtures("unscaled")

@@ -1,0 +1,95 @@
+"""Slopes along levels whose kernel has none: those of a smoother kernel, chosen on the same data.
+
+Values along a rough dimension are best told by a Matern 1/2 kernel, or by straight lines, neither
+of which has a derivative. A slope there is told by the differentiable kernel that misses left-out
+slices least (:func:`dkrls_cli.tuning.slices.choose_level`), with the slope of the detail beside it
+(:mod:`dkrls_cli.cascade.functionals.detail`). Everything that takes is in a model with a ridge per
+level; its error bars are calibrated with the kernel of the slope.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.errorbars import copies_of
+from dkrls_cli.cascade.functionals.derivatives import ORDERS
+from dkrls_cli.cascade.kernels import kernel_text
+from dkrls_cli.cascade.level import Level
+from dkrls_cli.tuning.slices import WHOLE, choose_level, sample_fibres
+
+if TYPE_CHECKING:
+    from dkrls_cli.model.answering.questions import Question
+    from dkrls_cli.model.model import Model
+
+# Families that are tried, the roughest first; which have a derivative, `ORDERS` tells.
+_FAMILIES = ("matern32", "matern52", "gaussian")
+
+# Levels that were chosen for slopes: several questions are asked of one model.
+_known: WeakKeyDictionary[Cascade, dict[tuple[tuple[str, int], ...], dict[str, Level]]] = (
+    WeakKeyDictionary()
+)
+
+
+def can_replace(model: Model, dim: str, order: int) -> bool:
+    """Return whether a level that is too rough can have another kernel for its slopes."""
+    return (
+        order <= max(ORDERS.values())
+        and model.joint_ridge is None
+        and model.reference is None
+        and dim not in model.cell_means
+        and not model.cascade.is_stand_in
+    )
+
+
+def with_slopes(model: Model, question: Question | None) -> tuple[Model, str]:
+    """Return the model that answers a question for derivatives, with kernels that have them.
+
+    Returns
+    -------
+    Model
+        The model itself, if its own kernels have the derivatives.
+    str
+        Which kernels are not those of the values, in words; empty if all are.
+    """
+    orders = {} if question is None else question.orders()
+    rough = {
+        dim: order
+        for dim, order in orders.items()
+        if order > ORDERS[model.level_of(dim).kernel.family]
+    }
+    if not rough:
+        return model, ""
+    found = _known.setdefault(model.cascade, {})
+    key = tuple(rough.items())
+    if key not in found:
+        found[key] = {dim: _smoother_level(model, dim, order) for dim, order in key}
+    levels, factors = list(model.cascade.levels), list(model.cascade.factors)
+    for dim, level in found[key].items():
+        levels[model.dims.index(dim)], factors[model.dims.index(dim)] = level, None
+    cascade = replace(model.cascade, levels=tuple(levels), factors=tuple(factors))
+    words = [
+        f"slopes along {dim} are those of a {kernel_text(level.kernel)} kernel of sigma "
+        f"{level.kernel.sigma:.3g}, as the {model.level_of(dim).kernel.name} kernel of the values "
+        "has none"
+        for dim, level in found[key].items()
+    ]
+    return replace(model, cascade=cascade, known_bars=None), "; ".join(words)
+
+
+def _smoother_level(model: Model, dim: str, order: int) -> Level:
+    """Return the level whose differentiable kernel misses left-out slices least."""
+    cascade, own, axis = model.cascade, model.level_of(dim), model.dims.index(dim)
+    plain = all(frame is None for frame in cascade.frames)
+    fibres = sample_fibres(cascade.core if plain else cascade.predict(), axis, cascade.mean)
+    nodes = cascade.coordinates[axis]
+    copies = copies_of(cascade, model.poles).get(axis) if nodes.size <= WHOLE else None
+    choices = [
+        choose_level(nodes, fibres, family=family, period=own.kernel.period, copies=copies).taken
+        for family in _FAMILIES
+        if ORDERS[family] >= order
+    ]
+    best = min(choices, key=lambda taken: taken.score)
+    return replace(own, kernel=best.kernel, ridge=best.ridge)

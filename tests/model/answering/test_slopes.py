@@ -1,0 +1,97 @@
+"""Tests of dkrls_cli.model.answering.slopes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.interpolate import CubicSpline
+
+from dkrls_cli import fit
+from dkrls_cli.errors import SettingError
+from dkrls_cli.model.answering import slopes as module
+from dkrls_cli.model.answering.questions import Question
+from dkrls_cli.model.answering.slopes import can_replace, with_slopes
+
+X, T = np.arange(24.0), np.arange(40.0)
+RIDGES = {"x": 1e-4, "t": 1e-3}
+
+
+def rough(seed: int = 0) -> xr.DataArray:
+    """Return series of t that are random walks with some noise, smooth in x."""
+    rng = np.random.default_rng(seed)
+    waves = np.sin(np.outer(X, [0.1, 0.2, 0.3]) + rng.uniform(0, 6, 3))
+    walks = rng.standard_normal((3, T.size)).cumsum(axis=1)
+    return xr.DataArray(waves @ walks, {"x": X, "t": T}, ("x", "t"), "v", {"units": "m"})
+
+
+@pytest.fixture(scope="module")
+def model():
+    kernel = {"x": "gaussian", "t": "matern12"}
+    return fit(rough(), kernel=kernel, sigma={"x": 6.0, "t": 40.0}, ridge=RIDGES)
+
+
+def test_slopes_of_a_rough_level_come_from_a_smoother_one_and_that_is_told(model):
+    found = model.predict(derivative="t", t=T[:-1] + 0.5)
+    assert found.attrs["comment"].startswith("slopes along t are those of a matern")
+    assert "as the matern12 kernel of the values has none" in found.attrs["comment"]
+    steps = np.diff(rough().values, axis=1)
+    assert np.corrcoef(found.values.ravel(), steps.ravel())[0, 1] > 0.98
+    errors = model.std(derivative="t", t=T[:-1] + 0.5)
+    assert (errors > 0).all()
+    points = model.predict_points(x=[3.0], t=[2.5], derivative="t")
+    assert points.item() == pytest.approx(found.sel(x=3.0, t=2.5).item(), rel=1e-9)
+    assert points.attrs["comment"] == found.attrs["comment"]
+    assert np.array_equal(model.predict(t=[2.5]), model.predict(t=[2.5]))
+    assert model.level_of("t").kernel.family == "matern12"  # values stay what they are
+
+
+def test_slopes_are_nearer_than_those_of_differences_and_splines():
+    whole = rough(1)
+    thin = whole.isel(t=slice(0, None, 2))
+    held = T[1:-1:2]
+    truth = CubicSpline(T, whole.values, axis=1)(held, 1)
+    spline = CubicSpline(thin.t, thin.values, axis=1)(held, 1)
+    kernel = {"x": "gaussian", "t": "matern12"}
+    ours = fit(thin, kernel=kernel).predict(derivative="t", t=held)
+    assert np.mean((ours.values - truth) ** 2) < np.mean((spline - truth) ** 2)
+
+
+def test_the_level_is_chosen_once(model, monkeypatch):
+    question = Question(derivative=("t",))
+    first, words = with_slopes(model, question)
+    monkeypatch.setattr(module, "choose_level", None)
+    again, same = with_slopes(model, question)
+    assert first.cascade.levels == again.cascade.levels
+    assert words == same
+    assert first.cascade.levels[0] == model.cascade.levels[0]
+    assert with_slopes(model, Question(derivative=("x",))) == (model, "")
+    assert with_slopes(model, None) == (model, "")
+
+
+def test_second_derivatives_come_from_a_kernel_that_has_them(model):
+    second, words = with_slopes(model, Question(derivative=("t", "t")))
+    assert second.level_of("t").kernel.family in ("matern52", "gaussian")
+    assert "slopes along t" in words
+    with pytest.raises(SettingError, match="Orders 1 and 2"):
+        model.predict(derivative=["t"] * 3)
+
+
+def test_what_a_model_does_not_hold_stays_refused(model):
+    joint = fit(rough(), kernel="matern12", noise="joint", sigma=9.0, ridge=0.01)
+    assert not can_replace(joint, "t", 1)
+    with pytest.raises(SettingError, match="no first derivative"):
+        joint.predict(derivative="t")
+    means = fit(rough(), kernel="matern12", sigma=9.0, ridge=0.01, cell_means="t")
+    assert not can_replace(means, "t", 1)
+    assert can_replace(means, "x", 1)
+    assert not can_replace(model, "t", 3)
+
+
+def test_a_smaller_frame_of_the_data_is_enough():
+    kernel = {"x": "gaussian", "t": "matern12"}
+    how = {"kernel": kernel, "sigma": {"x": 6.0, "t": 40.0}, "ridge": RIDGES}
+    compact, plain = fit(rough(), compact=True, **how), fit(rough(), **how)
+    assert any(frame is not None for frame in compact.cascade.frames)
+    found, exact = (m.predict(derivative="t", x=[3.5], t=[2.5]).item() for m in (compact, plain))
+    assert found == pytest.approx(exact, abs=0.2)
