@@ -187,6 +187,10 @@ def bounds_on(style: Style, axis: Axis) -> tuple[str, str, Companion] | None:
     return attribute, name, Companion((axis.name, vertices), made)
 
 
+# Part by which cells beside the seam of a circle may overlap: rounding.
+_ROUNDING = 1e-9
+
+
 def half_way(axis: Axis) -> NDArray[Any] | None:
     """Return cells (m, 2) that meet half-way between coordinates, or None if they have no order."""
     plain = axis.plain
@@ -194,9 +198,12 @@ def half_way(axis: Axis) -> NDArray[Any] | None:
     steps = np.diff(along)
     if not steps.size or not (np.all(steps > 0) or np.all(steps < 0)):
         return None
-    edges = np.concatenate(
-        [[along[0] - steps[0] / 2], along[:-1] + steps / 2, [along[-1] + steps[-1] / 2]]
-    )
+    first, last = steps[0] / 2, steps[-1] / 2
+    if axis.turn is not None:  # the cells beside the seam meet in its middle, if they would overlap
+        seam = np.sign(steps[0]) * (axis.turn - abs(along[-1] - along[0]))
+        if abs(first + last) > (1.0 + _ROUNDING) * abs(seam):
+            first = last = seam / 2
+    edges = np.concatenate([[along[0] - first], along[:-1] + steps / 2, [along[-1] + last]])
     cells = np.stack([edges[:-1], edges[1:]], axis=1) + (plain - along)[:, None]
     if is_latitude(axis) and np.abs(plain).max() <= _POLE:
         cells = np.clip(cells, -_POLE, _POLE)

@@ -15,6 +15,7 @@ from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.inherit import (
     bounds_on,
     companions_on,
+    half_way,
     is_whole,
     positions_on,
     true_attrs,
@@ -275,3 +276,19 @@ def test_the_extent_of_a_file_is_kept_only_with_its_grid() -> None:
     assert not is_whole(STYLE, [time(), lat(LAT[::-1]), lon()])
     for axes in (SUBSET, NEW_LAT):
         assert true_file_attrs(STYLE, axes) == {"title": "a"}
+
+
+def test_cells_beside_the_seam_of_an_uneven_ring_do_not_overlap() -> None:
+    uneven = [*np.arange(0.0, 350, 20), 350.0]
+    for values, sign in ((uneven, 1), (uneven[::-1], -1)):
+        cells = half_way(axis_of("lon", np.array(values), EAST))
+        assert cells is not None
+        first, last = (cells[0], cells[-1]) if sign > 0 else (cells[-1], cells[0])
+        assert sorted(first) == [-5.0, 10.0]
+        assert sorted(last) == [345.0, 355.0]
+    even = half_way(axis_of("lon", np.arange(0.0, 360, 20), EAST))
+    assert even is not None
+    assert even[[0, -1]].tolist() == [[-10.0, 10.0], [330.0, 350.0]]
+    part = half_way(axis_of("lon", np.arange(0.0, 100, 20), EAST))  # far from closing the circle
+    assert part is not None
+    assert part[[0, -1]].tolist() == [[-10.0, 10.0], [70.0, 90.0]]
