@@ -211,7 +211,9 @@ def _check_series(work: Array, flags: Flags, axes: Sequence[CheckAxis], along: i
         found = _unrow(shifted, work.shape, along)
         flags[(flags == GOOD) & found] = JUMP
         used &= ~found
-    _confirm_jumps(flags, predictor.residuals(work, used)[0], along)
+    jumping = (flags == JUMP).any(axis=along, keepdims=True)
+    steady = used & ~jumping  # the same series predict before and after a jump
+    _confirm_jumps(flags, predictor.residuals(work, steady if steady.any() else used)[0], along)
 
 
 def _confirm_jumps(flags: Flags, left: Array, along: int) -> None:

@@ -99,3 +99,27 @@ def test_without_a_growing_axis_only_cells_are_checked():
     values[20:30, 5] = values[20, 5]
     found = run(values, None)
     assert set(np.unique(found.flags)) <= {GOOD, SPIKE, UNIT}
+
+
+def smooth_field(seed: int, times: int = 60, side: int = 8) -> np.ndarray:
+    """Return a field that is smooth in space, with a gradient and weather that neighbours share."""
+    rng, x = np.random.default_rng(seed), np.arange(side)
+    root = np.exp(-((np.subtract.outer(x, x) / 3.0) ** 2))
+    weather = np.einsum("ij,tjk,lk->til", root, rng.standard_normal((times, side, side)), root)
+    lat = np.linspace(0, 1, side)[:, None]
+    season = 10 * lat * np.sin(np.arange(times) / 8)[:, None, None]
+    return 20 - 30 * lat + season + weather + 0.02 * rng.standard_normal(weather.shape)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_neighbours_of_series_that_jump_do_not(seed):
+    values, rng = smooth_field(seed), np.random.default_rng(seed + 50)
+    jumping = np.zeros((8, 8), bool)
+    for place in rng.choice(64, 6, replace=False):
+        start, sign = rng.integers(20, 45), rng.choice([-1, 1])
+        values[start:, place // 8, place % 8] += 40 * sign
+        jumping[place // 8, place % 8] = True
+    told = (run(values).flags == JUMP).any(axis=0)
+    assert not told[~jumping].any()  # 2 to 14 of them were
+    assert told[jumping].mean() > 0.8
