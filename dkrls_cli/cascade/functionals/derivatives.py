@@ -127,8 +127,8 @@ def prior_variance(kernel: Kernel, query: Array, order: int) -> Array:
 def derivative_covariance(kernel: Kernel, query: Array, order: int) -> Array:
     """Return the prior covariance of the derivatives of a field among coordinates (q, q).
 
-    >>> derivative_covariance(Kernel(sigma=2.0), np.array([0.0, 2.0]), 1).round(4).tolist()
-    [[0.25, 0.0], [0.0, 0.25]]
+    >>> derivative_covariance(Kernel(sigma=2.0), np.array([0.0, 1.0]), 1).round(4).tolist()
+    [[0.25, 0.1655], [0.1655, 0.25]]
     """
     if order == 0:
         return gram(kernel, query, query)
