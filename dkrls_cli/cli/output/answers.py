@@ -333,12 +333,25 @@ def refuse_large_answers(queries: Sequence[Query], std: bool) -> None:
         )
 
 
+def report_noisy_slopes(query: Query, report: Report) -> None:
+    """Report dimensions whose slopes may be those of noise."""
+    from dkrls_cli.model.answering.slopes import noisy_slopes
+
+    rules = query.rules
+    for dim, ridge in noisy_slopes(query.model, rules.question, smooth=rules.smooth).items():
+        report.note(
+            f"Note: slopes along {dim} follow the data, of which a share of {ridge:.2g} may be "
+            "noise; --smooth gives those of the smooth field."
+        )
+
+
 def report_cells(queries: Sequence[Query], answers: AnswerOptions, report: Report) -> None:
     """Report how many cells stay missing, and how many are extrapolated."""
     for query in queries:
         cells = math.prod(query.shape)
         if "comment" in query.model.attrs and (answers.mean_over or answers.derivative):
             report.note(f"Note: {query.model.name}: {query.model.attrs['comment']}.")
+        report_noisy_slopes(query, report)
         report_missing(query.model, cells, query.outside_count, query.land_count, answers, report)
         asked = query.rules.question
         if asked is not None and asked.mean and not asked.region and query.model.coverage.has_land:

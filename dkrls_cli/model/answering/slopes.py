@@ -9,6 +9,7 @@ level; its error bars are calibrated with the kernel of the slope.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -31,6 +32,28 @@ _FAMILIES = ("matern32", "matern52", "gaussian")
 _known: WeakKeyDictionary[Cascade, dict[tuple[tuple[str, int], ...], dict[str, Level]]] = (
     WeakKeyDictionary()
 )
+
+
+# Ridge, as a share of the variance of its kernel, from which on a level has noise or detail that
+# slopes show: a hundredth of the variance is a tenth of the spread.
+_NOISY = 1e-2
+
+
+def noisy_slopes(model: Model, question: Question | None, *, smooth: bool) -> dict[str, float]:
+    """Return the ridges of dimensions whose slopes pass through data that may be noise.
+
+    They are shares of the variance of the kernel, by dimension; a smooth question has none.
+    """
+    if question is None or smooth:
+        return {}
+    joint, prior = model.joint_ridge, math.prod(own.kernel.variance for own in model.cascade.levels)
+    found = {
+        dim: model.level_of(dim).ridge / model.level_of(dim).kernel.variance
+        if joint is None
+        else joint / prior
+        for dim in question.orders()
+    }
+    return {dim: ridge for dim, ridge in found.items() if ridge >= _NOISY}
 
 
 def can_replace(model: Model, dim: str, order: int) -> bool:

@@ -674,6 +674,17 @@ def test_means_along_a_dimension_that_points_share(model: Path, tmp_path: Path) 
         assert np.array_equal(one.t, two.t)
 
 
+def test_slopes_of_noise_are_told(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).standard_normal((30, 4)) + 10
+    rows = [f"{t},{x},{values[t, x]}" for t in range(30) for x in range(4)]
+    (tmp_path / "a.csv").write_text("\n".join(["t,x,v", *rows]))
+    how = ("--kernel", "t=matern52", "--sigma", "t=4", "--ridge", "t=0.5")
+    dkrls("fit", tmp_path / "a.csv", "-o", tmp_path / "m.npz", *how)
+    asked = ("predict", tmp_path / "m.npz", "--at", "t=2.5", "--derivative", "t")
+    assert "slopes along t follow the data" in dkrls(*asked).stderr
+    assert "follow the data" not in dkrls(*asked, "--smooth").stderr
+
+
 def test_questions_that_do_not_go_together(model: Path) -> None:
     assert "of which dimensions" in refusal("predict", model, "--mean", code=2)
 

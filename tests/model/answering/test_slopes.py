@@ -11,7 +11,7 @@ from dkrls_cli import fit
 from dkrls_cli.errors import SettingError
 from dkrls_cli.model.answering import slopes as module
 from dkrls_cli.model.answering.questions import Question
-from dkrls_cli.model.answering.slopes import can_replace, with_slopes
+from dkrls_cli.model.answering.slopes import can_replace, noisy_slopes, with_slopes
 
 X, T = np.arange(24.0), np.arange(40.0)
 RIDGES = {"x": 1e-4, "t": 1e-3}
@@ -95,3 +95,15 @@ def test_a_smaller_frame_of_the_data_is_enough():
     assert any(frame is not None for frame in compact.cascade.frames)
     found, exact = (m.predict(derivative="t", x=[3.5], t=[2.5]).item() for m in (compact, plain))
     assert found == pytest.approx(exact, abs=0.2)
+
+
+def test_slopes_that_may_be_those_of_noise_are_known(model):
+    noisy = fit(rough(), kernel="matern52", sigma={"x": 6.0, "t": 4.0}, ridge={"x": 1e-6, "t": 0.4})
+    question = Question(derivative=("t", "x"))
+    (dim,), (share,) = zip(*noisy_slopes(noisy, question, smooth=False).items(), strict=True)
+    assert (dim, share) == ("t", pytest.approx(0.4 / noisy.level_of("t").kernel.variance))
+    assert noisy_slopes(noisy, question, smooth=True) == {}
+    assert noisy_slopes(noisy, None, smooth=False) == {}
+    assert noisy_slopes(model, question, smooth=False) == {}
+    joint = fit(rough(), kernel="matern52", noise="joint", sigma=4.0, ridge=0.4)
+    assert set(noisy_slopes(joint, question, smooth=False)) == {"t", "x"}
