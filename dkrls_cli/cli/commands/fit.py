@@ -100,6 +100,7 @@ def fit(
         sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
         limit = machine.memory_limit
         refuse_whole(sources, scheduling)
+        refuse_idle(settings, scheduling)
         is_large = scheduling.is_given or exceeds(sources, settings, limit)
         is_large = is_large or (not dry_run and has_large_land(sources, settings, limit))
         if is_large and can_be_streamed(sources):
@@ -198,6 +199,15 @@ def refuse_whole(sources: Sequence[Source], scheduling: SchedulerOptions) -> Non
         raise SettingError(
             f"'{sources[0].name}' can only be read as a whole: --scheduler and --resume are for "
             "NetCDF and Zarr. Leave them out."
+        )
+
+
+def refuse_idle(settings: Settings, scheduling: SchedulerOptions) -> None:
+    """Raise SettingError if a fit would have nothing to distribute, and nothing to resume."""
+    if scheduling.is_given and not (settings.compact or settings.tolerance is not None):
+        raise SettingError(
+            "A model that refers to its data reads few parts of it: --scheduler and --resume "
+            "have nothing to do. Leave them out, or give --compact or --tolerance."
         )
 
 

@@ -244,6 +244,17 @@ def test_a_model_that_refers_to_land_is_not_told_to_be_made_compact(folder, tmp_
         assert ("--compact" in told.stderr) == advised
 
 
+@pytest.mark.parametrize("words", [["--scheduler", "local"], ["--resume"]])
+def test_a_fit_with_nothing_to_distribute_or_resume_is_refused(folder, tmp_path, words):
+    model = tmp_path / "m.npz"
+    told = refusal("fit", folder / "a.nc", *GIVEN, *words, "-o", model, code=2)
+    assert "nothing to do" in told
+    assert "--compact or --tolerance" in told
+    assert not model.exists()
+    dkrls("fit", folder / "a.nc", *GIVEN, "--tolerance", "0.01", "--resume", "-o", model)
+    assert model.exists()
+
+
 def test_data_that_has_changed_is_not_answered_from(folder, tmp_path, little):
     data = xr.load_dataset(folder / "a.nc")
     data.to_netcdf(tmp_path / "mine.nc")
