@@ -10,9 +10,10 @@ Which candidate is taken
 ------------------------
 Not the one of least error: with few slices that is luck. Every candidate gets the weight
 (mean square error)^(-n/2), as in a likelihood of n slices, times the share of the range of sigma
-that it stands for. The predictions of all candidates half-way between the slices are averaged with
-these weights, and the candidate that predicts most like the average is taken. The outermost slices
-count a tenth, because leaving them out tests extrapolation.
+that it stands for, and less for a larger ridge (its power of -0.1). The predictions of all
+candidates half-way between the slices are averaged with these weights, and the candidate that
+predicts most like the average is taken. The outermost slices count a tenth, because leaving them
+out tests extrapolation.
 
 A few slices that are missed by much would decide alone. So, from twelve slices on, half of the
 logarithm of the mean square error is that of the arithmetic mean over the slices, and half that of
@@ -26,6 +27,11 @@ the geometric mean, from 0.950 to 0.944 and from 0.775 to 0.758. Data thinned by
 in steps as half of the score, more weight of slices beside wide gaps, marginal likelihood, levels
 chosen twice, and a prior of smoothness for short levels gained nothing that is clear of chance in
 both halves.
+
+The weight against large ridges was made on 81 grids and reported on 64 others. With every second
+coordinate held out, cases within 2 % of that best went from 76.5 to 82.7 % of 81, and from 84.4 to
+89.1 % of 64, and none was lost; with a fifth held out, from 81.5 to 81.9 % of 243, and stayed at
+81.2 % of 192. Errors in the geometric mean changed by less than 0.4 %.
 
 Order of the levels
 -------------------
@@ -118,6 +124,14 @@ _MANY_SLICES = 12
 _FAR_BEHIND = 4.0
 """Least error of the second family, beside that of the best, from which it is not refined: at five
 slices it has a thousandth of the weight."""
+
+_LESS_NOISE, _NO_NOISE = 0.1, 1e-6
+"""Power of the ridge that the weight of a candidate is divided by, and ridge below which all count
+alike. A slice that is left out is twice as far from its neighbours as most places one asks for, and
+what is not known at that distance passes for noise."""
+
+_TWO_SLICES = 2
+"""Slices of which one is predicted by the other alone: nothing tells noise from distance."""
 
 _COLUMNS = 32
 """Directions of the data, by energy, in which predictions of candidates are compared."""
@@ -693,8 +707,11 @@ def _nearest_to_average(segments: Sequence[_Segment], candidates: Sequence[Candi
     scores = np.array([candidate.score for candidate in candidates])
     ratios = np.maximum(scores, _TINY) / max(float(scores.min()), _TINY)
     share = _shares({candidate.kernel for candidate in candidates})
-    weights = ratios ** -float(sum(segment.slices for segment in segments))
+    slices = sum(segment.slices for segment in segments)
+    weights = ratios ** -float(slices)
     weights *= [share[candidate.kernel] for candidate in candidates]
+    if slices > _TWO_SLICES:
+        weights *= [max(candidate.ridge, _NO_NOISE) ** -_LESS_NOISE for candidate in candidates]
     weights /= weights.max()
     counted = np.flatnonzero(weights >= COUNTS).tolist()
     answers = {i: np.concatenate([s.midpoints(candidates[i]) for s in segments]) for i in counted}

@@ -18,6 +18,7 @@ from dkrls_cli.model.validation.splits import random_split
 from dkrls_cli.tuning import slices as module
 from dkrls_cli.tuning.candidates import CONSTANT, RIDGES, Candidate
 from dkrls_cli.tuning.slices import choose_level, predict_midpoints, sample_fibres
+from dkrls_cli.tuning.spectra import SpectrumCache
 
 RNG = np.random.default_rng(11)
 X = np.sort(RNG.uniform(0, 10, 14))
@@ -102,6 +103,7 @@ def test_the_setting_nearest_to_the_weighted_average_of_all_is_taken():
                 shares[i] = widths[candidate.kernel.sigma]
     scores = np.array([math.sqrt(candidate.error * candidate.typical) for candidate in candidates])
     weights = shares * (scores / scores.min()) ** -float(X.size)
+    weights *= [max(candidate.ridge, 1e-6) ** -0.1 for candidate in candidates]
     some = np.flatnonzero(weights > 1e-3 * weights.max())
     found = {i: answers(X, ROUGH, candidates[i].kernel, candidates[i].ridge, middles) for i in some}
     average = sum(weights[i] * found[i] for i in some) / weights[some].sum()
@@ -110,6 +112,21 @@ def test_the_setting_nearest_to_the_weighted_average_of_all_is_taken():
     taken = candidates.index(choice.taken)
     assert len(close) > 3
     assert distance[taken] <= 1.05 * min(distance.values())
+
+
+@pytest.mark.parametrize(("ridges", "taken"), [
+    ([1e-4, 1e-3, 1e-2, 0.1], 1e-3),  # 1e-2 if all counted alike
+    ([1e-12, 1e-5, 1e-4, 1e-3], 1e-5),  # 1e-12 if it counted more than 1e-6
+])  # fmt: skip
+def test_of_settings_that_miss_slices_alike_those_of_a_small_ridge_count_more(ridges, taken):
+    """Weights are the power -0.1 of ridges; below 1e-6 none passes for noise."""
+    kernel, middles = Kernel("matern32", 2.0, constant=1.0), (X[1:] + X[:-1]) / 2
+    found = np.array([answers(X, ROUGH, kernel, ridge, middles) for ridge in ridges])
+    average = np.average(found, axis=0, weights=np.maximum(ridges, 1e-6) ** -0.1)
+    nearest = int(np.argmin(np.linalg.norm(found - average, axis=(1, 2))))
+    segment = module._Segment(X, [ROUGH], False, None, SpectrumCache())
+    alike = [Candidate(kernel, ridge, 1.0) for ridge in ridges]
+    assert module._nearest_to_average([segment], alike).ridge == ridges[nearest] == taken
 
 
 def test_answers_far_from_data_fall_back_to_the_mean_along_the_dimension():
