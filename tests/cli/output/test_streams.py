@@ -273,8 +273,10 @@ def test_gaps_beside_land_are_refused_in_one_line(tmp_path, little):
 def test_land_that_is_too_large_for_memory_goes_part_by_part(tmp_path, monkeypatch):
     from dkrls_cli.cli.commands.fit import estimates, exceeds, has_large_land
     from dkrls_cli.files.reading import open_source
+    from dkrls_cli.memory import held_bytes
     from dkrls_cli.model.settings import DEFAULTS, Settings
 
+    monkeypatch.setattr("dkrls_cli.memory.peak_bytes", held_bytes)  # whatever other tests took
     whole, data = globe(), globe()
     data[:, 4:8, 3:7] = np.nan
     form = {"f": {"chunksizes": (1, 13, 12)}}
