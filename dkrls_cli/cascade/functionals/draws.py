@@ -100,7 +100,7 @@ def functional_draws(
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """What is asked for, by the axes of the answers: one level each, or all levels of points.
+    """Functionals by the axes of the answers: one level each, or all levels of points.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ GROUPS = (16, 32, 64)
 """Rows that share one window in a matrix product, to choose from: more make the window wide."""
 
 _THIN = 8.0
-"""What a product with a group of rows costs besides, in rows: thin products are slow."""
+"""Extra cost of a product with a group of rows, in rows: thin products are slow."""
 
 _MOST_ROWS = 2048
 """Rows at most whose directions are looked for: a singular value decomposition takes seconds."""

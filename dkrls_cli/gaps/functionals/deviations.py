@@ -81,7 +81,7 @@ Reduce = Callable[[Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class GapFunctionals:
-    """What is asked of a model of a grid with missing cells, or of observations with errors.
+    """Functionals asked of a model of a grid with missing cells, or of observations with errors.
 
     Attributes
     ----------

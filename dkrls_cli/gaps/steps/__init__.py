@@ -1,1 +1,1 @@
-"""What a step of a solve takes: products with the system of equations."""
+"""Steps of a solve: products with the system of equations."""

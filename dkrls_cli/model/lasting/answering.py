@@ -167,7 +167,7 @@ class LandAnswers(BlockAnswers):
 
     @property
     def solver(self) -> MaskedSlices:
-        """What completes the slices; it is made once in every process."""
+        """The solver that completes the slices; it is made once in every process."""
         known = self.__dict__.get("_solver")
         if known is None:
             cascade = self.query.model.cascade
