@@ -220,5 +220,7 @@ def decompose_in_place(system: Array) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors of a symmetric matrix, which is overwritten with them."""
     from scipy.linalg import eigh
 
+    if len(system) == 1:  # for which versions of scipy reserve too little room
+        return system[0].copy(), np.ones((1, 1))
     values, vectors = eigh(system.T, overwrite_a=True, driver="evd", check_finite=False)
     return values, vectors

@@ -297,3 +297,9 @@ def test_a_matrix_is_decomposed_where_it_is():
     np.testing.assert_allclose((vectors * values) @ vectors.T, whole, atol=1e-12)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(9), atol=1e-12)
     assert np.shares_memory(vectors, system)
+
+
+def test_a_matrix_of_one_number_is_its_eigenvalue():
+    values, vectors = decompose_in_place(np.array([[2.5]]))
+    assert values.tolist() == [2.5]
+    assert vectors.tolist() == [[1.0]]
