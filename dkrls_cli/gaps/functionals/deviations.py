@@ -43,7 +43,7 @@ from dkrls_cli.cascade.functionals.bars import (
 )
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.draws import functional_draws
-from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means
+from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means, Values
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.tensors import Rows, apply, contract, lay_out
 from dkrls_cli.gaps.bars import GapBars, other_seed, refuse_long
@@ -275,7 +275,8 @@ class GapFunctionals:
                     return np.asarray(shares / total)
             query = (asked.low + asked.high) / 2
         else:
-            query = asked.query  # type: ignore[attr-defined]
+            assert isinstance(asked, Values | Derivatives)
+            query = asked.query
         return Hats.between(nodes, query, self.cascade.levels[axis].kernel.period)
 
 

@@ -41,8 +41,8 @@ class AllSamples:
         return slice(0, self.samples)
 
     def apply(self, tensor: Tensor, axis: int, part: slice) -> Tensor:
-        """Raise an error: there is nothing to apply along one axis alone."""
-        raise NotImplementedError
+        """Raise TypeError: all axes of a slice are answered together, none on its own."""
+        raise TypeError("Rows of a slice with land are not applied along one axis alone.")
 
 
 @dataclass(frozen=True, eq=False)

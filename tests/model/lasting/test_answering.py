@@ -269,5 +269,5 @@ def test_answers_can_be_sent_to_other_processes(tmp_path):
         sent.answer(values, part)[0], streamed.answers.answer(values, part)[0], atol=1e-12
     )
     assert not sent.is_separable
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(TypeError, match="along one axis alone"):
         sent.rows[1].apply(values, 1, slice(0, 2))
