@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import xarray as xr
 
 from dkrls_cli import Model, fit
+from dkrls_cli.files.reading import open_source
 from dkrls_cli.model.answering.answers import Query, Rules, ask
 from dkrls_cli.model.answering.questions import read_question
+from dkrls_cli.model.chunked.reference import fit_by_reference
+from dkrls_cli.model.settings import Settings
 
 
 class InMemory:
@@ -53,3 +58,14 @@ def query_of(model: Model, at, *, mean=False, derivative=(), outside="missing") 
     """What a model is asked at coordinates."""
     question = read_question(model, mean, derivative, False, at)
     return ask(model, model.axes_at(at), Rules(outside, "model", False, question), list(at))
+
+
+def referring_pair(tmp_path, data=None, *, chunks=(7, 10, 9), dtype="f8", **settings):
+    """A model that refers to its data, and the same in memory."""
+    data = globe(40, 19, 36) if data is None else data
+    path = tmp_path / "data.nc"
+    data.astype(dtype).to_netcdf(path, encoding={"f": {"chunksizes": chunks}})
+    sigma = {"time": 3.0, "lat": 20.0, "lon": 25.0}
+    given = {"kernel": "matern32", "sigma": sigma, "ridge": 1e-2, "mean": 0.1, **settings}
+    referring = fit_by_reference(open_source([str(path)]), Settings(**given))
+    return referring, replace(fit(data.astype(dtype), **given), known_bars=referring.bars)

@@ -448,7 +448,13 @@ _calendar("year_0_short", "days since 0-1-1 00:00:00", None, note="used as they 
 _calendar("year_0_noleap", "days since 0000-01-01", "noleap")
 _calendar("no_such", "days since 2000-01-01", "martian", note="used as they are, not as dates")
 _calendar("no_calendar_named_none", "days since 2000-01-01", "none", note="used as they are")
-_calendar("stamps", "day as %Y%m%d.%f", "proleptic_gregorian", np.arange(20000101.0, 20000107))
+_calendar(
+    "stamps",
+    "day as %Y%m%d.%f",
+    "proleptic_gregorian",
+    np.arange(20000101.0, 20000107),
+    "time: 20000101 is read as 2000-01-01",
+)
 _calendar("far", "days since 2000-01-01", "standard", np.arange(4) * 1e9, "used as they are")
 _calendar("no_reference", "days since beginning", "standard", note="used as they are")
 
@@ -469,6 +475,12 @@ def unlimited_time_with_bounds(folder: Path) -> Path:
         },
         var_attrs={"coordinates": "height", "cell_methods": "time: mean"},
     )
+
+
+@whole("cell_methods tells of sums over time")
+def sums_over_time(folder: Path) -> Path:
+    attrs = {"cell_methods": "time: sum"}
+    return timed(folder / "sums.nc", "days since 1999-01-01", "standard", var_attrs=attrs)
 
 
 # Values -------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ DOORS = {  # library: folders or modules that may import it
     "netCDF4": {"files/patching", "files/stored", "files/regions", "files/listing"},
     "zarr": {"files/patching", "files/stored", "files/regions"},
     "csv": {"files/text/csv"},
-    "pandas": {"files/text/csv"},
+    "pandas": {"files/text/csv/splitting"},
     "pyarrow": {"files/foreign/parquet"},
     "zipfile": {"files/npz"},
     "dask": {"model/streaming/cluster", "model/streaming/lazy"},

@@ -202,7 +202,7 @@ app = typer.Typer(
     name="dkrls",
     cls=Commands,
     invoke_without_command=True,
-    add_completion=False,  # ours is in cli/completion.py: it knows the files on the command line
+    add_completion=False,  # ours is in cli/completion: it knows the files on the command line
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -225,14 +225,14 @@ def _print_version(context: typer.Context, asked: bool) -> None:
 
 def _print_completion(shell: str) -> None:
     """Print the script of a shell for completion."""
-    from dkrls_cli.cli.completion import show_script
+    from dkrls_cli.cli.completion.scripts import show_script
 
     typer.echo(show_script(shell), nl=False)
 
 
 def _install_completion(shell: str) -> None:
     """Write the script of a shell for completion, and say what was written."""
-    from dkrls_cli.cli.completion import install
+    from dkrls_cli.cli.completion.scripts import install
 
     for line in install(shell):
         typer.echo(line)
@@ -342,7 +342,7 @@ def main() -> None:
     _fill_closed_streams()
     shell = os.environ.get("_DKRLS_COMPLETE")
     if shell:
-        from dkrls_cli.cli.completion import answer_shell
+        from dkrls_cli.cli.completion.answering import answer_shell
 
         answer_shell(shell, sys.argv[1:])
         return

@@ -216,7 +216,7 @@ def saved_options(context: typer.Context, path: Path | None, overwrite: bool) ->
 
 def _write(context: typer.Context, path: Path, text: str) -> None:
     """Write a file of options, and say so."""
-    from dkrls_cli.files.output import atomic_write
+    from dkrls_cli.files.output.atomic import atomic_write
 
     with edge(bool(context.params.get("debug"))):
         with (

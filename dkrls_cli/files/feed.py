@@ -19,7 +19,8 @@ from dkrls_cli.arrays import Array
 from dkrls_cli.circle import nearest
 from dkrls_cli.errors import DkrlsError, InputError
 from dkrls_cli.files.source import UNWRITTEN
-from dkrls_cli.files.text.csv import is_missing, join_names, make_reader, read_header, read_rows
+from dkrls_cli.files.text.csv.cells import is_missing, join_names
+from dkrls_cli.files.text.csv.reader import make_reader, read_header, read_rows
 from dkrls_cli.grid.alignment import coordinates_on
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.spelling import suggest

@@ -18,6 +18,7 @@ from dkrls_cli.files.foreign.engines import engine_of, open_by_engine
 from dkrls_cli.files.guards.classic import check_classic, is_classic
 from dkrls_cli.files.source import FileKind, Source, bytes_on_disk
 from dkrls_cli.files.stored.decoding import float_type
+from dkrls_cli.files.stored.digits import dates_of_digits
 from dkrls_cli.files.stored.handles import (
     NETCDF_LOCK,
     declared_sizes,
@@ -374,6 +375,11 @@ def read_axis(dataset: xr.Dataset, dim: str, notes: list[str]) -> Axis:
         except (InputError, ValueError, OverflowError) as error:
             reason = str(error).rstrip(".")
             notes.append(f"{dim}: {reason}; its numbers are used as they are, not as dates")
+    written = dates_of_digits(axis)
+    if written is not None:
+        axis, note = written
+        notes.append(note)
+        return axis
     stored = np.dtype(variable.encoding.get("dtype", values.dtype))
     as_stored = stored.kind in "fiu" and not is_packed(variable)
     return replace(axis, dtype=stored.newbyteorder("=").name) if as_stored else axis

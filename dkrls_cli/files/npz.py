@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import are_finite
 from dkrls_cli.errors import ModelFileError, OutputError
-from dkrls_cli.files.output import atomic_write
+from dkrls_cli.files.output.atomic import atomic_write
 
 T = TypeVar("T")
 

@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.foreign.engines import with_engine
-from dkrls_cli.files.griddes import GRID_NAMES, describe_cells
+from dkrls_cli.files.griddes.grids import describe_cells
+from dkrls_cli.files.griddes.names import GRID_NAMES
 from dkrls_cli.files.netcdf import fields_of, open_dataset, open_xarray, read_axis, read_scalars
 from dkrls_cli.files.source import Source, expand, is_netcdf, kind_of
 from dkrls_cli.files.stored.reader import Reader
 from dkrls_cli.files.styles import read_cells
 from dkrls_cli.files.text.copying import TableCopy
-from dkrls_cli.files.text.csv import read_bytes
+from dkrls_cli.files.text.csv.opening import read_bytes
 from dkrls_cli.files.text.tables import place_cells, read_table, value_columns
+from dkrls_cli.grid.alignment import check_units
 from dkrls_cli.grid.axes import Axis, calendar_of, convert_cells, convert_coordinates, index_axis
 from dkrls_cli.grid.cf import hierarchy_of, is_called, is_time, pair_axes
 from dkrls_cli.grid.grid import to_data_array
@@ -215,8 +217,8 @@ def read_coordinates(path: str, axes: Sequence[Axis]) -> dict[str, Any]:
     """Return the coordinates that a file or a named grid has for some axes, by the names of these.
 
     The grid may be a file, a description of a grid, or a name such as ``r360x180``: see
-    :func:`dkrls_cli.files.griddes.describe_grid`. A coordinate belongs to the axis of its name, or
-    else to the one of its role: a latitude is one whatever its name.
+    :func:`dkrls_cli.files.griddes.grids.describe_grid`. A coordinate belongs to the axis of its
+    name, or else to the one of its role: a latitude is one whatever its name.
 
     Raises
     ------
@@ -423,6 +425,7 @@ def _check_alike(first: Source, other: Source, path: str, last: str) -> None:
             f"'{path}' has {other.name} ({', '.join(theirs)}), the first file has {first.name} "
             f"({', '.join(dims)})."
         )
+    check_units(f"values of '{other.name}' in '{path}'", other.attrs, first.attrs, "first file")
     for axis, its in zip(first.axes, other.axes, strict=True):
         if axis.name != last and axis.texts != its.texts:
             raise InputError(

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.output import atomic_write
-from dkrls_cli.files.patching import Members, whole_chunks
-from dkrls_cli.files.text.csv import is_missing, parse_values
+from dkrls_cli.files.output.atomic import atomic_write
+from dkrls_cli.files.patching.members import Members, whole_chunks
+from dkrls_cli.files.text.csv.cells import is_missing, parse_values
 from dkrls_cli.files.text.points import PointBlock, role_of_axis
 from dkrls_cli.files.writing import (
     _attrs,

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from dkrls_cli import __version__
 from dkrls_cli.errors import InputError, OutputError, SettingError
-from dkrls_cli.files.output import atomic_write, copy_to_stdout, private_folder
+from dkrls_cli.files.output.atomic import atomic_write, copy_to_stdout
+from dkrls_cli.files.output.leftovers import private_folder
 from dkrls_cli.files.packing import Encoded, encode, true_ranges
-from dkrls_cli.files.patching import Members, append_members
+from dkrls_cli.files.patching.members import Members, append_members
 from dkrls_cli.files.styles import NO_LONGER_TRUE
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import REALIZATION

@@ -16,6 +16,9 @@ In holes, where the nearest cells are far and others count as much, the variance
 fields (:mod:`dkrls_cli.gaps.samples`), times a factor for every power of two of the distance to
 data, such that the bands hold what they promise next to data and in the middle of a hole alike.
 
+Everywhere the variance is larger where observed cells around are missed by more than usual
+(:mod:`dkrls_cli.gaps.calibration.local`).
+
 Between coordinates there are whole slices without data, which hidden cells say nothing of. What a
 complete grid leaves open there is scaled by slices left out of the completed grid
 (:mod:`dkrls_cli.cascade.calibration.folds`), and the variance of the cells around is added.
@@ -41,6 +44,7 @@ from dkrls_cli.cascade.kernels import Kernel, pairs
 from dkrls_cli.cascade.tensors import apply, count_points
 from dkrls_cli.circle import wrap
 from dkrls_cli.errors import SettingError
+from dkrls_cli.gaps.calibration.local import left_out_errors, local_scale
 from dkrls_cli.gaps.field import NO_GROUPS, Field, Grouping, make_field
 from dkrls_cli.gaps.pattern import distance_to_data
 from dkrls_cli.gaps.samples import DRAWS, posterior_draws, posterior_variance, thinning
@@ -96,6 +100,14 @@ class GapBars:
     between
         How large errors are between coordinates, if that was measured on data that the model no
         longer holds; None: it is measured when first asked for.
+    is_local
+        Whether the variance has a local scale.
+    usual
+        Error of cells left out that the local scale is relative to, if the grid is a part of
+        another; None: the mean of its own cells.
+    local
+        The local scale of missing cells (n,), if it was measured on data that the model no longer
+        holds; None: it is measured when first asked for.
     """
 
     unobserved: Mask
@@ -105,7 +117,13 @@ class GapBars:
     grouping: Grouping = NO_GROUPS
     factors: tuple[float, ...] | Callable[[], tuple[float, ...]] | None = None
     between: BetweenScale | None = None
+    is_local: bool = False
+    usual: float | None = None
+    local: Array | None = None
     _known: WeakKeyDictionary[Cascade, Array] = field(
+        init=False, repr=False, default_factory=WeakKeyDictionary
+    )
+    _scales: WeakKeyDictionary[Cascade, Array] = field(
         init=False, repr=False, default_factory=WeakKeyDictionary
     )
 
@@ -154,7 +172,31 @@ class GapBars:
 
     def measured_in(self, cascade: Cascade) -> GapBars:
         """Return these error bars as they are measured on the data of a cascade."""
-        return replace(self, between=self.slices.scale_in(cascade))
+        local = self.local_scale_in(cascade)[self.unobserved] if self.is_local else None
+        return replace(self, between=self.slices.scale_in(cascade), local=local)
+
+    def local_scale_in(self, cascade: Cascade) -> Array:
+        """Return the factor of the variance of every cell, in the shape of the grid.
+
+        It is 1 if there is no local scale, and in a model that has lost the data to measure it by.
+        It is computed when first asked for.
+        """
+        if cascade not in self._scales:
+            self._scales[cascade] = self._measure_scale(cascade)
+        return self._scales[cascade]
+
+    def _measure_scale(self, cascade: Cascade) -> Array:
+        result = np.ones(self.unobserved.shape)
+        if self.local is not None:
+            result[self.unobserved] = self.local
+            return result
+        is_long = any(cascade.is_long(axis) for axis in range(cascade.ndim))
+        if not self.is_local or is_long or cascade.compact or cascade.is_stand_in:
+            return result
+        rows = [cascade.data_rows(axis, np.arange(size)) for axis, size in enumerate(cascade.shape)]
+        values = apply(np.asarray(cascade.core, np.float64), rows) - cascade.mean
+        errors = left_out_errors(values, cascade.spectra, cascade.joint_ridge or 0.0)
+        return local_scale(errors, ~self.unobserved, self.usual)
 
     def variance_blocks(
         self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
@@ -252,7 +294,7 @@ class GapBars:
         away = self.distance_in(cascade)
         if not self.hole_factors:
             away = self.scale * (away + (cascade.joint_ridge or 0.0)) ** self.power
-        return np.where(self.unobserved, away, 0.0)
+        return np.where(self.unobserved, away * self.local_scale_in(cascade), 0.0)
 
     def _cell_draws(self, cascade: Cascade, seed: int) -> Callable[[int], Array]:
         """Return a function that draws the deviation of every cell, 0 where observed."""
@@ -261,7 +303,7 @@ class GapBars:
         observed = ~self.unobserved
         field = make_field(cascade.coordinates, kernels, self.grouping)
         draw = posterior_draws(field, observed, ridge, (seed,))
-        wide = self._widths(cascade, field, ridge)
+        wide = self._widths(cascade, field, ridge) * np.sqrt(self.local_scale_in(cascade))
 
         def deviation(number: int) -> Array:
             noise = np.random.default_rng([seed, number, 1]).standard_normal(observed.shape)
@@ -308,7 +350,7 @@ def refuse_long(names: Sequence[str], sizes: Sequence[int]) -> None:
 def rescale(bars: Bars, unobserved: Mask) -> GapBars:
     """Return error bars of a joint ridge as wide as before, with other missing cells."""
     if isinstance(bars, GapBars):
-        return replace(bars, unobserved=unobserved)
+        return replace(bars, unobserved=unobserved, local=None)
     assert isinstance(bars, JointBars)
     return GapBars(unobserved, bars.scale, bars.power, bars.error)
 
@@ -335,6 +377,7 @@ def field_variance(
     observed: Mask,
     ridge: float,
     near: Array,
+    draws: int = DRAWS,
 ) -> Array:
     """Return the variance of every cell given all observed ones, from draws.
 
@@ -345,7 +388,8 @@ def field_variance(
     strides = thinning(observed.shape)
     thin = tuple(slice(None, None, stride) for stride in strides)
     axes = [c[part] for c, part in zip(coordinates, thin, strict=True)]
-    drawn = posterior_variance(make_field(axes, kernels, grouping), observed[thin], ridge, _SEED)
+    prior = make_field(axes, kernels, grouping)
+    drawn = posterior_variance(prior, observed[thin], ridge, _SEED, draws=draws)
     if max(strides) == 1:
         return drawn
     filled = np.where(observed[thin], near.min(initial=0.0), drawn)

@@ -16,6 +16,9 @@ SCATTERED = 0.005
 Fewer than one in 200 are stray cells, too few to say how gaps usually lie.
 """
 
+_REACH = 6.0
+"""Standard deviations at which Gaussian weights end: a cell there counts for 1e-8."""
+
 
 @dataclass(frozen=True)
 class Pattern:
@@ -155,6 +158,26 @@ def local_mean(cells: Array, observed: Mask, width: int) -> Array:
     parts = (cells, observed.astype(np.float64))
     around, share = (uniform_filter(part, width, mode="constant") for part in parts)
     return np.asarray(np.divide(around, share, out=np.zeros(share.shape), where=observed))
+
+
+def gaussian_sum(cells: Array, widths: Sequence[float]) -> Array:
+    """Return the sum of the cells around every cell, with weights that come to 1.
+
+    Parameters
+    ----------
+    cells
+        Values; beyond the grid they are 0.
+    widths
+        Standard deviations of the weights along each axis, in cells; 0: only the cell itself.
+
+    Examples
+    --------
+    >>> gaussian_sum(np.array([0.0, 0.0, 1.0, 0.0, 0.0]), [0.5]).round(2).tolist()
+    [0.0, 0.11, 0.79, 0.11, 0.0]
+    """
+    from scipy.ndimage import gaussian_filter
+
+    return np.asarray(gaussian_filter(cells, widths, mode="constant", truncate=_REACH))
 
 
 def spread_to_missing(cells: Array, observed: Mask) -> Array:

@@ -25,6 +25,7 @@ from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.cascade.spectrum import ROUND_OFF
 from dkrls_cli.cascade.tensors import along, apply
 from dkrls_cli.gaps.field import Field
+from dkrls_cli.gaps.steps.settling import still_due
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,8 @@ def refine(
         Refining stops at this share of the spread of the observed cells, or after this many
         iterations.
     calm
-        Iterations in a row within the tolerance that end it.
+        Changes that tell at least what is still due, that which the cells need at first among them:
+        if it is 1, cells may be right already.
     """
     precision = _Precision.of(field, ridge)
     diagonal = precision.diagonal()[~observed]
@@ -117,10 +119,10 @@ def settle(
     residual = -precision(values)[missing]
     due = near_inverse(residual)  # what each cell lacks of its prediction from others
     energy = float(residual @ due)
-    iterations, change = 0, float(np.abs(due).max())
+    iterations, changes = 0, [float(np.abs(due).max())]
+    change = still_due(changes, calm)
     direction = np.zeros(values.shape) if change > tolerance else values[:0]
-    still = calm if change <= tolerance else 0
-    while still < calm and iterations < limit:
+    while change > tolerance and iterations < limit:
         direction[missing] += due
         product = precision(direction)[missing]
         step = energy / float(direction[missing] @ product)
@@ -129,11 +131,10 @@ def settle(
         due = near_inverse(residual)
         moved = step * float(np.abs(direction).max())
         before, energy = energy, float(residual @ due)
-        change = max(float(np.abs(due).max()), moved) if energy > 0 else 0.0  # 0: solved exactly
+        largest = max(float(np.abs(due).max()), moved) if energy > 0 else 0.0  # 0: solved exactly
+        changes.append(largest)
         iterations += 1
-        still = still + 1 if change <= tolerance else 0
-        if change <= ROUND_OFF:
-            break
+        change = still_due(changes, calm) if largest > ROUND_OFF else largest
         direction *= energy / before
     values *= spread
     values += mean

@@ -42,6 +42,7 @@ from dkrls_cli.gaps.preconditioner import (
     lasting_axis,
 )
 from dkrls_cli.gaps.refine import refine
+from dkrls_cli.gaps.steps.settling import still_due
 from dkrls_cli.gaps.steps.system import System
 from dkrls_cli.threads import one_blas_thread
 
@@ -82,13 +83,13 @@ _ROUND_OFF = 1e-15
 """Residual, as a share of the right-hand side, that is round-off."""
 
 _CALM = 3
-"""Steps in a row that change no missing cell by more than the tolerance: then the solve ends."""
+"""Steps after a residual was computed anew, by which it shows whether anything is due."""
 
 _OFF = 2.0
 """Growth of the energy of a residual that is computed anew, from which directions begin anew."""
 
-_LONG_CALM = 10
-"""The same in a row that end the refinement of a solve that has not converged.
+_LONG_CALM = 0.1
+"""Share of the steps of a solve that has not converged by which its refinement ends at the least.
 
 With a tiny ridge, steps may change no cell by 1e-7 while cells are off by a thousandth.
 """
@@ -287,7 +288,7 @@ def refine_cells(
             mean,
             tolerance=tolerance,
             limit=limit,
-            calm=1 if done.converged else _LONG_CALM,
+            calm=1 if done.converged else max(_CALM, math.ceil(_LONG_CALM * done.iterations)),
         )
     np.copyto(refined.values, values, where=observed)
     iterations = done.iterations + refined.iterations
@@ -419,17 +420,17 @@ def _descend(
 ) -> tuple[int, float]:
     """Solve for g in place by conjugate gradients; return the iterations and what is still due.
 
-    That is the largest change of a missing cell in the last steps. `g` holds the starting point.
+    That is told by the largest change of a missing cell in each step. `g` holds the starting point.
     `renew` computes the residual of g: at first, and where products are in single precision at the
     end, from where the solve goes on until that changes no missing cell. Every ten iterations
     `stop` is asked whether to end, given the first change of a cell and the last ones.
     """
     left = renew()
     solved = _ROUND_OFF**2 * float(np.vdot(left, left))
-    energy, iterations, renewed, changes = 1.0, 0, 0, [math.inf] * _CALM
+    energy, iterations, renewed, changes = 1.0, 0, 0, list[float]()
     direction = np.zeros(left.shape)
     while iterations < limit:
-        if iterations >= renewed + _CALM and max(changes[-_CALM:]) <= tolerance:
+        if iterations >= renewed + _CALM and still_due(changes) <= tolerance:
             if not system.is_single or iterations == renewed + _CALM:
                 break
             left, renewed = renew(), iterations
@@ -451,9 +452,9 @@ def _descend(
         del product
         changes.append(pace * reach)
         iterations += 1
-        if iterations % _LOOK == 0 and stop(changes[_CALM], max(changes[-_CALM:])):
+        if iterations % _LOOK == 0 and stop(changes[0], still_due(changes)):
             break
-    return iterations, max(changes[-_CALM:])
+    return iterations, still_due(changes)
 
 
 def _precondition(

@@ -55,7 +55,7 @@ def align_slices(
         raise InputError(
             f"The new slices have dimensions {', '.join(grid.dims)}, the model {', '.join(dims)}."
         )
-    _check_units(f"values of '{grid.name}'", grid.attrs, attrs)
+    check_units(f"values of '{grid.name}'", grid.attrs, attrs)
     order = [grid.dims.index(dim) for dim in dims]
     values = checked_gaps(grid.values).transpose(order)
     theirs = [grid.axes[place] for place in order]
@@ -162,10 +162,11 @@ def _check_finite(new: Axis) -> Axis:
     return new
 
 
-def _check_units(what: str, theirs: Attributes, own: Attributes) -> None:
+def check_units(what: str, theirs: Attributes, own: Attributes, owner: str = "model") -> None:
+    """Raise InputError if numbers are in other units than those of the owner; none are none."""
     found = [str(attrs.get("units", "")) for attrs in (theirs, own)]
     if all(found) and found[0] != found[1]:
-        raise InputError(f"The {what} are in '{found[0]}', those of the model in '{found[1]}'.")
+        raise InputError(f"The {what} are in '{found[0]}', those of the {owner} in '{found[1]}'.")
 
 
 def _check_meaning(own: Axis, its: Axis) -> None:
@@ -179,7 +180,7 @@ def _check_meaning(own: Axis, its: Axis) -> None:
             f"{calendars[1]}."
         )
     if own.time is None and own.turn is None:
-        _check_units(f"coordinates of '{own.name}'", its.attrs, own.attrs)
+        check_units(f"coordinates of '{own.name}'", its.attrs, own.attrs)
 
 
 def _sort_like(own: Axis, its: Axis, values: Array, place: int) -> Array:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.calendars import TimeScale
-from dkrls_cli.grid.cf import counts_time, marked_role, role_of
+from dkrls_cli.grid.cf import counts_time, in_units_of, marked_role, role_of
 from dkrls_cli.spelling import suggest
 
 Attributes = Mapping[str, Any]
@@ -292,12 +292,13 @@ def is_latitude(axis: Axis) -> bool:
 
 
 def convert_coordinates(theirs: Axis, own: Axis) -> Any:
-    """Return the coordinates of another axis in the terms of our own.
+    """Return the coordinates of another axis in the terms of our own, units among them.
 
     Raises
     ------
     InputError
-        If one axis has dates, labels or other time units and the other has not.
+        If one axis has dates, labels or other time units and the other has not, or if units do not
+        convert into each other.
     """
     kinds = [(axis.time is None, axis.labels is None) for axis in (theirs, own)]
     counted = [axis.units for axis in (theirs, own) if counts_time({"units": axis.units})]
@@ -309,14 +310,16 @@ def convert_coordinates(theirs: Axis, own: Axis) -> Any:
     if own.time is not None and theirs.time is not None:
         same = theirs.time == own.time
         return theirs.numbers if same else own.time.numbers(theirs.time.texts(theirs.numbers))
-    return theirs.texts if own.labels is not None else theirs.plain
+    return theirs.texts if own.labels is not None else in_units_of(own, theirs, theirs.plain)
 
 
 def convert_cells(cells: Array, theirs: Axis, own: Axis) -> Array:
     """Return the cells of another axis in the terms of our own."""
     ends = cells.ravel()
     flat = replace(theirs, numbers=ends, written=ends if theirs.turn else None)
-    converted = own.at(convert_coordinates(flat, own)).plain if own.turn is None else ends
+    converted = convert_coordinates(flat, own)
+    if own.turn is None:
+        converted = own.at(converted).plain
     return np.asarray(converted, np.float64).reshape(-1, 2)
 
 

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.grid.iso.dates import datetime64_of, read_date, smallest_part
+from dkrls_cli.grid.iso.durations import SECONDS, read_duration
 
 Dates = NDArray[Any]
 """datetime64 values, or cftime objects in an object array."""
@@ -61,15 +63,6 @@ _MEAN_YEAR_DAYS = 365.2425
 # First day of the Gregorian calendar. Earlier dates of a mixed calendar are left to cftime.
 _REFORM = np.datetime64("1582-10-15")
 _UNITS = re.compile(r"^\s*(\w+)\s+since\s+(.+?)\s*$", re.IGNORECASE)
-_DATE = re.compile(
-    r"^\s*([+-]?\d{1,6})(?:-(\d{1,2})(?:-(\d{1,2}))?)?"
-    r"(?:[T\s]+(\d{1,2})(?::(\d{1,2})(?::(\d{1,2}(?:\.\d*)?))?)?)?"
-    r"\s*(?:Z|UTC|GMT|([+-])(\d{1,2}):?(\d{2})?)?\s*$",
-    re.IGNORECASE,
-)
-# A step of time: 7D, 1M, or an ISO 8601 duration of one part such as P1M and PT6H.
-_STEP = re.compile(r"^\s*P?T?(\d+(?:\.\d+)?)\s*(Y|M|W|D|H|MIN|S)\s*$", re.IGNORECASE)
-_STEP_SECONDS = {"W": 7 * 86400, "D": 86400, "H": 3600, "MIN": 60, "S": 1}
 
 
 @dataclass(frozen=True)
@@ -118,10 +111,10 @@ class TimeScale:
             raise InputError(
                 f"Unknown calendar '{self.calendar}'. Choose from: {', '.join(_CALENDARS)}."
             )
-        fields = _fields(match[2])
-        if fields is None or not _is_time_of_day(fields):
+        fields = read_date(match[2])
+        if fields is None or not fields.is_some_day:
             raise InputError(f"Time units '{self.units}' count from a date that cannot be read.")
-        if fields[0] == 0 and self.calendar in (*_MIXED, "julian"):
+        if fields.year == 0 and self.calendar in (*_MIXED, "julian"):
             raise InputError(
                 f"Time units '{self.units}' count from a year 0, which the calendar "
                 f"'{self.calendar}' does not have."
@@ -168,7 +161,7 @@ class TimeScale:
         """Reference date as datetime64, or None if numpy's calendar differs from this one."""
         if self.calendar not in (*_MIXED, "proleptic_gregorian"):
             return None
-        epoch = _datetime64(self._parts[1])
+        epoch = datetime64_of(self._parts[1])
         if epoch is None or (self.calendar in _MIXED and epoch < _REFORM):
             return None
         return epoch
@@ -197,7 +190,7 @@ class TimeScale:
     def _from_texts(self, texts: Sequence[str]) -> Array:
         if self._epoch is not None:
             try:
-                return self._from_datetime64(np.array([_datetime64(t) for t in texts]))
+                return self._from_datetime64(np.array([datetime64_of(t) for t in texts]))
             except TypeError:
                 pass  # numpy does not know one of the dates: cftime finds out which and why
         return self._from_cftime(np.array([self._cftime(t) for t in texts], object))
@@ -223,7 +216,7 @@ class TimeScale:
     def _cftime(self, text: str) -> Any:
         import cftime
 
-        fields = _fields(text)
+        fields = read_date(text)
         if fields is None:
             raise SettingError(f"'{text}' is not a date. Expected ISO 8601, like 2020-01-31T12:00.")
         year, month, day, hour, minute, micro, offset = fields
@@ -293,7 +286,7 @@ class TimeScale:
         """
         if self._months:
             return self._from_linear(self._linear.steps(start, stop, step))
-        amount, unit = _amount(step)
+        amount, unit = read_duration(step)
         first, last = self.numbers([start, stop])
         if unit in ("Y", "M"):
             return self._month_steps(start, last, amount, unit)
@@ -306,10 +299,10 @@ class TimeScale:
 
         Months and years have their mean length.
         """
-        amount, unit = _amount(step)
+        amount, unit = read_duration(step)
         if unit in ("Y", "M"):
             return float(amount) * self.year / (1 if unit == "Y" else 12)
-        return float(amount) * _STEP_SECONDS[unit] * 1e6 / self._microseconds
+        return float(amount) * SECONDS[unit] * 1e6 / self._microseconds
 
     def span(self, text: str) -> tuple[float, float]:
         """Return where the time that a text names begins and ends, as numbers on this scale.
@@ -328,14 +321,15 @@ class TimeScale:
         (31.0, 60.0)
         """
         begin = float(self.numbers([text])[0])
-        match = _DATE.match(text)
-        assert match is not None  # `numbers` has read the text already
-        _, month, day, hour, *_ = match.groups()
-        if hour is not None:
-            return begin, begin
-        if day is not None:
-            return begin, begin + self.day
-        return begin, self._months_after(text, 12 if month is None else 1)
+        match smallest_part(text):
+            case "time":
+                return begin, begin
+            case "day":
+                return begin, begin + self.day
+            case "month":
+                return begin, self._months_after(text, 1)
+            case "year":
+                return begin, self._months_after(text, 12)
 
     @cached_property
     def _linear(self) -> TimeScale:
@@ -396,7 +390,7 @@ class TimeScale:
 
     def _months_after(self, start: str, months: int) -> float:
         """Return the number of the date some months after the start, at the latest its last day."""
-        fields = _fields(start)
+        fields = read_date(start)
         assert fields is not None  # `steps` has read the start already
         year, month, day, hour, minute, micro, offset = fields
         years, month = divmod(month - 1 + months, 12)
@@ -412,60 +406,10 @@ class TimeScale:
         return int(cftime.datetime(year, month, 1, calendar=self.calendar).daysinmonth)
 
 
-def is_duration(text: str) -> bool:
-    """Return whether a text is a length of time: a number above 0 and a unit, like 7D or 1M."""
-    match = _STEP.match(text)
-    return match is not None and float(match[1]) > 0
-
-
 @lru_cache(maxsize=2**16)
 def _month_start(scale: TimeScale, months: int) -> float:
     """Return the number of the date some calendar months after the reference date of a scale."""
     return scale._months_after(scale._parts[1], months)
-
-
-def _amount(step: str) -> tuple[str, str]:
-    """Return the number and the unit of a time step, or raise SettingError."""
-    match = _STEP.match(step)
-    if not match or not is_duration(step):
-        raise SettingError(
-            f"'{step}' is not a time step. Expected a number above 0 and a unit (Y, M, W, D, H, "
-            "MIN or S), like 7D."
-        )
-    minutes = re.match(r"P?T.*\dM$", step, re.IGNORECASE)
-    return match[1], "MIN" if minutes else match[2].upper()
-
-
-def _fields(text: str) -> tuple[int, int, int, int, int, int, int] | None:
-    """Return year, month, day, hour, minute, microseconds, offset from UTC in minutes, or None."""
-    match = _DATE.match(text)
-    if not match:
-        return None
-    year, month, day = int(match[1]), int(match[2] or 1), int(match[3] or 1)
-    hour, minute = int(match[4] or 0), int(match[5] or 0)
-    micro = round(float(match[6] or 0) * 1e6)
-    sign = -1 if match[7] == "-" else 1
-    offset = sign * (int(match[8] or 0) * 60 + int(match[9] or 0))
-    return year, month, day, hour, minute, micro, offset
-
-
-def _is_time_of_day(fields: tuple[int, ...]) -> bool:
-    """Return whether the numbers of a date are those of some day and of a time of day."""
-    _, month, day, hour, minute, micro, _ = fields
-    some_day = 1 <= month <= 12 and 1 <= day <= 31
-    return some_day and hour < 24 and minute < 60 and micro < 60 * 10**6
-
-
-def _datetime64(text: str) -> np.datetime64 | None:
-    fields = _fields(text)
-    if fields is None:
-        return None
-    year, month, day, hour, minute, micro, offset = fields
-    try:
-        date = np.datetime64(f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}", "us")
-    except ValueError:
-        return None
-    return date + np.timedelta64(micro, "us") - np.timedelta64(offset, "m")
 
 
 def _same_calendar(name: str) -> str:

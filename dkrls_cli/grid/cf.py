@@ -19,7 +19,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.circle import spacing
-from dkrls_cli.errors import SettingError
+from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
@@ -93,10 +93,28 @@ _VERTICAL_NAME = re.compile(
     r"depth[tuvw]?|lev|levels?|plev|height|altitude|z|zlev|olevel|st_ocean|isobaricinhpa"
 )
 _ROTATED: dict[str, Place] = {"grid_latitude": "latitude", "grid_longitude": "longitude"}
-# Kilometres in a unit of length, by its spellings in lower case.
-_KILOMETRES = {
-    **dict.fromkeys(("m", "metre", "metres", "meter", "meters"), 1e-3),
-    **dict.fromkeys(("km", "kilometre", "kilometres", "kilometer", "kilometers"), 1.0),
+# Units that convert into each other, by kind: their spellings in lower case, and their sizes in one
+# that they are whole multiples of, so that 85000 Pa are 850 hPa to the bit.
+_SIZES = {
+    "length": {
+        **dict.fromkeys(("mm", "millimetre", "millimetres", "millimeter", "millimeters"), 1.0),
+        **dict.fromkeys(("cm", "centimetre", "centimetres", "centimeter", "centimeters"), 10.0),
+        **dict.fromkeys(("m", "metre", "metres", "meter", "meters"), 1e3),
+        **dict.fromkeys(("km", "kilometre", "kilometres", "kilometer", "kilometers"), 1e6),
+    },
+    "pressure": {
+        **dict.fromkeys(("pa", "pascal", "pascals"), 1.0),
+        **dict.fromkeys(("hpa", "mb", "mbar", "millibar", "millibars"), 1e2),
+        **dict.fromkeys(("kpa",), 1e3),
+        **dict.fromkeys(("dbar", "decibar", "decibars"), 1e4),
+        **dict.fromkeys(("bar", "bars"), 1e5),
+    },
+    "angle": {
+        **dict.fromkeys(
+            ("degree", "degrees", "deg", *_spellings("north"), *_spellings("east")), 1.0
+        ),
+        **dict.fromkeys(("radian", "radians", "rad"), 180 / np.pi),
+    },
 }
 
 # Names of two-dimensional latitudes and longitudes in the files of ocean and weather models:
@@ -196,7 +214,34 @@ def _is_vertical(axis: Axis, standard: str, letter: str) -> bool:
 
 def kilometres(axis: Axis) -> float | None:
     """Return how many kilometres one unit of the coordinates is, or None if it is no length."""
-    return _KILOMETRES.get(_units(axis.attrs))
+    size = _SIZES["length"].get(_units(axis.attrs))
+    return None if size is None else size / _SIZES["length"]["km"]
+
+
+def in_units_of(own: Axis, theirs: Axis, numbers: Array) -> Array:
+    """Return numbers in the units of another axis, `theirs`, in those of our own.
+
+    Numbers whose units are not known, of either axis, stay as they are.
+
+    Raises
+    ------
+    InputError
+        If the units do not convert into each other.
+    """
+    ours, other = (_kind_and_size(_units(axis.attrs)) for axis in (own, theirs))
+    if ours is None or other is None or ours == other:
+        return numbers
+    if ours[0] != other[0]:
+        raise InputError(
+            f"Coordinates of '{own.name}' are in '{own.units}' here and in '{theirs.units}' there, "
+            "which do not convert into each other."
+        )
+    return np.asarray(numbers * other[1] / ours[1])
+
+
+def _kind_and_size(units: str) -> tuple[str, float] | None:
+    """Return of which kind units are, and their size; None if they are not known."""
+    return next(((kind, sizes[units]) for kind, sizes in _SIZES.items() if units in sizes), None)
 
 
 def counts_time(attrs: Mapping[str, Any]) -> bool:

@@ -176,18 +176,24 @@ def mean_variable(
     known = str(attrs.get("cell_methods", "")).strip()
     methods = " ".join([*(f"{dim}:" for dim in dims), "mean"])
     text = known if methods in known else " ".join(filter(None, [known, methods]))
-    bounds, companions = dict(style.bounds), dict(style.companions)
-    coordinates = dict(style.coordinates)
-    lost = {name for name, one in companions.items() if set(one.dims) & set(dims)}
-    companions = {name: one for name, one in companions.items() if name not in lost}
+    lost = {name for name, one in style.companions.items() if set(one.dims) & set(dims)}
+    kept = {name: one for name, one in style.companions.items() if name not in lost}
+    changed = replace(style, companions=kept)
     for axis in axes:
-        if axis.name not in cells:
-            continue
-        _, called = bounds.get(axis.name, ("", f"{axis.name}_bnds"))
-        stored = cells[axis.name].astype(np.result_type(axis.stored.dtype, np.float32))
-        same = np.array_equal(stored.astype(np.float64), cells[axis.name])
-        bounds[axis.name] = ("bounds", called)
-        companions[called] = Companion((axis.name, "bnds"), stored if same else cells[axis.name])
-        coordinates[axis.name] = key_values(axis)
-    changed = replace(style, bounds=bounds, companions=companions, coordinates=coordinates)
+        if axis.name in cells:
+            changed = with_bounds(changed, axis, cells[axis.name])
     return {**attrs, "cell_methods": text}, changed
+
+
+def with_bounds(style: Style, axis: Axis, cells: Array) -> Style:
+    """Return a style with the cells (m, 2) of an axis, in single precision if that is exact."""
+    _, called = style.bounds.get(axis.name, ("", f"{axis.name}_bnds"))
+    stored = cells.astype(np.result_type(axis.stored.dtype, np.float32))
+    same = np.array_equal(stored.astype(np.float64), cells)
+    companion = Companion((axis.name, "bnds"), stored if same else cells)
+    return replace(
+        style,
+        bounds={**style.bounds, axis.name: ("bounds", called)},
+        companions={**style.companions, called: companion},
+        coordinates={**style.coordinates, axis.name: key_values(axis)},
+    )

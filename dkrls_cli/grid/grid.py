@@ -13,6 +13,7 @@ from dkrls_cli.arrays import Array, Mask, as_numbers, as_tensor, freeze
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import Attributes, Axis, axis_of, index_axis, number_axis
 from dkrls_cli.grid.cf import is_time, is_time_itself
+from dkrls_cli.grid.quantities import refuse_no_averages
 from dkrls_cli.grid.style import Style
 
 if TYPE_CHECKING:
@@ -76,13 +77,17 @@ class Grid:
         freeze(self.values)
         return self
 
-    def refuse_extremes(self) -> None:
-        """Raise InputError if numbers are so large or so small that their squares are none.
+    def refuse_unsuitable(self) -> None:
+        """Raise InputError if a model of the values would mean nothing.
 
-        Errors are squared, and squares of numbers beyond 1e-154 and 1e154 are 0 or infinite; there
-        is room for the digits of errors, which are smaller than the values.
+        That is so for directions and codes (:mod:`dkrls_cli.grid.quantities`), and for numbers so
+        large or so small that their squares are none: errors are squared, and squares of numbers
+        beyond 1e-154 and 1e154 are 0 or infinite. There is room for the digits of errors, which
+        are smaller than the values.
         """
-        largest = self._largest
+        ends = self._ends
+        refuse_no_averages(self.name, self.attrs, *ends, self.style.packing)
+        largest = _size(ends)
         if 0 < largest < np.inf and not _SMALLEST <= largest <= _LARGEST:
             raise InputError(
                 f"The largest value of '{self.name}' is {largest:.3g} in size. Expected "
@@ -99,10 +104,10 @@ class Grid:
                 )
 
     @property
-    def _largest(self) -> float:
-        """Size of the largest value, 0 if there is none; no copy is made of a large grid."""
-        low = np.fmin.reduce(self.values, axis=None, initial=0.0)
-        return float(max(-low, np.fmax.reduce(self.values, axis=None, initial=0.0)))
+    def _ends(self) -> tuple[float, float]:
+        """The least and the largest value, NaN if there is none; a large grid is not copied."""
+        least = np.fmin.reduce(self.values, axis=None, initial=np.nan)
+        return float(least), float(np.fmax.reduce(self.values, axis=None, initial=np.nan))
 
     @property
     def single_note(self) -> str:
@@ -110,7 +115,7 @@ class Grid:
 
         Numbers below 1e-38 lose digits in it, and those below 1e-45 become 0.
         """
-        largest, lost = self._largest, 0.0
+        largest, lost = _size(self._ends), 0.0
         flat = self.values.reshape(-1)
         for start in range(0, flat.size, _AT_ONCE):
             part = flat[start : start + _AT_ONCE]
@@ -139,6 +144,11 @@ class Grid:
                 f"({100 * count / missing.size:.3g} %), the first at {place}. "
                 "They are not allowed here: fill them first, or select a complete part."
             )
+
+
+def _size(ends: tuple[float, float]) -> float:
+    """Return the size of the larger of two ends, 0 if they are not known."""
+    return max(0.0, -ends[0], ends[1])
 
 
 # Sizes that the largest value of a grid may have: the squares of its errors are numbers too.
@@ -204,7 +214,7 @@ def as_grid(
     Raises
     ------
     InputError
-        If the values are not real numbers, or do not fit the coordinates.
+        If the values are not real numbers, do not fit the coordinates, or are a table of pandas.
     SettingError
         If coordinates are given for data that has its own.
 
@@ -220,6 +230,7 @@ def as_grid(
     if isinstance(data, Grid):
         refuse_coordinates(coordinates)
         return data
+    refuse_frame(data)
     values = convert(data, "values")
     if coordinates is None:
         return Grid(values, tuple(index_axis(f"dim_{i}", n) for i, n in enumerate(values.shape)))
@@ -230,6 +241,15 @@ def as_grid(
         sizes = " x ".join(f"{axis.name} {axis.size}" for axis in axes)
         raise InputError(f"Values of shape {values.shape} do not fit coordinates {sizes}.")
     return Grid(values, axes)
+
+
+def refuse_frame(data: object) -> None:
+    """Raise InputError for data of pandas, whose index and columns an array of numbers has not."""
+    if type(data).__module__.partition(".")[0] == "pandas":
+        raise InputError(
+            f"The data are a {type(data).__name__} of pandas, whose index and columns would be "
+            "lost. Give xarray.DataArray(data), or data.to_numpy() if they do not matter."
+        )
 
 
 def refuse_coordinates(coordinates: Coordinates | None) -> None:

@@ -14,9 +14,10 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.model.settings import FitPlan, LevelRequest
-from dkrls_cli.tuning import slices as tuning
 from dkrls_cli.tuning.candidates import LevelChoice
 from dkrls_cli.tuning.joint import JointSetting, JointTrial, choose_joint
+from dkrls_cli.tuning.slices.choice import choose_level
+from dkrls_cli.tuning.slices.fibres import predict_midpoints, sample_fibres
 from dkrls_cli.tuning.spectra import SpectrumCache
 from dkrls_cli.tuning.trials.record import level_choices
 
@@ -85,7 +86,8 @@ def choose_levels(
     spectra
         Spectra that are known from other variables on the same axes.
     copies
-        By axis, which of its samples are copies: see :func:`dkrls_cli.tuning.slices.choose_level`.
+        By axis, which of its samples are copies: see
+        :func:`dkrls_cli.tuning.slices.choice.choose_level`.
 
     Returns
     -------
@@ -106,7 +108,7 @@ def choose_levels(
             levels[place] = smoother
         else:
             assert isinstance(request, LevelRequest)
-            fibres = tuning.sample_fibres(seen, place, centre)
+            fibres = sample_fibres(seen, place, centre)
             choice = _choose(request, axis, fibres, folds, plan.joint, spectra, copies.get(place))
             if watch is not None:
                 watch(axis.name, choice)
@@ -121,7 +123,7 @@ def choose_levels(
         is_followed = any(order.index(other) > order.index(place) for other in open_ones)
         if is_followed and axis.size > 1 and axis.labels is None:
             kernel, ridge = smoother.kernel, smoother.ridge
-            seen = tuning.predict_midpoints(
+            seen = predict_midpoints(
                 seen, place, centre, axis.numbers, kernel, ridge, spectrum=spectrum
             )
             centre = 0.0
@@ -222,7 +224,7 @@ def _choose(
     spectra: SpectrumCache | None,
     copies: Indices | None,
 ) -> LevelChoice:
-    return tuning.choose_level(
+    return choose_level(
         axis.numbers,
         data,
         family=request.family,

@@ -29,8 +29,9 @@ from dkrls_cli.grid.observations import (
     read_number,
     with_errors,
 )
+from dkrls_cli.grid.quantities import mark_note
 from dkrls_cli.model.answering.bounds import BoundsLike, choose_bounds
-from dkrls_cli.model.answering.cellmeans import cell_mean_dims, source_cells
+from dkrls_cli.model.answering.cellmeans import cell_mean_dims, source_cells, with_cells
 from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.answering.tolerance import PROMISE, ToleranceLike, shrink
@@ -153,7 +154,7 @@ def fit(
         Dimensions along which the data are means over cells, and not values at coordinates: names,
         or True for those that ``cell_methods`` tells, or else latitude and longitude, or else all.
         Means over cells of the data are then the data, and those over other cells keep their sums.
-        It takes a complete grid and a ridge per level.
+        Missing cells are filled with means over them.
     robust
         Whether cells that the others speak against (spikes, stuck sensors, wrong units: see
         :func:`dkrls_cli.check`) are not shown to the fit. At these cells answers are predictions.
@@ -288,8 +289,10 @@ def fit_grid(
     """
     if settings.missing == "error":
         grid.refuse_missing()
-    grid.refuse_extremes()
-    single = grid.single_note if settings.dtype == "float32" else ""
+    grid.refuse_unsuitable()
+    seen = [mark_note(grid.name, grid.values)]
+    seen += [grid.single_note] if settings.dtype == "float32" else []
+    warnings = [note for note in seen if note]
     allowed = settings.allowed
     if allowed is not None:
         allowed.check_units(grid.name, grid.attrs)
@@ -303,18 +306,13 @@ def fit_grid(
     share, with_lost = 0.0, grid
     if not grid.is_complete:
         share = float(np.isnan(grid.values).mean())
+        with_lost = grid = with_cells(grid, settings.cell_means)
         grid, lost = drop_lost_slices(grid)
         dropped += lost
     if not np.may_share_memory(grid.values, whole.values):  # a copy that nobody else has
         grid.freeze()
     complete = grid.is_complete
     averaged = cell_mean_dims(settings.cell_means, grid.axes, grid.attrs)
-    if averaged and (not complete or settings.noise == "joint" or grid.errors is not None):
-        raise SettingError(
-            "Data that are means over cells need a complete grid, a ridge per level, and no errors "
-            "of the observations. Fill the grid first, or fit it as values.",
-            setting="cell_means",
-        )
     for dim in averaged:
         source_cells(grid.axes[grid.dims.index(dim)], grid.style, None)  # refused before the fit
     plan = plan_fit(grid.axes, settings, complete, errors=grid.errors is not None)
@@ -343,7 +341,7 @@ def fit_grid(
         PROMISE: promise,
         OBS_ERRORS: error_facts(origin, grid),
         ROBUST: cleaned and cleaned.facts,
-        "notes": [*result.facts.get("notes", ()), single] if single else None,
+        "notes": [*result.facts.get("notes", ()), *warnings] if warnings else None,
     }
     return Model(
         cascade,

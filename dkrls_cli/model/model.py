@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,6 +68,8 @@ OBS_ERRORS = "observation_errors"
 
 # Cells that are looked at together where the spread of the data is measured: 8 MB.
 _SPREAD_BLOCK = 2**20
+
+Asked = TypeVar("Asked", Query, PointQuery)
 
 MaskLike: TypeAlias = "Land | xr.DataArray | Grid"
 """Cells without an answer: the name of a rule, or a mask with labels."""
@@ -674,7 +676,7 @@ class Model:
         question = read_question(self, mean, derivative, per_metre, at)
         rules = self._rules(smooth, outside, extrapolate, mask, question)
         axes, spread = self._stations(stations, at)
-        query = ask_points(self, axes, rules, spread)
+        query = self._refer(ask_points(self, axes, rules, spread))
         variable = query.model.name, query.model.attrs
         return station_array(query.values(), axes, spread, at, *variable)
 
@@ -696,7 +698,7 @@ class Model:
         question = read_question(self, mean, derivative, per_metre, at)
         rules = self._rules(smooth, outside, extrapolate, mask, question)
         axes, spread = self._stations(stations, at)
-        query = ask_points(self, axes, rules, spread)
+        query = self._refer(ask_points(self, axes, rules, spread))
         return station_array(query.std(), axes, spread, at, *query.model.std_variable())
 
     def ensemble_stations(
@@ -719,7 +721,7 @@ class Model:
         question = read_question(self, mean, derivative, per_metre, at)
         rules = self._rules(smooth, outside, extrapolate, mask, question)
         axes, spread = self._stations(stations, at)
-        query = ask_points(self, axes, rules, spread)
+        query = self._refer(ask_points(self, axes, rules, spread))
         values = stack_members(query, members, seed)
         variable = ensemble_variable(query.model.name, query.model.attrs)
         return station_array(values, axes, spread, at, *variable, members=members)
@@ -748,7 +750,7 @@ class Model:
         question = read_question(self, *asks, at, cells)
         usual: Outside = "refuse" if like is None else "missing"
         rules = self._rules(smooth, outside or usual, extrapolate, mask, question)
-        query = ask(self, self.axes_at(at), rules, list(at))
+        query = self._refer(ask(self, self.axes_at(at), rules, list(at)))
         return query, {dim: 0 for dim, value in own.items() if np.ndim(value) == 0}
 
     def _point_query(
@@ -765,7 +767,15 @@ class Model:
         asked = read_points(points, at, self.axes)
         question = read_question(self, False, *asks, {})
         rules = self._rules(smooth, outside, extrapolate, mask, question)
-        return asked, ask_points(self, self._points(asked.at), rules)
+        return asked, self._refer(ask_points(self, self._points(asked.at), rules))
+
+    def _refer(self, query: Asked) -> Asked:
+        """Return a query that reads the data which the model refers to, if it does."""
+        if self.reference is None:
+            return query
+        from dkrls_cli.model.referring.grids import refer
+
+        return refer(query)
 
     def _along_points(
         self,
@@ -1010,11 +1020,11 @@ class Model:
         >>> model.update(values[:, 29:], t[29:]).cascade.shape
         (20, 30)
         """
-        from dkrls_cli.model.update import add_slices, align, slice_errors
+        from dkrls_cli.model.update import add_slices, align, slice_errors, with_style
 
         values, new = align(self, data, coordinates)
         errors = slice_errors(self, data, coordinates, values, obs_error)
-        return add_slices(
+        after = add_slices(
             self,
             values,
             new,
@@ -1024,6 +1034,7 @@ class Model:
             errors=errors,
             accept_inexact=accept_inexact,
         )
+        return with_style(after, data, new)
 
     @property
     def growing(self) -> Growing:

@@ -22,6 +22,7 @@ from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.spectrum import ROUND_OFF
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.field import Grouping
+from dkrls_cli.gaps.lasting.bars import LandBars
 from dkrls_cli.gaps.noisy.analysis import Observations
 from dkrls_cli.gaps.noisy.bars import NoisyBars
 from dkrls_cli.grid.axes import Axis
@@ -189,6 +190,9 @@ def bars_record(bars: Bars) -> Record:
     match bars:
         case NoisyBars():
             return _noisy_record(bars)
+        case LandBars():
+            numbers, mask = bars_record(bars.one)
+            return {**numbers, "slices": list(bars.slices)}, mask
         case GapBars():
             known: dict[str, Any] = {
                 "error": bars.error,
@@ -197,8 +201,12 @@ def bars_record(bars: Bars) -> Record:
                 "hole_factors": list(bars.hole_factors),
                 "grouping": asdict(bars.grouping),
                 **_between_record(bars.between),
+                "is_local": bars.is_local,
             }
-            return known, {"unobserved": pack_mask(bars.unobserved)}
+            arrays: dict[str, NDArray[Any]] = {"unobserved": pack_mask(bars.unobserved)}
+            if bars.local is not None:
+                arrays["local_scale"] = bars.local.astype(np.float32)
+            return known, arrays
         case JointBars():
             return {"errors": [bars.error], "scales": [bars.scale], "factors": 1.0}, {}
         case LevelBars():
@@ -212,6 +220,8 @@ def bars_from(
     header: Mapping[str, Any], arrays: Arrays, shape: tuple[int, ...], joint: bool
 ) -> Bars:
     """Return the error bars that were recorded."""
+    if "slices" in header:
+        return _land_from(header, arrays, shape)
     unobserved = _unobserved_from(arrays, shape)
     if "observations" in arrays:
         return _noisy_from(header, arrays, shape, unobserved)
@@ -224,6 +234,8 @@ def bars_from(
             _grouping_from(header.get("grouping", {}), len(shape)),
             tuple(header.get("hole_factors", ())),
             _between_from(header.get("between"), len(shape)),
+            is_local=header.get("is_local", False),
+            local=_missing_scale_from(arrays, unobserved),
         )
     if joint:
         return JointBars(float(header["errors"][0]), float(header["scales"][0]))
@@ -231,6 +243,28 @@ def bars_from(
     if (errors.shape, scales.shape) != ((len(shape),),) * 2 or factors.shape != (2,) * len(shape):
         raise ValueError("error bars do not fit the levels")
     return LevelBars(errors, scales, factors, _local_from(header.get("local", ()), len(shape)))
+
+
+def _land_from(header: Mapping[str, Any], arrays: Arrays, shape: tuple[int, ...]) -> LandBars:
+    """Return error bars of slices with the same missing cells."""
+    slices = tuple(int(axis) for axis in header["slices"])
+    own = tuple(size for axis, size in enumerate(shape) if axis not in slices)
+    alone = {key: value for key, value in header.items() if key != "slices"}
+    one = bars_from(alone, arrays, own, True)
+    fits = set(slices) < set(range(len(shape)))
+    if not isinstance(one, GapBars) or one.between is None or not fits:
+        raise ValueError("error bars of one slice do not fit the grid")
+    return LandBars(slices, one)
+
+
+def _missing_scale_from(arrays: Arrays, unobserved: Mask) -> Array | None:
+    """Return the local scale of missing cells, or raise ValueError if it does not fit them."""
+    scale = arrays.get("local_scale")
+    if scale is None:
+        return None
+    if scale.shape != (np.count_nonzero(unobserved),) or not (scale > 0).all():
+        raise ValueError("the local scale of error bars does not fit the missing cells")
+    return np.asarray(scale, np.float64)
 
 
 def _between_record(between: BetweenScale | None) -> dict[str, Any]:

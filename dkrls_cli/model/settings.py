@@ -25,7 +25,6 @@ from dkrls_cli.cascade.poles.continuation import plan_rows
 from dkrls_cli.errors import DkrlsError, SettingError
 from dkrls_cli.gaps.bases.sphere import sphere_memory
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.grid.calendars import is_duration
 from dkrls_cli.grid.cf import (
     by_dimension,
     find_axis,
@@ -34,6 +33,7 @@ from dkrls_cli.grid.cf import (
     natural_period,
     place_of,
 )
+from dkrls_cli.grid.iso.durations import is_duration
 from dkrls_cli.model.answering.bounds import BoundsLike, read_bounds
 from dkrls_cli.model.answering.tolerance import Tolerance, ToleranceLike, read_tolerance
 from dkrls_cli.model.poles.planning import SIGNS, PolePlan, Poles, plan_poles

@@ -38,6 +38,7 @@ from dkrls_cli.grid.axes import Attributes, Axis, convert_coordinates, index_axi
 from dkrls_cli.grid.cf import place_of
 from dkrls_cli.grid.grid import ErrorLike, Grid, drop_repeats, from_data_array, is_labelled
 from dkrls_cli.grid.observations import describe_errors, read_number, with_errors
+from dkrls_cli.grid.quantities import refuse_no_averages, turn_of
 from dkrls_cli.grid.style import grow_style
 from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.answering.tolerance import PROMISE
@@ -150,11 +151,18 @@ def update_model(
         errors=errors,
         accept_inexact=accept_inexact,
     )
+    return Update(with_style(after, data, new), surprise, added, new.size - added)
+
+
+def with_style(model: Model, data: xr.DataArray | Grid | ArrayLike, new: Axis) -> Model:
+    """Return a model that has grown with what stands beside new slices, such as their bounds."""
     theirs = {axis.name: axis for axis in data.axes} if isinstance(data, Grid) else {}
-    if isinstance(data, Grid) and new.name in theirs and theirs[new.name].units == new.units:
-        style = grow_style(after.style, after.axes[after.grows], data.style)
-        after = dataclasses.replace(after, style=style)
-    return Update(after, surprise, added, new.size - added)
+    if not isinstance(data, Grid) or new.name not in theirs:
+        return model
+    if theirs[new.name].units != new.units:
+        return model
+    style = grow_style(model.style, model.axes[model.grows], data.style)
+    return dataclasses.replace(model, style=style)
 
 
 def align(
@@ -287,6 +295,17 @@ def measure_surprise(
     return Surprise.measure(errors[seen], promised[seen])
 
 
+def _refuse_directions(model: Model, values: Array) -> None:
+    """Raise InputError if directions go round within new slices, or from the last to them."""
+    if turn_of(model.name, model.attrs, 0.0, 0.0) is None or not values.size:
+        return
+    growing = model.growing
+    last = model.cut(growing.slices(np.array([np.argmax(growing.coordinates)])))
+    seen = np.concatenate([np.ravel(last), np.ravel(values)])
+    least, largest = np.fmin.reduce(seen), np.fmax.reduce(seen)
+    refuse_no_averages(model.name, model.attrs, least, largest, model.style.packing)
+
+
 def add_slices(
     model: Model,
     values: Array,
@@ -330,6 +349,7 @@ def add_slices(
         errors = np.full(values.shape, number)
     if window is not None and window < 1:
         raise SettingError(f"Invalid window {window}. It must be 1 or above.")
+    _refuse_directions(model, values)
     if model.bounds is not None:
         model = dataclasses.replace(model, bounds=model.bounds.admit(values))
     count = int(model.origin.get("slices_added", 0)) + observed_slices(values, model.grows).size
@@ -440,6 +460,13 @@ def thin(model: Model, max_rank: int, accept_inexact: bool = False) -> Model:
     """
     if max_rank < 1:
         raise SettingError(f"Invalid rank {max_rank}. It must be 1 or above.")
+    if model.hierarchy[-1] in model.cell_means:
+        raise SettingError(
+            f"The data are means over cells of '{model.hierarchy[-1]}', and slices left out would "
+            "leave it unknown where their neighbours' cells end. Keep the last slices instead, in "
+            "a window, or all of them.",
+            setting="max_rank",
+        )
     growing = model.growing
     if growing.coordinates.size <= max_rank:
         return model

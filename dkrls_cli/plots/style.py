@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dkrls_cli.errors import OutputError, SettingError
-from dkrls_cli.files.output import atomic_write
+from dkrls_cli.files.output.atomic import atomic_write
 
 Kind = Literal["png", "svg", "pdf"]
 

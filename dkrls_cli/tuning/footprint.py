@@ -18,7 +18,9 @@ from dkrls_cli.arrays import AT_ONCE
 from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.factors.blocks import BLOCK
 from dkrls_cli.cascade.factors.quasiseparable import AT_ONCE as SOLVED_AT_ONCE
-from dkrls_cli.tuning import masks, slices, spectra
+from dkrls_cli.tuning import masks, spectra
+from dkrls_cli.tuning.slices.fibres import FIBRES, MIDPOINTS, NUMBERS
+from dkrls_cli.tuning.slices.segments import SEGMENT, WHOLE
 
 PROCESS = 115_000_000
 """Bytes of the interpreter and its libraries where the system does not tell what it holds."""
@@ -268,9 +270,9 @@ def _search(shape: Sequence[int]) -> int:
     eigenvectors of all kernels on the coordinates that are seen.
     """
     cells, shortest, longest = math.prod(shape), min(shape), max(shape)
-    midpoints = cells * min(slices.MIDPOINTS, shortest) // shortest if shape[1:] else 0
-    fibres = 2 * min(longest * min(slices.FIBRES, cells // longest), slices.NUMBERS)
-    seen = [m if m <= slices.WHOLE else slices.SEGMENT for m in shape]
+    midpoints = cells * min(MIDPOINTS, shortest) // shortest if shape[1:] else 0
+    fibres = 2 * min(longest * min(FIBRES, cells // longest), NUMBERS)
+    seen = [m if m <= WHOLE else SEGMENT for m in shape]
     kernels = min(_KERNELS * sum(m * m for m in seen), spectra.HELD // _NUMBER)
     return _NUMBER * (midpoints + fibres + kernels)
 

@@ -14,16 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from types import MappingProxyType
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Indices, Mask
+from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.spectrum import Spectrum, decompose
-from dkrls_cli.gaps.bars import GapBars, calibrated, distance, field_variance
 from dkrls_cli.gaps.coarse import CoarseMaker
 from dkrls_cli.gaps.field import Field, make_field
 from dkrls_cli.gaps.noisy.analysis import estimate_scale, measure_spread, solve_noisy
@@ -84,32 +82,20 @@ _BALANCING, _BALANCED = 6.0, (1e-6, 1.0)
 _EXACT, _TOLERANCES = 0.02, (1e-9, 1e-3)
 """Largest change of a hidden cell at the end of a solve: this share of the best relative error."""
 
-_FINAL, _FINAL_TOLERANCES = 1e-3, (1e-9, 1e-3)
+_FINAL, _FINAL_TOLERANCES = 3e-3, (1e-9, 1e-3)
 """The same for the solve on the whole grid."""
 
 _FIRST_ERROR = 0.1
 """Relative error that is assumed as long as none is known."""
 
-_NARROW, _WIDE, _IN_HOLES = 2.0, 4.0, 0.05
-"""Distances in cells from which error bars take draws and groups are tried; share of such cells."""
+_WIDE, _IN_HOLES = 4.0, 0.05
+"""Distance in cells from which groups are tried, and share of such cells in holes."""
 
 _AGAIN = 3
 """Times that other cells are hidden in every view where the nearest cells are asked."""
 
 _CLEARLY = 0.98
 """A group is taken if its error is below this share of that of a product of kernels."""
-
-_OTHER_SEED = 1
-"""Seed of the cells that are hidden to calibrate error bars in holes."""
-
-_AS_MANY = 30.0
-"""Independent cells at some distance from data that count as much as all others do."""
-
-_BANDS = ((0.9, 1.6448536269514722), (0.95, 1.959963984540054))
-"""Bands, as the share that they hold and their half width in standard deviations."""
-
-_TINY = 1e-30
-"""Least factor: keeps logarithms finite where all hidden cells are predicted exactly."""
 
 _MARGIN = 1.1
 """An error beyond this many times the bar is not made up for by windows still to be solved."""
@@ -260,7 +246,7 @@ def choose_with_gaps(
     spread = np.nanstd(values) if errors is None else measure_spread(values, errors).signal ** 0.5
     search = _Search(windows, mean, float(spread), spectra, limited)
     search.better = _BETTER if errors is None else _BETTER_WITH_ERRORS
-    if groups and (force or _has_holes(windows, _WIDE)):
+    if groups and (force or has_holes(windows, _WIDE)):
         ways = [
             _Ways(
                 list_group_starts(coordinates, constraints, ridge, groups, on_sphere),
@@ -344,7 +330,7 @@ def _try_groups(
     return _product_or(best, improve(search, product.starts, product.rounds, best))
 
 
-def _has_holes(windows: Sequence[HiddenWindow], least: float) -> bool:
+def has_holes(windows: Sequence[HiddenWindow], least: float) -> bool:
     """Return whether cells that are at least so far from data have a part in the error."""
     return float(sum(w.shares @ (w.distances >= least) for w in windows)) > _IN_HOLES
 
@@ -613,77 +599,3 @@ def _balance(search: _Search, best: Attempt) -> Attempt:
             balanced, least = attempt, found
             ridge *= factor
     return balanced
-
-
-def gap_bars(values: Array, coordinates: Sequence[Array], chosen: GapChoice) -> GapBars:
-    """Return the error bars of a model with the chosen setting, calibrated on hidden cells.
-
-    In a grid with holes that takes draws, which are made when error bars are first asked for. A
-    long level, which has no spectrum, has no draws.
-    """
-    ridge = chosen.setting.ridge
-    reached, missed = [], []
-    for window in chosen.windows:
-        seen = np.isfinite(window.seen)
-        away = distance(window.coordinates, chosen.setting.kernels, seen, ridge)
-        reached.append(away[window.hidden] + ridge)
-        missed.append(window.residuals)
-    scale, power = calibrated(np.concatenate(reached), np.concatenate(missed))
-    holes = None
-    if _has_holes(chosen.windows, _NARROW) and None not in chosen.spectra:
-        holes = cache(partial(hole_factors, values, coordinates, chosen))
-    return GapBars(np.isnan(values), scale, power, chosen.error, chosen.setting.grouping, holes)
-
-
-def hole_factors(
-    values: Array, coordinates: Sequence[Array], chosen: GapChoice
-) -> tuple[float, ...]:
-    """Return the factors of the variance from draws, for each power of two of the distance to data.
-
-    With them the bands hold as many hidden cells as they promise: the mean of what the bands of
-    90 % and of 95 % ask for. Other cells are hidden than those that the setting was chosen by, on
-    the whole grid.
-    """
-    setting = chosen.setting
-    kernels, ridge = setting.kernels, setting.ridge
-    (window,) = hide_cells(
-        values, coordinates, np.random.default_rng(_OTHER_SEED), chosen.targets, whole=True
-    )
-    seen = np.isfinite(window.seen)
-    done = complete_field(
-        make_field(coordinates, kernels, setting.grouping, chosen.spectra),
-        window.seen,
-        ridge,
-        chosen.mean,
-        tolerance=chosen.tolerance,
-        limit=_ITERATIONS,
-        watched=window.hidden,
-    )
-    near = distance(coordinates, kernels, seen, ridge)
-    drawn = field_variance(coordinates, kernels, setting.grouping, seen, ridge, near)
-    counted = window.shares > 0
-    missed = (done.values - window.values)[window.hidden]
-    ratios = np.abs(missed) / np.sqrt(drawn[window.hidden] + ridge)
-    return factors_by_power(ratios[counted], window.powers[counted])
-
-
-def factors_by_power(ratios: Array, powers: Indices) -> tuple[float, ...]:
-    """Return a factor of the variance for each power, from errors in units of their spread.
-
-    Errors at a distance d from data depend on each other over d cells, so cells of the power p
-    count for one in 4^p. The fewer they are the more the factor is that of all cells.
-    """
-    whole = math.log(_factor(ratios))
-    factors = []
-    for power in range(int(powers.max(initial=0)) + 1):
-        own = ratios[powers == power]
-        count = own.size / 4.0**power
-        log = math.log(_factor(own)) if own.size else whole
-        factors.append(math.exp((count * log + _AS_MANY * whole) / (count + _AS_MANY)))
-    return tuple(factors)
-
-
-def _factor(ratios: Array) -> float:
-    """Return the factor with which bands hold what they promise."""
-    bands = [float(np.quantile(ratios, share)) / z for share, z in _BANDS]
-    return max(float(np.mean(bands)) ** 2, _TINY)

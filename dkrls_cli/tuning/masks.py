@@ -368,14 +368,14 @@ def _shift_gaps(observed: Mask, gaps: Mask, rng: np.random.Generator) -> Mask:
         under = observed & shifted & ~hidden
         left = max(1.0, _MOST_HELD_OUT * count - np.count_nonzero(hidden))
         if np.count_nonzero(under) > left:
-            under = _cut_to(under, left, rng)
+            under = cut_cells(under, left, rng)
         hidden |= under
         if np.count_nonzero(hidden) >= _HELD_OUT * count:
             break
     return hidden
 
 
-def _cut_to(under: Mask, most: float, rng: np.random.Generator) -> Mask:
+def cut_cells(under: Mask, most: float, rng: np.random.Generator) -> Mask:
     """Return the cells in a box around one of them, made smaller until it holds at most so many."""
     places = np.argwhere(under)
     centre = places[rng.integers(len(places))]

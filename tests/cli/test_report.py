@@ -29,7 +29,7 @@ from dkrls_cli.cli.report import (
 )
 from dkrls_cli.cli.terminal.tables import pairs
 from dkrls_cli.errors import InputError, ModelFileError, OutputError, SettingError
-from dkrls_cli.files.output import copy_to_stdout
+from dkrls_cli.files.output.atomic import copy_to_stdout
 
 
 def test_json_is_one_object_of_every_command(model: Path, globe: Path, tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_values_are_those_of_xarray(name: str, tmp_path: Path) -> None:
     source = open_source([str(path)])
     found = source.grid()
     note = files.NOTES.get(name, "")
-    if note.startswith(("answers are kept", "lon 360.0 repeats", "cell_methods tells")):
+    if note.startswith(("answers are kept", "lon 360.0 repeats", "cell_methods tells of")):
         note = ""  # what the fit tells, not the file
     assert any(note in said for said in source.notes) if note else source.notes == []
     with open_xarray(str(path), kind_of(str(path))) as dataset:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import netCDF4
 import numpy as np
 import pytest
 import sample_files as files
@@ -150,9 +151,17 @@ def other_variable(path: Path) -> Path:
     return path
 
 
+def other_units(path: Path) -> Path:
+    moved = part(path, np.arange(5, 9))
+    with netCDF4.Dataset(moved, "r+") as dataset:
+        dataset["t"].setncattr("units", "degF")
+    return path
+
+
 @pytest.mark.parametrize(
     ("second", "reason"),
     [
+        (other_units, "b.nc' are in 'degF', those of the first file in 'K'"),
         (lambda path: part(path, [2, 3]), "Coordinate 2000-01-03 of 'time' is in more than one"),
         (other_latitudes, "has other coordinates of 'lat' than the first file"),
         (other_variable, "has s (time, lat), the first file has t (time, lat)"),

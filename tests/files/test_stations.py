@@ -16,7 +16,7 @@ import xarray as xr
 
 from dkrls_cli.errors import InputError, OutputError
 from dkrls_cli.files import stations as module
-from dkrls_cli.files.patching import whole_chunks
+from dkrls_cli.files.patching.members import whole_chunks
 from dkrls_cli.files.stations import write_stations
 from dkrls_cli.files.text.points import PointBlock, join_blocks, point_blocks
 from dkrls_cli.grid.axes import Axis, axis_of, index_axis, text_axis

@@ -28,6 +28,7 @@ from dkrls_cli.grid.rotated import true_places
 from dkrls_cli.grid.style import Companion, Packing, Style, source_coordinates
 
 TABLES = {"long_table", "zipped_table", "wide_table"}
+DIGITS = {"time_stamps": "time"}  # read as dates, and written as days: see test_digits.py
 NOT_KEPT = ("bounds", "coordinates", "cell_measures", "dtype", "missing_value", "_FillValue")
 
 
@@ -79,7 +80,7 @@ def test_the_training_grid_comes_back(name: str, tmp_path: Path) -> None:
     assert kept(new.attrs) == kept(before[variable].attrs)
     for dim in old.dims if "beside_a_bare" not in name else ():
         assert (dim in new.coords) == (dim in old.coords)
-        if dim in new.coords:
+        if dim in new.coords and dim != DIGITS.get(name):
             same_coordinate(new[dim], old[dim])
     older = before.attrs.pop("history", None)
     predicted, fitted, *others = after.attrs.pop("history").split("\n")

@@ -14,6 +14,7 @@ from dkrls_cli.cascade.errorbars import Z90, JointBars, variance_on_grid
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.spectrum import decompose
 from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps import bars as module
 from dkrls_cli.gaps import samples
@@ -25,6 +26,7 @@ from dkrls_cli.gaps.bars import (
     rescale,
     scale_by_distance,
 )
+from dkrls_cli.gaps.calibration.local import left_out_errors, local_scale
 from dkrls_cli.gaps.field import Grouping, make_field
 from dkrls_cli.gaps.pattern import distance_to_data
 from dkrls_cli.gaps.samples import posterior_variance
@@ -632,6 +634,74 @@ def test_no_missing_cell_and_no_point_have_no_deviation() -> None:
     assert not whole.deviations(model, PLACES)(0).any()
     none = [np.empty(0)] * 3
     assert bars.deviations_at_points(model, none)(0).shape == (0,)
+
+
+# ---- local scale
+
+
+def expected_scale(model, missing: np.ndarray, usual: float | None = None) -> np.ndarray:
+    spectra = [decompose(gram(k, c, c)) for k, c in zip(SETTINGS, PLACES, strict=True)]
+    errors = left_out_errors(model.predict() - model.mean, spectra, 0.05)
+    return local_scale(errors, ~missing, usual)
+
+
+@pytest.mark.parametrize("usual", [None, 0.4])
+@pytest.mark.parametrize("how", ["PRODUCT", "HOLES"])
+def test_variances_and_members_have_the_local_scale_of_the_data(how, usual) -> None:
+    model, bars, missing = holed(**globals()[how])
+    local = replace(bars, is_local=True, usual=usual)
+    scale = expected_scale(model, missing, usual)
+    assert scale[missing].std() > 0.05
+    np.testing.assert_allclose(local.local_scale_in(model), scale, rtol=1e-8)
+    plain, scaled = (variance_on_grid(each, model, PLACES) for each in (bars, local))
+    np.testing.assert_allclose(scaled, plain * scale, rtol=1e-8)
+    one, other = (each.deviations(model, PLACES, seed=1)(5) for each in (bars, local))
+    np.testing.assert_allclose(other, one * np.sqrt(scale), rtol=1e-8)
+    at_points = local.variance_at_points(model, [c[[3, 5]] for c in PLACES])
+    np.testing.assert_allclose(at_points, scaled[[3, 5], [3, 5], [3, 5]], rtol=1e-8)
+
+
+def test_the_local_scale_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, bars, _ = holed(**PRODUCT)
+    bars = replace(bars, is_local=True)
+    found = bars.local_scale_in(model)
+    monkeypatch.setattr(module, "left_out_errors", None)
+    assert bars.local_scale_in(model) is found
+
+
+def test_the_mean_of_a_model_has_no_local_error() -> None:
+    model, bars, missing = holed(**PRODUCT)
+    shifted = fit_cascade(model.predict() + 50.0, PLACES, model.levels, joint_ridge=0.05, mean=50.0)
+    found = replace(bars, is_local=True).local_scale_in(shifted)
+    np.testing.assert_allclose(found, expected_scale(model, missing), rtol=1e-6)
+
+
+def test_a_model_without_its_data_keeps_the_local_scale_that_was_measured() -> None:
+    model, bars, missing = holed(**PRODUCT)
+    bars = replace(bars, is_local=True)
+    compact = fit_cascade(model.predict(), PLACES, model.levels, joint_ridge=0.05, compact=True)
+    np.testing.assert_array_equal(bars.local_scale_in(compact), 1.0)
+    known = bars.measured_in(model)
+    assert known.local is not None
+    scale = expected_scale(model, missing)
+    np.testing.assert_allclose(known.local, scale[missing], rtol=1e-8)
+    np.testing.assert_allclose(
+        known.local_scale_in(compact), np.where(missing, scale, 1.0), rtol=1e-8
+    )
+    assert rescale(known, missing).local is None  # of other cells it was not measured
+    assert rescale(known, missing).is_local
+    assert replace(bars, is_local=False).measured_in(model).local is None
+    np.testing.assert_array_equal(replace(bars, is_local=False).local_scale_in(model), 1.0)
+
+
+def test_a_long_level_has_no_local_scale() -> None:
+    x = np.arange(1500.0)
+    missing = np.zeros(1500, bool)
+    missing[700:720] = True
+    model = fit_cascade(np.sin(x), [x], [Level("x", Kernel("matern32", 9.0))], joint_ridge=0.1)
+    assert model.is_long(0)
+    bars = GapBars(missing, 1.0, 1.0, 0.1, is_local=True)
+    np.testing.assert_array_equal(bars.local_scale_in(model), 1.0)
 
 
 def test_members_along_a_very_long_dimension_are_refused() -> None:

@@ -1,5 +1,7 @@
 """Error bars of models of grids with missing cells."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from gap_grids import case, field, model_of
@@ -8,7 +10,8 @@ from dkrls_cli.cascade.errorbars import variance_on_grid
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.gaps.bars import distance
 from dkrls_cli.gaps.solve import complete
-from dkrls_cli.tuning.gaps import choose_with_gaps, gap_bars
+from dkrls_cli.tuning.calibration.holes import gap_bars
+from dkrls_cli.tuning.gaps import choose_with_gaps
 from dkrls_cli.tuning.moves import LevelConstraint
 
 RIDGE = 1e-3
@@ -41,6 +44,8 @@ def test_error_bars_are_zero_on_data_and_grow_into_holes(barred):
     spread = variance_on_grid(bars, model, model.coordinates)
     assert (spread[np.isfinite(holed)] == 0).all()
     assert (spread[np.isnan(holed)] > 0).all()
+    bars = replace(bars, is_local=False, factors=(1.0,))  # which follow the noise of this field
+    spread = variance_on_grid(bars, model, model.coordinates)
     assert spread[5, 6].mean() > spread[3, 4].mean() > spread[np.isnan(holed)].min()
     assert (variance_on_grid(bars, model, model.coordinates, smooth=True) > 0).all()
 

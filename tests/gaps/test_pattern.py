@@ -13,6 +13,7 @@ from dkrls_cli.gaps.pattern import (
     distance_to_data,
     empty_slices,
     gap_lengths,
+    gaussian_sum,
     local_mean,
     pattern,
     scattered,
@@ -169,3 +170,16 @@ def test_means_are_those_of_observed_cells_in_a_box():
     assert found[2, 2] == pytest.approx(np.delete(cells[1:4, 1:4].ravel(), 0).mean())
     assert found[0, 0] == pytest.approx((1 + 2 + 6) / 3)
     assert found[1, 1] == 0.0
+
+
+def test_gaussian_sums_are_those_of_a_matrix_per_axis():
+    cells = np.random.default_rng(0).random((30, 20, 3))
+    widths = [2.0, 1.3, 0.0]
+    expected = cells
+    for axis, (size, width) in enumerate(zip(cells.shape, widths, strict=True)):
+        steps = np.subtract.outer(np.arange(size), np.arange(size))
+        reach = np.arange(-100, 101)
+        weights = np.exp(-0.5 * (steps / width) ** 2) if width else np.eye(size)
+        whole = np.exp(-0.5 * (reach / width) ** 2).sum() if width else 1.0
+        expected = np.moveaxis(np.tensordot(weights / whole, expected, (1, axis)), 0, axis)
+    np.testing.assert_allclose(gaussian_sum(cells, widths), expected, atol=1e-7)

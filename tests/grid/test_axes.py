@@ -11,11 +11,13 @@ from dkrls_cli.grid.axes import (
     Axis,
     axis_of,
     calendar_of,
+    convert_cells,
     convert_coordinates,
     index_axis,
     is_latitude,
     is_longitude,
     list_some,
+    number_axis,
     text_axis,
 )
 from dkrls_cli.grid.calendars import TimeScale
@@ -299,13 +301,6 @@ def test_coordinates_of_another_kind_are_refused(theirs, own, words):
         convert_coordinates(theirs, own)
 
 
-def test_other_units_of_plain_numbers_are_not_looked_at():
-    theirs, own = axis_of("z", [1.0], {"units": "m"}), axis_of("z", [2.0], {"units": "km"})
-    assert convert_coordinates(theirs, own).tolist() == [1.0]
-    same = {"units": "months since 1990-01-01"}
-    assert convert_coordinates(axis_of("t", [1.0], same), axis_of("t", [2.0], same)).tolist() == [1]
-
-
 def test_calendars_that_agree_today_have_one_name():
     for calendar in ("standard", "gregorian", "proleptic_gregorian"):
         assert calendar_of(dates("days since 2000-01-01", [0], calendar)) == "standard"
@@ -360,3 +355,41 @@ def test_the_ends_are_believed_as_far_as_the_middle(off, snaps):
     assert axis.encode([100.0 + off])[0] == (100.0 if snaps else 100.0 + off)
     assert axis.encode([-off])[0] == (0.0 if snaps else -off)
     assert axis.encode([-off, 200.0])[0] == (0.0 if snaps else -off)
+
+
+@pytest.mark.parametrize(
+    ("units", "own_units", "numbers", "expected"),
+    [
+        ("Pa", "hPa", [85000.0, 100.0], [850.0, 1.0]),
+        ("hPa", "Pa", [850.0, 0.1], [85000.0, 10.0]),
+        ("mbar", "hPa", [850.3], [850.3]),
+        ("dbar", "kPa", [7.0], [70.0]),
+        ("km", "m", [0.3], [300.0]),
+        ("cm", "metres", [5.0], [0.05]),
+        ("radians", "degrees_north", [np.pi / 4], [45.0]),
+        ("degree_E", "degrees", [12.3], [12.3]),
+        ("sigma_level", "1", [0.3], [0.3]),  # of which nothing is known
+        ("", "m", [5.0], [5.0]),
+    ],
+)
+def test_coordinates_in_other_units_are_converted(units, own_units, numbers, expected):
+    theirs = number_axis("z", np.array(numbers), {"units": units})
+    own = number_axis("z", np.array([0.0, 1.0]), {"units": own_units})
+    np.testing.assert_array_equal(convert_coordinates(theirs, own), expected)
+    cells = np.array([numbers[0], 2 * numbers[0]]).reshape(1, 2)
+    found = convert_cells(cells, theirs, own)
+    np.testing.assert_allclose(found, [[expected[0], 2 * expected[0]]], rtol=1e-15)
+
+
+def test_cells_of_longitudes_in_radians_are_converted():
+    own = axis_of("lon", np.arange(0.0, 360.0, 30.0), {"units": "degrees_east"})
+    theirs = number_axis("lon", np.array([0.1]), {"units": "radian"})
+    found = convert_cells(np.array([[0.0, np.pi / 2]]), theirs, own)
+    np.testing.assert_allclose(found, [[0.0, 90.0]])
+
+
+def test_units_of_another_kind_are_refused():
+    theirs = number_axis("z", np.array([1.0]), {"units": "m"})
+    own = number_axis("z", np.array([0.0, 1.0]), {"units": "hPa"})
+    with pytest.raises(InputError, match="in 'hPa' here and in 'm' there, which do not convert"):
+        convert_coordinates(theirs, own)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.grid.calendars import TimeScale, is_duration
+from dkrls_cli.grid.calendars import TimeScale
 
 CALENDARS = ["standard", "proleptic_gregorian", "noleap", "all_leap", "360_day", "julian"]
 UNITS = [
@@ -295,19 +295,6 @@ def test_a_day_lasts_a_day_and_an_instant_nothing():
     assert scale.span("2020-01-02T00:00") == (24.0, 24.0)
     with pytest.raises(SettingError, match=r"not a date"):
         scale.span("soon")
-
-
-@pytest.mark.parametrize("text", ["30D", "1y", "6 h", "P1M", "PT6H", "0.5D", "10min"])
-def test_durations(text):
-    assert is_duration(text)
-    assert TimeScale("days since 2020-01-01").length(text) > 0
-
-
-@pytest.mark.parametrize("text", ["", "30", "D", "0D", "-3D", "3 days", "auto", "1D2H", "1e3D"])
-def test_what_is_no_duration(text):
-    assert not is_duration(text)
-    with pytest.raises(SettingError, match=r"is not a time step"):
-        TimeScale("days since 2020-01-01").length(text)
 
 
 # Months and years ---------------------------------------------------------------------------------

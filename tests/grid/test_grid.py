@@ -274,14 +274,14 @@ def test_values_whose_squares_are_no_numbers_are_refused(scale, refused):
     made = grid([[0.0, np.nan], [scale / 3, 0.0], [-scale, 0.0]])
     if refused:
         with pytest.raises(InputError, match=r"largest value of 't' is .* count in other units"):
-            made.refuse_extremes()
+            made.refuse_unsuitable()
     else:
-        made.refuse_extremes()
+        made.refuse_unsuitable()
 
 
 def test_infinite_and_missing_values_have_messages_of_their_own():
     for value in (np.nan, np.inf, -np.inf):
-        grid(np.full((3, 2), value)).refuse_extremes()
+        grid(np.full((3, 2), value)).refuse_unsuitable()
 
 
 def test_coordinates_that_reach_too_far_are_refused():
@@ -289,11 +289,11 @@ def test_coordinates_that_reach_too_far_are_refused():
         made = Grid(np.ones(2), (axis_of("x", [-width / 2, width / 2]),))
         if refused:
             with pytest.raises(InputError, match="Coordinates of 'x' reach from"):
-                made.refuse_extremes()
+                made.refuse_unsuitable()
         else:
-            made.refuse_extremes()
-    Grid(np.ones(2), (axis_of("x", [0.0, np.inf]),)).refuse_extremes()  # has its own message
-    Grid(np.ones(2), (axis_of("x", [0.0, 5e-324]),)).refuse_extremes()
+            made.refuse_unsuitable()
+    Grid(np.ones(2), (axis_of("x", [0.0, np.inf]),)).refuse_unsuitable()  # has its own message
+    Grid(np.ones(2), (axis_of("x", [0.0, 5e-324]),)).refuse_unsuitable()
 
 
 @pytest.mark.parametrize(("scale", "told"), [(1.0, False), (1e-30, False), (1e-40, True)])
@@ -319,3 +319,11 @@ def test_a_frozen_grid_cannot_be_changed_by_the_way_of_its_owner() -> None:
     assert grid.freeze() is grid
     assert is_frozen(grid.values)
     assert not owner.flags.writeable
+
+
+@pytest.mark.parametrize("kind", ["DataFrame", "Series"])
+def test_tables_of_pandas_would_lose_their_labels_and_are_refused(kind):
+    import pandas as pd
+
+    with pytest.raises(InputError, match=f"a {kind} of pandas, .*DataArray"):
+        as_grid(getattr(pd, kind)(np.arange(4.0), index=[1.0, 2.5, 3.0, 7.0]))

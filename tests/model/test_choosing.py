@@ -10,8 +10,9 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.grid.axes import axis_of, index_axis, text_axis
 from dkrls_cli.model.choosing import choose_levels
 from dkrls_cli.model.settings import Settings, plan_fit
-from dkrls_cli.tuning import slices as tuning
 from dkrls_cli.tuning.joint import choose_joint
+from dkrls_cli.tuning.slices.choice import choose_level
+from dkrls_cli.tuning.slices.fibres import predict_midpoints, sample_fibres
 from dkrls_cli.tuning.trials.record import ChoiceRecord
 
 RNG = np.random.default_rng(3)
@@ -23,16 +24,16 @@ MEAN = float(VALUES.mean())
 
 def chosen_alone(axis, data, **given):
     """The level that :mod:`dkrls_cli.tuning.slices` chooses for some data along an axis."""
-    return tuning.choose_level(axis.numbers, data, **given).taken
+    return choose_level(axis.numbers, data, **given).taken
 
 
 def test_the_shortest_level_is_chosen_first_and_the_next_on_what_it_answers():
     watched = []
     plan = plan_fit(AXES)
     found = choose_levels(plan, AXES, VALUES, MEAN, watch=lambda *told: watched.append(told))
-    first = chosen_alone(AXES[1], tuning.sample_fibres(VALUES, 1, MEAN))
-    seen = tuning.predict_midpoints(VALUES, 1, MEAN, X, first.kernel, first.ridge)
-    second = chosen_alone(AXES[0], tuning.sample_fibres(seen, 0, 0.0))
+    first = chosen_alone(AXES[1], sample_fibres(VALUES, 1, MEAN))
+    seen = predict_midpoints(VALUES, 1, MEAN, X, first.kernel, first.ridge)
+    second = chosen_alone(AXES[0], sample_fibres(seen, 0, 0.0))
     assert found.levels == (
         Level("d", second.kernel, second.ridge),
         Level("x", first.kernel, first.ridge),
@@ -40,7 +41,7 @@ def test_the_shortest_level_is_chosen_first_and_the_next_on_what_it_answers():
     assert found.joint_ridge is None
     assert [dim for dim, _ in watched] == ["x", "d"]
     assert [choice.taken for _, choice in watched] == [first, second]
-    assert second != chosen_alone(AXES[0], tuning.sample_fibres(VALUES, 0, MEAN))
+    assert second != chosen_alone(AXES[0], sample_fibres(VALUES, 0, MEAN))
 
 
 def test_a_level_without_anything_open_is_kept_and_still_answers_for_the_next():
@@ -52,8 +53,8 @@ def test_a_level_without_anything_open_is_kept_and_still_answers_for_the_next():
     ):
         plan = plan_fit(AXES, settings)
         found = choose_levels(plan, AXES, VALUES, MEAN, watch=lambda dim, _: watched.append(dim))
-        seen = tuning.predict_midpoints(VALUES, 1, MEAN, X, given.kernel, given.ridge)
-        other = chosen_alone(AXES[0], tuning.sample_fibres(seen, 0, 0.0))
+        seen = predict_midpoints(VALUES, 1, MEAN, X, given.kernel, given.ridge)
+        other = chosen_alone(AXES[0], sample_fibres(seen, 0, 0.0))
         assert found.levels == (Level("d", other.kernel, other.ridge), given)
     assert watched == ["d", "d"]
 
@@ -64,7 +65,7 @@ def test_what_is_given_is_kept_and_the_rest_is_chosen_around_it(open_setting):
     del given[open_setting]
     found = choose_levels(plan_fit(AXES, Settings(**given)), AXES, VALUES, MEAN).levels[1]
     own = {"family" if key == "kernel" else key: value for key, value in given.items()}
-    alone = chosen_alone(AXES[1], tuning.sample_fibres(VALUES, 1, MEAN), **own)
+    alone = chosen_alone(AXES[1], sample_fibres(VALUES, 1, MEAN), **own)
     assert found == Level("x", alone.kernel, alone.ridge)
     taken = {"kernel": found.kernel.family, "sigma": found.kernel.sigma, "ridge": found.ridge}
     assert given.items() <= taken.items()
@@ -76,7 +77,7 @@ def test_between_labels_and_around_one_coordinate_nothing_is_answered(first):
     axes = AXES[0], first
     mean = float(values.mean())
     found = choose_levels(plan_fit(axes), axes, values, mean)
-    alone = chosen_alone(AXES[0], tuning.sample_fibres(values, 0, mean))
+    alone = chosen_alone(AXES[0], sample_fibres(values, 0, mean))
     assert found.levels[0] == Level("d", alone.kernel, alone.ridge)
 
 
@@ -87,7 +88,7 @@ def test_period_cycles_and_folds_reach_the_search():
     assert found.kernel.cycle == months.time.year
     circle = plan_fit([AXES[1]], Settings(period=20))
     level = choose_levels(circle, [AXES[1]], VALUES[0], MEAN, folds=3).levels[0]
-    data = tuning.sample_fibres(VALUES[0], 0, MEAN)
+    data = sample_fibres(VALUES[0], 0, MEAN)
     alone = chosen_alone(AXES[1], data, period=20.0, folds=3)
     assert level == Level("x", alone.kernel, alone.ridge)
     assert alone != chosen_alone(AXES[1], data, period=20.0)
@@ -102,10 +103,10 @@ def test_warnings_name_the_dimension():
 def test_a_joint_ridge_is_chosen_with_the_sigmas_that_are_open():
     plan = plan_fit(AXES, Settings(noise="joint", sigma={"x": 1.0}))
     found = choose_levels(plan, AXES, VALUES, MEAN)
-    first = tuning.choose_level(X, tuning.sample_fibres(VALUES, 1, MEAN), sigma=1.0)
+    first = choose_level(X, sample_fibres(VALUES, 1, MEAN), sigma=1.0)
     taken = first.taken
-    seen = tuning.predict_midpoints(VALUES, 1, MEAN, X, taken.kernel, taken.ridge)
-    second = tuning.choose_level(D, tuning.sample_fibres(seen, 0, 0.0))
+    seen = predict_midpoints(VALUES, 1, MEAN, X, taken.kernel, taken.ridge)
+    second = choose_level(D, sample_fibres(seen, 0, 0.0))
     kernels = [second.under_joint_ridge.kernel, first.under_joint_ridge.kernel]
     centred = VALUES - MEAN
     setting = choose_joint(centred, [D, X], kernels, open_sigmas=[True, False]).setting
@@ -129,9 +130,9 @@ def test_sigmas_move_beside_a_joint_ridge_that_is_given():
         plan_fit(AXES, Settings(noise="joint", kernel="gaussian")), AXES, VALUES, MEAN
     )
     assert found.joint_ridge == 0.25 != start.joint_ridge
-    first = tuning.choose_level(X, tuning.sample_fibres(VALUES, 1, MEAN), family="gaussian")
-    seen = tuning.predict_midpoints(VALUES, 1, MEAN, X, first.taken.kernel, first.taken.ridge)
-    second = tuning.choose_level(D, tuning.sample_fibres(seen, 0, 0.0), family="gaussian")
+    first = choose_level(X, sample_fibres(VALUES, 1, MEAN), family="gaussian")
+    seen = predict_midpoints(VALUES, 1, MEAN, X, first.taken.kernel, first.taken.ridge)
+    second = choose_level(D, sample_fibres(seen, 0, 0.0), family="gaussian")
     kernels = [second.under_joint_ridge.kernel, first.under_joint_ridge.kernel]
     moved = choose_joint(
         VALUES - MEAN, [D, X], kernels, open_sigmas=[True, True], ridge=0.25

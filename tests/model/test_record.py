@@ -256,6 +256,28 @@ def test_errors_between_coordinates_come_back_if_they_are_known() -> None:
             returned(GapBars(missing, 2.0, 0.7, 0.3, between=wrong), joint=True)
 
 
+def test_a_local_scale_comes_back_and_fits_the_missing_cells() -> None:
+    missing = RNG.random((30, 20)) < 0.5
+    count = int(np.count_nonzero(missing))
+    scale = RNG.random(count) + 0.1
+    bars = GapBars(missing, 2.0, 0.7, 0.3, is_local=True)
+    again = returned(bars, joint=True)
+    assert isinstance(again, GapBars)
+    assert again.is_local
+    assert again.local is None
+    again = returned(replace(bars, local=scale), joint=True)
+    assert isinstance(again, GapBars)
+    np.testing.assert_allclose(again.local, scale, rtol=1e-6)  # type: ignore[arg-type]
+    for wrong in (scale[1:], np.append(scale, 1.0), np.zeros(count), np.full(count, np.nan)):
+        with pytest.raises(ValueError, match="local scale of error bars does not fit"):
+            returned(replace(bars, local=wrong), joint=True)
+    header, arrays = bars_record(bars)
+    del header["is_local"]  # as files had it before
+    older = bars_from(through_a_file(header), arrays, (30, 20), True)
+    assert isinstance(older, GapBars)
+    assert not older.is_local
+
+
 def test_a_group_has_axes_of_the_grid() -> None:
     for axes in ((0, 2), (-1, 1)):
         bars = GapBars(RNG.random((30, 20)) < 0.5, 2.0, 0.7, 0.3, Grouping((axes,)))

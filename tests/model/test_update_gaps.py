@@ -296,11 +296,11 @@ def test_an_update_that_is_not_solved_for_is_an_error_unless_accepted(how, solve
 
 @pytest.mark.parametrize("how", [{}, JOINT], ids=["level", "joint"])
 def test_an_update_is_as_exact_as_a_fit_and_need_not_be_more(how, monkeypatch):
-    """What is still due must be below a thousandth of the model's error."""
+    """What is still due must be below three thousandths of the model's error."""
     array, _ = with_gaps()
     start, more = fitted(array.isel(t=slice(0, 10)), **how), array.isel(t=slice(10, None))
     judge = update._Judge(start, accept_inexact=False)
-    enough = 1e-3 * float(start.bars.errors.min()) / float(np.nanstd(array.values))
+    enough = 3e-3 * float(start.bars.errors.min()) / float(np.nanstd(array.values))
     assert 1e-8 < enough < 1e-3
     good = Completed(array.values, 3, 0.99 * enough, converged=False)
     assert judge.check(good, array.values).converged

@@ -11,7 +11,7 @@ from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.spectrum import decompose
 from dkrls_cli.model.fit import fit
 from dkrls_cli.tuning import footprint as module
-from dkrls_cli.tuning import masks, slices, spectra
+from dkrls_cli.tuning import masks, spectra
 from dkrls_cli.tuning.footprint import (
     PROCESS,
     Machine,
@@ -22,6 +22,7 @@ from dkrls_cli.tuning.footprint import (
     level_memory,
     solve_memory,
 )
+from dkrls_cli.tuning.slices import fibres
 
 LARGE = (10, 1000, 1000, 100)
 """1e9 cells: factors and fibres are nothing beside them."""
@@ -131,8 +132,8 @@ def test_one_dimension_has_no_midpoints():
 
 def test_fibres_and_kernels_of_the_search_have_an_end():
     wide = module._search((100, 2, 10**6)) - 8 * 100 * 2 * 10**6  # less the midpoints
-    assert wide == 8 * (2 * slices.NUMBERS + 60 * (100**2 + 2**2 + 64**2))
-    many = module._search((160,) * 16) - 8 * (160**15 * 24 + 2 * 160 * slices.FIBRES)
+    assert wide == 8 * (2 * fibres.NUMBERS + 60 * (100**2 + 2**2 + 64**2))
+    many = module._search((160,) * 16) - 8 * (160**15 * 24 + 2 * 160 * fibres.FIBRES)
     assert many == spectra.HELD
 
 

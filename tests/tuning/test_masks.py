@@ -162,7 +162,7 @@ def test_a_box_of_gaps_holds_at_most_so_many_cells(most):
     for _ in range(20):
         under = np.zeros((20, 30), bool)
         under[4:14, 10:20] = True
-        found = masks._cut_to(under, most, rng)
+        found = masks.cut_cells(under, most, rng)
         assert (found <= under).all()
         assert 1 <= np.count_nonzero(found) <= most
 

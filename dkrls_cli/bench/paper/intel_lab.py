@@ -23,7 +23,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.text.csv import open_text, source_name
+from dkrls_cli.files.text.csv.opening import open_text, source_name
 
 # First and last row that the paper uses, counted from 1.
 FIRST, LAST = 301, 400

@@ -11,7 +11,7 @@ from dkrls_cli.bench.paper.dataset import Dataset
 from dkrls_cli.bench.paper.entries import RaceEntry
 from dkrls_cli.bench.paper.experiment import RaceOptions, RaceRow, make_race_row
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.text.csv import csv_rows
+from dkrls_cli.files.text.csv.small import csv_rows
 
 _TEXT_COLUMNS = ("dataset", "method", "settings", "parameters", "note")
 _COUNT_COLUMNS = ("samples_learnt", "samples", "seeds", "seeds_asked")

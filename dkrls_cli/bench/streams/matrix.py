@@ -6,7 +6,8 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.text.csv import open_text, parse_numbers, source_name
+from dkrls_cli.files.text.csv.cells import parse_numbers
+from dkrls_cli.files.text.csv.opening import open_text, source_name
 from dkrls_cli.grid.axes import index_axis
 from dkrls_cli.grid.grid import Grid
 

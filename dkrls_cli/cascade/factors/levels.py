@@ -103,12 +103,16 @@ def make_joint_factors(
         axis, level = axes[long], levels[long]
         found = _long_factor(axis, level, ridge / largest)
         factors.insert(long, found or decompose(gram(level.kernel, axis, axis)))
-    sizes = [_largest_value(factor) for factor in factors]
-    shares = [ridge * size / math.prod(sizes) for size in sizes]
     return [
         factor if isinstance(factor, LongFactor) else factor.solvable(share)
-        for factor, share in zip(factors, shares, strict=True)
+        for factor, share in zip(factors, ridge_shares(factors, ridge), strict=True)
     ]
+
+
+def ridge_shares(factors: Sequence[AnyFactor], ridge: float) -> list[float]:
+    """Return the share of a joint ridge that every level has beside the largest of all others."""
+    sizes = [largest_value(factor) for factor in factors]
+    return [ridge * size / math.prod(sizes) for size in sizes]
 
 
 def long_axis(axes: Sequence[Array], levels: Sequence[Level]) -> int | None:
@@ -136,7 +140,7 @@ def long_axis(axes: Sequence[Array], levels: Sequence[Level]) -> int | None:
     return longest
 
 
-def _largest_value(factor: AnyFactor) -> float:
+def largest_value(factor: AnyFactor) -> float:
     """Return the largest eigenvalue of a Gram matrix; of a long one, an estimate."""
     if isinstance(factor, Spectrum):
         return float(factor.values[0])

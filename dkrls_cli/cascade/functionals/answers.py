@@ -24,16 +24,16 @@ import numpy as np
 from dkrls_cli.arrays import Array, Indices, Slices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.long import LongAxis, LongSmoother
-from dkrls_cli.cascade.functionals.cells import SourceCells, cell_rows
+from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.detail import Detail
 from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means, Values
 from dkrls_cli.cascade.functionals.rows import (
     LongAnswerRows,
     LongKernelRows,
     answer_rows,
-    kernel_rows,
     prepare_long,
 )
+from dkrls_cli.cascade.functionals.sharpening import cell_rows, joint_residual, joint_rows
 from dkrls_cli.cascade.tensors import Rows, apply, contract
 
 NO_CELLS: Mapping[int, SourceCells] = MappingProxyType({})
@@ -50,14 +50,13 @@ def answer_blocks(
 ) -> Callable[[Slices], Array]:
     """Return a function that answers one block of a product grid of functionals.
 
-    The data are means over `cells` along some axes, with a ridge per level. `rows` are those of
-    :func:`all_rows`, if they are known.
+    The data have `cells` along some axes. `rows` are those of :func:`all_rows`, if they are known.
     """
     rows = rows or all_rows(cascade, asked, smooth, cells)
     tensor = _tensor(cascade)
     mean = cascade.mean * math.prod(each.of_one for each in asked)
     shares = None if smooth else joint_shares(cascade, asked, cells)
-    residual = None if shares is None else cascade.predict() - cascade.predict(smooth=True)
+    residual = None if shares is None else joint_residual(cascade, tensor, cells)
 
     def answer(part: Slices) -> Array:
         result = apply(tensor, [row[p] for row, p in zip(rows, part, strict=True)])
@@ -74,25 +73,34 @@ def joint_shares(
 ) -> list[Array] | None:
     """Return the shares of the residual of the cells in answers under a joint ridge, or None.
 
-    Between coordinates the shares are 0. Those of derivatives are slopes of the detail
-    (:mod:`dkrls_cli.cascade.functionals.detail`).
+    Between coordinates the shares are 0, and in a cell of data that are means they are 1. Those of
+    derivatives are slopes of the detail (:mod:`dkrls_cli.cascade.functionals.detail`), and 0 along
+    an axis of means.
     """
     slopes = any(isinstance(each, Derivatives) for each in asked)
     if cascade.joint_ridge is None or not (cells or slopes):
         return None
-    found = []
-    for axis, each in enumerate(asked):
-        if isinstance(each, Means) and axis in cells:
-            found.append(cells[axis].cut(each).shares(cascade.shape[axis]))
-        elif isinstance(each, Values):
-            nodes = cascade.find_nodes(axis, each.query)
-            found.append(np.asarray(nodes[:, None] == np.arange(cascade.shape[axis]), np.float64))
-        elif isinstance(each, Derivatives):
-            detail = Detail(cascade.levels[axis].kernel, cascade.coordinates[axis])
-            found.append(detail.rows(each))
-        else:
-            return None
-    return found
+    found = [_share(cascade, axis, each, cells.get(axis)) for axis, each in enumerate(asked)]
+    known = [each for each in found if each is not None]
+    return known if len(known) == len(found) else None
+
+
+def _share(
+    cascade: Cascade, axis: int, asked: Functional, source: SourceCells | None
+) -> Array | None:
+    """Return the shares (q, m) of the residuals along one axis; None if they are not known."""
+    size = cascade.shape[axis]
+    if isinstance(asked, Means):
+        return None if source is None else source.cut(asked).shares(size)
+    of_means = source if source is not None and source.are_means else None
+    if isinstance(asked, Derivatives):
+        if of_means is not None:
+            return np.zeros((len(asked), size))
+        return Detail(cascade.levels[axis].kernel, cascade.coordinates[axis]).rows(asked)
+    assert isinstance(asked, Values)
+    query = asked.query
+    cells = cascade.find_nodes(axis, query) if of_means is None else of_means.find(query)
+    return np.asarray(cells[:, None] == np.arange(size), np.float64)
 
 
 def answer_grid(
@@ -145,7 +153,7 @@ def answer_points(
     )
     shares = None if smooth else joint_shares(cascade, asked, cells)
     if shares is not None:
-        residual = cascade.predict() - cascade.predict(smooth=True)
+        residual = joint_residual(cascade, tensor, cells)
         beside = {axis: shares[axis] for axis in spread}
         found += contract(residual, count, lambda a, part: shares[a][part], {}, widest, beside)
     return found
@@ -209,15 +217,24 @@ def all_rows(
 ) -> list[Array | Indices | Rows]:
     """Return the rows of every axis; of the axis `skip` there are none."""
     if cascade.joint_ridge is not None:
-        return [kernel_rows(cascade, axis, each) for axis, each in enumerate(asked)]
+        return [joint_rows(cascade, axis, each, cells.get(axis)) for axis, each in enumerate(asked)]
     return [
-        np.empty((0, 0))
-        if axis == skip
-        else cell_rows(cascade, axis, cells[axis], each, smooth)
-        if is_asked_of_cells(cells.get(axis), each)
-        else answer_rows(cascade, axis, each, smooth)
+        np.empty((0, 0)) if axis == skip else axis_rows(cascade, axis, each, smooth, cells)
         for axis, each in enumerate(asked)
     ]
+
+
+def axis_rows(
+    cascade: Cascade,
+    axis: int,
+    asked: Functional,
+    smooth: bool,
+    cells: Mapping[int, SourceCells],
+) -> Array | Indices | Rows:
+    """Return the rows of one axis that has a ridge of its own."""
+    if is_asked_of_cells(cells.get(axis), asked):
+        return cell_rows(cascade, axis, cells[axis], asked, smooth)
+    return answer_rows(cascade, axis, asked, smooth)
 
 
 def is_asked_of_cells(source: SourceCells | None, asked: Functional) -> bool:

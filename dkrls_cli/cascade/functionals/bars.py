@@ -11,12 +11,16 @@ and of white noise. Functionals of all levels act on both of its arguments: R_l 
 L L'R_l = L L'k - (L k)' C^-1 (L k), and a correlation along another axis becomes
 L L'k_j / k_j(q, q): 1 for values, less for means, as errors average out, and for derivatives the
 steepness of errors. Noise that is independent from cell to cell averages out over the cells that an
-interval covers, and has no derivative: the error of a derivative is that of the smooth field.
+interval covers, and has no derivative. A derivative passes through the data, so that it has the
+slopes of noise and of detail in the data (:mod:`dkrls_cli.cascade.functionals.detail`).
 
 A joint ridge
 -------------
 The variance is s^2 times that of the exact posterior, prod L L'k - (prod L k)' C^-1 (prod L k), and
 the noise.
+
+Data that are means over cells are taken for values at the coordinates here, except that means over
+unions of cells are known: so far the errors of a sharpened field are those of the field.
 """
 
 from __future__ import annotations
@@ -64,7 +68,7 @@ def variance_blocks(
     The error bars are those of a complete grid. The data are means over `cells` along some axes.
     """
     if isinstance(bars, JointBars):
-        return _joint_blocks(bars, cascade, asked, smooth)
+        return _joint_blocks(bars, cascade, asked, smooth, cells)
     parts = level_parts(bars, cascade, asked, smooth, cells)
 
     def variance(part: Slices) -> Array:
@@ -87,7 +91,7 @@ def variance_at_points(
     Axes in `spread` are no part of the points: see :meth:`Cascade.predict_points`.
     """
     if isinstance(bars, JointBars):
-        return _joint_points(bars, cascade, asked, spread, smooth)
+        return _joint_points(bars, cascade, asked, spread, smooth, cells)
     return _combine(bars, level_parts(bars, cascade, asked, smooth, cells), spread)
 
 
@@ -204,7 +208,7 @@ def _level_part(
     variance = np.zeros(len(asked))
     variance[here] = scale * left_variance(cascade, axis, asked.take(here))
     variance += scale * shared * averaged * between
-    variance += scale * cascade.levels[axis].ridge * detail_left(cascade, axis, asked, smooth)
+    variance += scale * detail_variance(cascade, axis, asked, smooth, white, shared)
     return Part(
         between,
         variance,
@@ -215,12 +219,17 @@ def _level_part(
     )
 
 
-def detail_left(cascade: Cascade, axis: int, asked: Functional, smooth: bool) -> Array:
-    """Return what is left open of the slopes of the detail of a level (q,), of a ridge of 1."""
+def detail_variance(
+    cascade: Cascade, axis: int, asked: Functional, smooth: bool, white: float, shared: float
+) -> Array:
+    """Return the variance of slopes of the detail of a level (q,).
+
+    Of its ridge, `white` is what may be noise of single cells, and `shared` what is detail.
+    """
     level = cascade.levels[axis]
     if not has_detail(level, asked, smooth):
         return np.zeros(len(asked))
-    return Detail(level.kernel, cascade.coordinates[axis]).left_open(asked)
+    return Detail(level.kernel, cascade.coordinates[axis]).variance(asked, white, shared)
 
 
 def _local_scale(bars: LevelBars, cascade: Cascade, axis: int, asked: Functional) -> Array:
@@ -299,7 +308,11 @@ def _combine(bars: LevelBars, parts: Sequence[Part], spread: Collection[int] | N
 
 
 def _joint_blocks(
-    bars: JointBars, cascade: Cascade, asked: Sequence[Functional], smooth: bool
+    bars: JointBars,
+    cascade: Cascade,
+    asked: Sequence[Functional],
+    smooth: bool,
+    cells: Mapping[int, SourceCells],
 ) -> Callable[[Slices], Array]:
     solver = _joint_solver(cascade)
     squares = [
@@ -311,12 +324,15 @@ def _joint_blocks(
     else:
         inverse = _long_explained(cascade, solver, asked[solver.long])
     priors, noises = _priors(cascade, asked), joint_noises(cascade, asked, smooth)
+    opened = joint_answered(cascade, asked, smooth, cells)
 
     def variance(part: Slices) -> Array:
         explained = apply(inverse, [row[p] for row, p in zip(squares, part, strict=True)])
         prior = reduce(np.multiply.outer, [v[p] for v, p in zip(priors, part, strict=True)])
         noise = reduce(np.multiply.outer, [v[p] for v, p in zip(noises, part, strict=True)])
-        return np.asarray(bars.scale * (np.maximum(prior - explained, 0.0) + solver.ridge * noise))
+        left = bars.scale * (np.maximum(prior - explained, 0.0) + solver.ridge * noise)
+        here = [each[p] for each, p in zip(opened, part, strict=True)]
+        return np.asarray(left * reduce(np.maximum.outer, here))
 
     return variance
 
@@ -327,6 +343,7 @@ def _joint_points(
     asked: Sequence[Functional],
     spread: Collection[int],
     smooth: bool,
+    cells: Mapping[int, SourceCells],
 ) -> Array:
     solver = _joint_solver(cascade)
     if solver.long is not None and solver.long not in spread:
@@ -335,7 +352,27 @@ def _joint_points(
         explained = _explained_at_points(cascade, solver, asked, spread)
     prior = reduce(np.multiply, lay_out(_priors(cascade, asked), spread))
     noise = reduce(np.multiply, lay_out(joint_noises(cascade, asked, smooth), spread))
-    return np.asarray(bars.scale * (np.maximum(prior - explained, 0.0) + solver.ridge * noise))
+    opened = reduce(np.maximum, lay_out(joint_answered(cascade, asked, smooth, cells), spread))
+    left = bars.scale * (np.maximum(prior - explained, 0.0) + solver.ridge * noise)
+    return np.asarray(left * opened)
+
+
+def joint_answered(
+    cascade: Cascade,
+    asked: Sequence[Functional],
+    smooth: bool,
+    cells: Mapping[int, SourceCells],
+) -> list[Indices]:
+    """Return 1 where a level answers under a joint ridge; where none does, the answer is the data.
+
+    That is so for means over unions of cells, where the data are means over cells. All others are
+    answers.
+    """
+    if not any(source.are_means for source in cells.values()):
+        return [np.ones(len(each), np.intp) for each in asked]
+    return [
+        answered(cascade, axis, each, smooth, cells.get(axis)) for axis, each in enumerate(asked)
+    ]
 
 
 def _explained_at_points(
@@ -412,17 +449,20 @@ def _priors(cascade: Cascade, asked: Sequence[Functional]) -> list[Array]:
     return [each.prior(level.kernel) for each, level in zip(asked, cascade.levels, strict=True)]
 
 
-def joint_noises(cascade: Cascade, asked: Sequence[Functional], smooth: bool) -> list[Array]:
+def joint_noises(
+    cascade: Cascade, asked: Sequence[Functional], smooth: bool, *, white: float = 1.0
+) -> list[Array]:
     """Return what functionals of every level leave of the variance of independent noise.
 
-    With a derivative, that is what is left open of the slope of the detail where the residual has a
-    share in the answer; where it has none, the answer is one of the smooth field.
+    With a derivative, that is the variance of the slope of the detail, of which the share `white`
+    may be noise, where the residual has a share in the answer; where it has none, the answer is one
+    of the smooth field.
     """
     slopes = any(isinstance(each, Derivatives) for each in asked)
     found = []
     for axis, each in enumerate(asked):
         if isinstance(each, Derivatives):
-            found.append(detail_left(cascade, axis, each, smooth))
+            found.append(detail_variance(cascade, axis, each, smooth, white, 1.0 - white))
         elif slopes and isinstance(each, Values):
             found.append(np.asarray(cascade.find_nodes(axis, each.query) >= 0, np.float64))
         else:

@@ -1,21 +1,8 @@
-"""Cells of the data: means over other cells that keep it, whether it is means or values.
+"""Cells of the data along a level, and the intervals of a question cut at their ends.
 
-A level takes its samples for values at the coordinates. Where they are means y over cells S, the
-values beside them are found by two steps of correction: with P and M the operators that answer
-from data with values at the coordinates and with means over the cells,
-
-    p = (I + D + D^2) y,    D = P - M,
-
-so that the means over cells of what is answered from p differ from y by D^3 y, and by what the
-ridge smooths. That residual, y - M p, is added as a constant in every cell. So the mean over a cell
-of the data is the data, the mean over a union of cells is theirs, and the means over all parts of a
-cell make up the mean over the cell: areas times means have the same sum on either grid. Values
-between coordinates have the same residual, and derivatives have none.
-
-Data that are values at coordinates need no correction. What the ridge smooths away at them is added
-to means in the same way, as a constant in the cell around each, so that the mean over a month or a
-region of noisy data is that of the data, as values at training coordinates are the data. Such cells
-are no wider than the usual step: in a gap nothing is known of what the ridge smooths away.
+The mean over an interval is made up of the means over its pieces, each a part of one cell of the
+data or of none. What is known of a cell, such as what the ridge smooths away in it, is shared by
+all of its pieces.
 """
 
 from __future__ import annotations
@@ -23,15 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask
-from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.factors.long import LongFactor
-from dkrls_cli.cascade.functionals.functional import Functional, Means, Values
-from dkrls_cli.cascade.functionals.rows import answer_long
+from dkrls_cli.cascade.functionals.functional import Functional, Means
 from dkrls_cli.circle import spacing
 from dkrls_cli.errors import InputError
 
@@ -111,6 +95,9 @@ class SourceCells:
 
     def cut(self, asked: Means) -> Pieces:
         """Return intervals cut at the ends of the cells."""
+        if not len(asked):
+            none = np.zeros(0, np.intp)
+            return Pieces(self, asked, none, none, asked.low, asked.high)
         turns = [0.0]
         if self.period is not None:
             first = math.floor((asked.low.min() - self.high.max()) / self.period)
@@ -131,6 +118,12 @@ class SourceCells:
         return Pieces(
             self, asked, np.array(which), np.array(owners), np.array(starts), np.array(ends)
         )
+
+    def find(self, query: Array) -> Indices:
+        """Return the cell that every coordinate lies in, or -1."""
+        tiny = _ROUNDING * float(np.min(self.high - self.low))
+        at = self.cut(Means(query - tiny, query + tiny, False))
+        return at.cell[np.searchsorted(at.which, np.arange(query.size))]
 
     def _cut_one(
         self, place: int, a: float, b: float, low: Array, high: Array, cells: Indices
@@ -222,112 +215,10 @@ class Pieces:
 
     def average(self, values: Array) -> Array:
         """Return the means over the intervals of means over the pieces, (p, n) -> (q, n)."""
+        if not len(self.asked):
+            return np.empty((0, *values.shape[1:]))
         starts = np.flatnonzero(np.diff(self.which, prepend=-1))
         return np.asarray(np.add.reduceat(values * self.share[:, None], starts, axis=0))
-
-
-@dataclass(frozen=True, eq=False)
-class CellRows:
-    """Rows (q, m) that answer from means over the cells of a level with its own ridge.
-
-    Attributes
-    ----------
-    cascade, axis
-        The model, and the axis of the level.
-    source
-        The cells of its samples.
-    asked
-        What is asked for.
-    smooth
-        Whether what the ridge smooths away is not added again.
-    """
-
-    cascade: Cascade
-    axis: int
-    source: SourceCells
-    asked: Functional
-    smooth: bool = False
-    ndim: ClassVar[int] = 2
-
-    def __len__(self) -> int:
-        """Return the number of questions."""
-        return len(self.asked)
-
-    def __getitem__(self, part: slice) -> CellRows:
-        """Return some of the rows."""
-        return CellRows(self.cascade, self.axis, self.source, self.asked[part], self.smooth)
-
-    def __matmul__(self, fibres: Array) -> Array:
-        """Return the answers (q, n) from data (m, n)."""
-        nodes = Values(self.cascade.coordinates[self.axis])
-        term, total = fibres, fibres
-        for _ in range(2 if self.source.are_means else 0):
-            weights = self._solve(term)
-            term = self._answer(nodes, weights) - self._answer(self.source.means, weights)
-            total = total + term
-        weights = self._solve(total)
-        means = self._answer(self.source.means, weights)
-        seen = means if self.source.are_means else self._answer(nodes, weights)
-        residual = np.zeros_like(fibres) if self.smooth else fibres - seen
-        if self.source.places is not None:
-            residual = residual[self.source.places]
-        if isinstance(self.asked, Means):
-            return self._over(self.source.cut(self.asked), weights, means, residual)
-        found = self._answer(self.asked, weights)
-        if isinstance(self.asked, Values):
-            inside, cell = self._inside(self.asked.query)
-            found[inside] += residual[cell[inside]]
-        return found
-
-    def _over(self, pieces: Pieces, weights: Array, means: Array, residual: Array) -> Array:
-        """Return the means over intervals, of which the parts of a cell make up the cell."""
-        found = np.empty((pieces.cell.size, means.shape[1]))
-        whole = pieces.whole
-        found[whole] = means[pieces.cell[whole]]
-        rest = Means(pieces.low[~whole], pieces.high[~whole], self.source.latitude)
-        if len(rest):
-            found[~whole] = self._answer(rest, weights)
-        own = pieces.cell >= 0
-        # rounding is taken out where the parts of a cell are all there: their sum is the cell's
-        sums = np.zeros_like(means)
-        np.add.at(sums, pieces.cell[own], pieces.part[own, None] * found[own])
-        excess = np.where(pieces.tiled[:, None], sums - means, 0.0)
-        found[own] += residual[pieces.cell[own]] - excess[pieces.cell[own]]
-        return pieces.average(found)
-
-    def _inside(self, query: Array) -> tuple[Mask, Indices]:
-        """Return which coordinates lie in a cell, and in which."""
-        tiny = _ROUNDING * float(np.min(self.source.high - self.source.low))
-        at = self.source.cut(Means(query - tiny, query + tiny, False))
-        first = np.searchsorted(at.which, np.arange(query.size))
-        cell = at.cell[first]
-        return np.asarray(cell >= 0), cell
-
-    def _solve(self, fibres: Array) -> Array:
-        """Return the weights C^-1 y."""
-        factor, ridge = self.cascade.factor(self.axis), self.cascade.levels[self.axis].ridge
-        if isinstance(factor, LongFactor):
-            return factor.solve(fibres)
-        return np.asarray(factor.vectors @ factor.solve(ridge, fibres))
-
-    def _answer(self, asked: Functional, weights: Array) -> Array:
-        """Return L k(., c) weights."""
-        factor, nodes = self.cascade.factor(self.axis), self.cascade.coordinates[self.axis]
-        if isinstance(factor, LongFactor):
-            return answer_long(factor, asked, weights)
-        return np.asarray(asked.rows(self.cascade.levels[self.axis].kernel, nodes) @ weights)
-
-
-def cell_rows(
-    cascade: Cascade, axis: int, source: SourceCells, asked: Functional, smooth: bool
-) -> Array | CellRows:
-    """Return the rows (q, r_l) that answer from the core along an axis of means over cells."""
-    operator, frame = CellRows(cascade, axis, source, asked, smooth), cascade.frames[axis]
-    if frame is not None:
-        return operator @ np.asarray(frame, np.float64)
-    if cascade.is_long(axis):
-        return operator
-    return operator @ np.eye(cascade.shape[axis])
 
 
 def known_means(source: SourceCells, asked: Functional) -> Mask:

@@ -36,7 +36,13 @@ from dkrls_cli.cascade.ensembles import Draw, member_rng, split_ridges
 from dkrls_cli.cascade.errorbars import FilledBars, JointBars, LevelBars
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.answers import NO_CELLS, answer_data
-from dkrls_cli.cascade.functionals.bars import Part, joint_noises, level_parts, noise_shares
+from dkrls_cli.cascade.functionals.bars import (
+    Part,
+    joint_answered,
+    joint_noises,
+    level_parts,
+    noise_shares,
+)
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.detail import Detail, has_detail
 from dkrls_cli.cascade.functionals.functional import Functional
@@ -93,7 +99,7 @@ def functional_draws(
     if 0 in layout.shape:
         return lambda member: np.zeros(layout.shape)
     if isinstance(bars, JointBars):
-        return joint_functional_draws(layout, bars, smooth, seed)
+        return joint_functional_draws(layout, bars, smooth, seed, cells)
     parts = level_parts(bars, cascade, asked, smooth, cells)
     return _level_draws(layout, bars, parts, smooth, seed)
 
@@ -239,12 +245,13 @@ def _own_covariance(layout: _Layout, bars: LevelBars, level: int, smooth: bool) 
     """Return s^2 (L L'k - (L k) C^-1 (L k)' + mu N) of a level (q, q), and slopes of detail."""
     cascade, asked = layout.cascade, layout.asked[level]
     own = cascade.levels[level]
-    shared = split_ridges(cascade)[1][level]
+    white, shared = (parts[level] for parts in split_ridges(cascade))
     shares = noise_shares(cascade, level, asked)
     found = layout.prior(level) - _explained(cascade, level, asked)
     found += shared * np.asarray(shares @ shares.T)
     if has_detail(own, asked, smooth):
-        found += own.ridge * Detail(own.kernel, cascade.coordinates[level]).covariance(asked)
+        detail = Detail(own.kernel, cascade.coordinates[level])
+        found += detail.covariance(asked, white, shared)
     found *= bars.scales[level]
     return found
 
@@ -289,12 +296,20 @@ def _filled_draws(
 # A joint ridge ------------------------------------------------------------------------------------
 
 
-def joint_functional_draws(layout: _Layout, bars: JointBars, smooth: bool, seed: int) -> Draw:
+def joint_functional_draws(
+    layout: _Layout,
+    bars: JointBars,
+    smooth: bool,
+    seed: int,
+    cells: Mapping[int, SourceCells] = NO_CELLS,
+) -> Draw:
     """Return the draws of a joint ridge: from the posterior, in the parts that have roots."""
     posterior = _Posterior(layout)
     terms, ridge = posterior.terms(), layout.cascade.joint_ridge or 0.0
     noises = layout.lay_out(joint_noises(layout.cascade, layout.asked, smooth))
     noise = np.sqrt(ridge * reduce(np.multiply, noises))
+    opened = joint_answered(layout.cascade, layout.asked, smooth, cells)
+    width = math.sqrt(bars.scale) * reduce(np.maximum, layout.lay_out(opened))
 
     def deviation(member: int) -> Array:
         rng = member_rng(seed, member)
@@ -302,7 +317,7 @@ def joint_functional_draws(layout: _Layout, bars: JointBars, smooth: bool, seed:
         result += posterior.draw_spanned(rng)
         for roots in terms:
             result += draw_field(rng, roots)
-        return math.sqrt(bars.scale) * result
+        return np.asarray(width * result)
 
     return deviation
 

@@ -106,7 +106,10 @@ def make_rule(kernel: Kernel, low: Array, high: Array, nodes: Array, *, latitude
     ------
     SettingError
         If that takes too many points.
+    InputError
+        If an interval reaches to where a warped kernel has no coordinates.
     """
+    kernel.warped(low)
     kinks = _kinks(kernel, nodes, float(low.min()), float(high.max())) if low.size else nodes
     first, last = np.searchsorted(kinks, low, "right"), np.searchsorted(kinks, high, "left")
     parts, counts, total = [np.empty((0, 2))], np.zeros(low.size, np.intp), 0

@@ -2,8 +2,9 @@
 
 Along an axis, an answer is a row times the samples of the data. Away from the queried coordinate
 the entries of a row fall off, within a few steps for most kernels, so that groups of neighbouring
-rows are applied to a *window* of the samples only. What does not fall off is the share of a
-constant in the kernel. With C = A + c 1 1', where c is the variance of the constant,
+rows are applied to a *window* of the samples only; on a circle it may begin near the last sample
+and end near the first. What does not fall off is the share of a constant in the kernel. With
+C = A + c 1 1', where c is the variance of the constant,
 
     k' C^-1 = k0' A^-1 + s g',   g = C^-1 1,   s = c (1 - k' C^-1 1) / (1 - c 1' g),
 
@@ -20,7 +21,8 @@ Of a matrix of rows, the form is taken that costs least.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,24 +36,35 @@ from dkrls_cli.cascade.tensors import Rows, along
 from dkrls_cli.threads import one_blas_thread
 
 NEGLIGIBLE = 1e-13
-"""Sum of the entries of a row outside its window, beside the sum of all of them: less than the
-round-off of a sum of many samples in double precision."""
+"""Length of the entries of a row outside its window, as a vector, beside that of all of them: less
+than the round-off of a sum of many samples in double precision. What is left far away is mostly
+noise of solving, of random signs, which a sum of sizes would count as much more than it is."""
 
-NEGLIGIBLE_IN_SINGLE = 1e-9
+NEGLIGIBLE_IN_SINGLE = 1e-8
 """The same for data in single precision, which is rounded by 6e-8 of itself."""
+
+_MOST_NEGLIGIBLE = 1e-5
+"""The same, at most, where rows are solved for with small ridges and have such noise themselves:
+without it they are no farther from the rows of an exact solve."""
 
 GROUPS = (16, 32, 64)
 """Rows that share one window in a matrix product, to choose from: more make the window wide."""
 
-_THIN = 8.0
+_THIN = 2.0
 """Extra cost of a product with a group of rows, in rows: thin products are slow."""
+
+_SMALL = 10**6
+"""Products of two numbers in a matrix product at most: BLAS libraries do small ones without copying
+their factors first, which for a few rows takes as long as the product."""
+
+_FEW = 64
+"""Fibres in a matrix product at least: with fewer, one that is not small is faster."""
+
+_ALONG_LAST = 1.2
+"""Cost of products along the last axis, beside that of others: their results are thin."""
 
 _MOST_ROWS = 2048
 """Rows at most whose directions are looked for: a singular value decomposition takes seconds."""
-
-_DIRECTIONS = 10.0
-"""Size of a direction that is negligible, beside that of entries: errors of directions have random
-signs, and small ridges leave noise of 3e-9 in the rows."""
 
 _MANY = 0.1
 """Share of rows that pass through from which they are worth telling from the others."""
@@ -70,6 +83,10 @@ class AxisRows(Protocol):
     @property
     def samples(self) -> int:
         """Number of samples of the axis."""
+
+    @property
+    def operations(self) -> int:
+        """Products of two numbers for every fibre, or what takes as long."""
 
     def window(self, part: slice) -> slice:
         """Return the samples that some of the rows are applied to."""
@@ -101,6 +118,11 @@ class Taken:
         """Number of rows."""
         return self.indices.size
 
+    @property
+    def operations(self) -> int:
+        """Samples that are copied of every fibre."""
+        return self.size
+
     def window(self, part: slice) -> slice:
         """Return the samples from the first to the last that is taken."""
         some = self.indices[part]
@@ -124,7 +146,7 @@ class Banded:
     samples
         Number of samples of the axis.
     windows
-        The samples that each group is applied to.
+        The samples that each group is applied to: one part of the axis, or two, at its ends.
     groups
         The rows of each group (rows, samples of its window), in double and in single precision.
     group
@@ -134,7 +156,7 @@ class Banded:
     """
 
     samples: int
-    windows: tuple[slice, ...]
+    windows: tuple[Window, ...]
     groups: tuple[Both, ...]
     group: int
     trend: tuple[Both, Both] | None = None
@@ -158,13 +180,13 @@ class Banded:
         constant
             The constant that the kernel has, if it has one.
         negligible
-            Sum of the entries outside a window, beside the sum of all entries of a row.
+            Length of the entries outside a window, as a vector, beside that of all entries.
 
         Examples
         --------
         >>> rows = np.array([[1.0, 0.5, 1e-15, 0.0], [0.5, 1.0, 0.0, 0.0]])
         >>> Banded.build(lambda part: rows[part], 2).windows
-        (slice(0, 2, None),)
+        ((slice(0, 2, None),),)
         """
         made = (cls._in_groups(make_rows, size, group, constant, negligible) for group in GROUPS)
         return min(made, key=lambda one: one.operations * (1.0 + _THIN / one.group))
@@ -188,7 +210,7 @@ class Banded:
                 shares.append(constant.shares(rows))
                 rows = rows - np.outer(shares[-1], constant.weights)
             windows.append(_window(rows, negligible))
-            groups.append(Both.of(rows[:, windows[-1]]))
+            groups.append(Both.of(np.asarray(_pick(rows, windows[-1]), np.float64)))
         trend = None
         if constant is not None:
             trend = Both.of(np.concatenate(shares)), Both.of(constant.weights)
@@ -211,31 +233,28 @@ class Banded:
     def apply(self, tensor: Tensor, axis: int, part: slice) -> Tensor:
         """Return some of the rows applied to all samples along an axis."""
         start, stop, _ = part.indices(self.size)
-        shape = (*tensor.shape[:axis], stop - start, *tensor.shape[axis + 1 :])
-        result: Tensor = np.empty(shape, tensor.dtype)
-        before: list[slice] = [slice(None)] * axis
-        shares, constant = self._constant_part(tensor, axis)
+        fibres = _fold(tensor, axis)
+        result: Tensor = np.empty((len(fibres), stop - start, fibres.shape[2]), tensor.dtype)
+        shares, constant = self._constant_part(fibres)
         for own, rows, window in self._pieces(start, stop, tensor.dtype):
-            here = result[(*before, own)]
-            _multiply(rows, tensor[(*before, window)], axis, here)
+            here = result[:, own]
+            _multiply(rows, _pick(fibres, window), here)
             if shares is not None:
-                some = shares[own.start + start : own.stop + start]
-                here += some.reshape(-1, *[1] * (tensor.ndim - axis - 1)) * constant
-        return result
+                here += shares[own.start + start : own.stop + start, None] * constant
+        return result.reshape(*tensor.shape[:axis], stop - start, *tensor.shape[axis + 1 :])
 
-    def _constant_part(self, tensor: Tensor, axis: int) -> tuple[Tensor | None, Tensor]:
+    def _constant_part(self, fibres: Tensor) -> tuple[Tensor | None, Tensor]:
         """Return the share of a constant in every row, and its weights applied to the samples."""
         if self.trend is None:
-            return None, tensor
-        shares, weights = (both.as_type(tensor.dtype) for both in self.trend)
-        shape = (*tensor.shape[:axis], 1, *tensor.shape[axis + 1 :])
-        constant: Tensor = np.empty(shape, tensor.dtype)
-        _multiply(weights[None], tensor, axis, constant)
+            return None, fibres
+        shares, weights = (both.as_type(fibres.dtype) for both in self.trend)
+        constant: Tensor = np.empty((len(fibres), 1, fibres.shape[2]), fibres.dtype)
+        _multiply(weights[None], fibres, constant)
         return shares, constant
 
     def _pieces(
         self, start: int, stop: int, dtype: np.dtype[Any]
-    ) -> Iterator[tuple[slice, Tensor, slice]]:
+    ) -> Iterator[tuple[slice, Tensor, Window]]:
         """Yield rows from `start` to `stop` group by group: their place, matrix and window."""
         for place in range(start // self.group, -(-stop // self.group)):
             origin = place * self.group
@@ -286,13 +305,12 @@ class Factored:
 
     def apply(self, tensor: Tensor, axis: int, part: slice) -> Tensor:
         """Return some of the rows applied to all samples along an axis."""
-        result = tensor
+        result = _fold(tensor, axis)
         for rows in (self.right.as_type(tensor.dtype), self.left.as_type(tensor.dtype)[part]):
-            shape = (*tensor.shape[:axis], len(rows), *tensor.shape[axis + 1 :])
-            product: Tensor = np.empty(shape, tensor.dtype)
-            _multiply(rows, result, axis, product)
+            product: Tensor = np.empty((len(result), len(rows), result.shape[2]), tensor.dtype)
+            _multiply(rows, result, product)
             result = product
-        return result
+        return result.reshape(*tensor.shape[:axis], len(rows), *tensor.shape[axis + 1 :])
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,6 +332,11 @@ class Mixed:
     def size(self) -> int:
         """Number of rows."""
         return self.nodes.size
+
+    @property
+    def operations(self) -> int:
+        """Products of two numbers for every fibre, and samples that are copied."""
+        return self.others.operations + 2 * self.size
 
     @property
     def samples(self) -> int:
@@ -358,6 +381,11 @@ class Whole:
     def size(self) -> int:
         """Number of rows."""
         return len(self.rows)
+
+    @property
+    def operations(self) -> int:
+        """Products of two numbers for every fibre, if the operator were a matrix of wide bands."""
+        return self.size * min(self.samples, _MOST_ROWS)
 
     def window(self, part: slice) -> slice:
         """Return all samples."""
@@ -421,7 +449,7 @@ def cut_rows(
     rows
         What answers along the axis: indices, a matrix, or an operator.
     negligible
-        Sum of the entries outside a window, beside the sum of all entries of a row.
+        Length of the entries outside a window, as a vector, beside that of all entries.
     """
     samples = cascade.shape[axis]
     if not isinstance(rows, np.ndarray):
@@ -435,6 +463,19 @@ def cut_rows(
     return Mixed(nodes, _cut_matrix(cascade, axis, matrix[nodes < 0], negligible))
 
 
+def negligible_in(cascade: Cascade, axis: int, *, single: bool) -> float:
+    """Return what is negligible in the rows of an axis, for data in single or double precision.
+
+    Solving with a small ridge leaves noise of random signs in the rows. Data in single precision
+    does not tell it from nothing, while a product with it would take most of the time.
+    """
+    ridge, samples = cascade.levels[axis].ridge, cascade.shape[axis]
+    if not single:
+        return NEGLIGIBLE
+    noise = 2.0 * np.finfo(float).eps * math.sqrt(samples) / ridge if ridge else 0.0
+    return min(max(NEGLIGIBLE_IN_SINGLE, noise), _MOST_NEGLIGIBLE)
+
+
 def _unit_rows(matrix: Array) -> Indices:
     """Return the place of the 1 in rows that have nothing else, -1 for other rows."""
     units = (np.count_nonzero(matrix, axis=1) == 1) & (matrix.max(axis=1) == 1.0)
@@ -445,10 +486,21 @@ def _cut_matrix(cascade: Cascade, axis: int, matrix: Array, negligible: float) -
     """Return rows in the form that costs least."""
     constant = _constant_of(cascade, axis)
     banded = Banded.build(lambda part: matrix[part], len(matrix), constant, negligible)
-    if min(matrix.shape) > _MOST_ROWS:
+    worth = _WORTH * banded.operations
+    if min(matrix.shape) > _MOST_ROWS or _least_directions(matrix) * sum(matrix.shape) >= worth:
         return banded
-    factored = Factored.build(matrix, _DIRECTIONS * negligible)
-    return factored if factored.operations < _WORTH * banded.operations else banded
+    factored = Factored.build(matrix, negligible)
+    return factored if factored.operations < worth else banded
+
+
+def _least_directions(matrix: Array) -> float:
+    """Return a number of principal directions that a matrix is sure to have, without finding them.
+
+    It is the sum of their squared sizes, beside a bound on the largest of these.
+    """
+    sizes = np.abs(matrix)
+    largest = sizes.sum(axis=0).max() * sizes.sum(axis=1).max()
+    return float((sizes**2).sum() / largest) if largest else 0.0
 
 
 def _constant_of(cascade: Cascade, axis: int) -> Constant | None:
@@ -464,22 +516,90 @@ def _constant_of(cascade: Cascade, axis: int) -> Constant | None:
     return Constant(level.kernel.constant, np.asarray(weights))
 
 
-def _window(rows: Array, negligible: float) -> slice:
-    """Return the samples outside of which every row is negligible; at least one."""
-    sizes = np.abs(rows)
-    least = negligible * sizes.sum(axis=1, keepdims=True) / 2
-    first = np.count_nonzero(np.cumsum(sizes, axis=1) <= least, axis=1).min()
-    behind = np.count_nonzero(np.cumsum(sizes[:, ::-1], axis=1) <= least, axis=1).min()
-    start = min(int(first), rows.shape[1] - 1)
-    return slice(start, max(rows.shape[1] - int(behind), start + 1))
+Window = tuple[slice, ...]
+"""Samples that rows are applied to: one part of an axis, or two, the first and the last of it."""
 
 
-def _multiply(rows: Tensor, tensor: Tensor, axis: int, out: Tensor) -> None:
-    """Put rows (p, m), applied to every fibre along an axis of length m, into `out`."""
-    if axis == tensor.ndim - 1:
-        np.matmul(tensor, rows.T, out=out)
-    elif axis == tensor.ndim - 2:
-        np.matmul(rows, tensor, out=out)
-    else:
-        folded = tensor.reshape(*tensor.shape[: axis + 1], -1)
-        out[...] = np.matmul(rows, folded).reshape(out.shape)
+def _window(rows: Array, negligible: float) -> Window:
+    """Return the samples outside of which every row is negligible; at least one.
+
+    These are all but the samples around the ends of the axis; or around the place where the rows
+    are smallest, if so few are left that it pays to put the parts before and behind it together.
+    """
+    sizes, samples = rows**2, rows.shape[1]
+    least = negligible**2 * sizes.sum(axis=1, keepdims=True) / 2
+    place, (before, after) = 0, _negligible_around(sizes, least, 0)
+    inner = int(sizes.max(axis=0).argmin())
+    around = _negligible_around(sizes, least, inner)
+    if 2 * (samples - sum(around)) <= samples - before - after:
+        place, (before, after) = inner, around
+    start = (place + min(after, samples - 1)) % samples
+    stop = start + max(1, samples - before - after)
+    if stop <= samples:
+        return (slice(start, stop),)
+    return slice(0, stop - samples), slice(start, samples)
+
+
+def _negligible_around(sizes: Array, least: Array, place: int) -> tuple[int, int]:
+    """Return how many samples before a place on a circle, and from it on, are negligible."""
+    turned = np.roll(sizes, -place, axis=1)
+    before, after = (
+        int(np.count_nonzero(np.cumsum(part, axis=1) <= least, axis=1).min())
+        for part in (turned[:, ::-1], turned)
+    )
+    return before, after
+
+
+def _pick(values: Tensor, window: Window) -> Tensor:
+    """Return the samples of a window along the second axis."""
+    if len(window) == 1:
+        return values[:, window[0]]
+    return np.concatenate([values[:, part] for part in window], axis=1)
+
+
+def _fold(tensor: Tensor, axis: int) -> Tensor:
+    """Return a tensor with all axes before one as the first, and all behind it as the last."""
+    before, behind = math.prod(tensor.shape[:axis]), math.prod(tensor.shape[axis + 1 :])
+    if not tensor.flags.c_contiguous:
+        tensor = tensor.copy()
+    return tensor.reshape(before, tensor.shape[axis], behind)
+
+
+def _multiply(rows: Tensor, fibres: Tensor, out: Tensor) -> None:
+    """Put rows (p, m), applied to fibres (any, m, any), into `out` (any, p, any)."""
+    step = _SMALL // max(1, rows.size)
+    if fibres.shape[2] == 1:
+        columns, flat, found = np.ascontiguousarray(rows.T), fibres[:, :, 0], out[:, :, 0]
+        for part in _parts(len(flat), step):
+            np.matmul(flat[part], columns, out=found[part])
+        return
+    for part in _parts(fibres.shape[2], step):
+        np.matmul(rows, fibres[:, :, part], out=out[:, :, part])
+
+
+def _parts(size: int, step: int) -> Iterator[slice]:
+    """Yield parts of an axis of at most `step` each; all of it if these would be very small."""
+    step = step if step >= _FEW else max(1, size)
+    return (slice(start, min(start + step, size)) for start in range(0, size, step))
+
+
+def cheapest_order(rows: Sequence[AxisRows], box: Sequence[int], sizes: Sequence[int]) -> list[int]:
+    """Return axes in the order in which their rows cost least, applied one after the other.
+
+    With r, the share of cells that are left after an axis, and c, its cost for each cell, axis i
+    goes before axis j if c_i + r_i c_j < c_j + r_j c_i: they are sorted by (r - 1) / c.
+
+    Parameters
+    ----------
+    rows
+        Rows of all axes.
+    box, sizes
+        Sizes of the data and of the answers along all axes.
+    """
+
+    def gain(axis: int) -> float:
+        left = sizes[axis] / box[axis]
+        each = max(1, rows[axis].operations) / rows[axis].samples
+        return (left - 1.0) / (each * (_ALONG_LAST if axis == len(rows) - 1 else 1.0))
+
+    return sorted(range(len(rows)), key=gain)

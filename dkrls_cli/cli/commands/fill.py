@@ -53,7 +53,7 @@ from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.arrays import Array, Slices
-    from dkrls_cli.files.patching import Members
+    from dkrls_cli.files.patching.members import Members
     from dkrls_cli.files.source import Source
     from dkrls_cli.files.text.copying import TableCopy
     from dkrls_cli.files.writing import Field
@@ -312,7 +312,7 @@ def refuse_additions(
     path: str, sources: Sequence[Source], how: FillSettings, target: Target
 ) -> None:
     """Raise an error, before any fit, if what is added to variables has no room or no free name."""
-    from dkrls_cli.files.patching import check_names
+    from dkrls_cli.files.patching.beside import check_names
     from dkrls_cli.grid.grid import ensemble_variable, std_variable
     from dkrls_cli.model.answering.ensembles import check_ensemble
 
@@ -464,7 +464,7 @@ def write_table(tables: Sequence[TableCopy], filled: Sequence[Filled], target: T
     """Write a copy of a text table in which nothing but the filled cells is changed."""
     from io import StringIO
 
-    from dkrls_cli.files.output import atomic_write
+    from dkrls_cli.files.output.atomic import atomic_write
     from dkrls_cli.grid.grid import std_variable
 
     assert target.path is not None
@@ -487,7 +487,7 @@ def write_patched(
     path: str, filled: Sequence[Filled], target: Target, members: Sequence[Members] = ()
 ) -> list[str]:
     """Write a copy of the file in which nothing but the filled cells is changed; return notes."""
-    from dkrls_cli.files.patching import Patch, write_patched_copy
+    from dkrls_cli.files.patching.whole import Patch, write_patched_copy
     from dkrls_cli.files.writing import compression, history_line
     from dkrls_cli.grid.grid import std_variable
 

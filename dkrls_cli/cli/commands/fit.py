@@ -102,7 +102,7 @@ def fit(
         refuse_whole(sources, scheduling)
         refuse_idle(settings, scheduling)
         is_large = scheduling.is_given or exceeds(sources, settings, limit)
-        is_large = is_large or (not dry_run and has_large_land(sources, settings, limit))
+        is_large = is_large or has_large_land(sources, settings, limit)
         if is_large and can_be_streamed(sources):
             if plot is not None:
                 raise SettingError(
@@ -431,11 +431,19 @@ def report_fit_notes(model: Model, report: Report) -> None:
 
 
 def report_cell_means(model: Model, report: Report) -> None:
-    """Report that the file tells of means over cells, if they are taken for values."""
+    """Report that the file tells of means or sums over cells, if they are taken for values."""
     from dkrls_cli.model.answering.cellmeans import told_means
 
+    sums = told_means(model.axes, model.attrs, "sum")
+    if sums:
+        report.note(
+            f"Note: cell_methods tells of sums over {' and '.join(sums)}: answers at new "
+            "coordinates are sums over cells as wide as those of the data. For other cells, divide "
+            "the data by the sizes of its cells first."
+        )
+
     told = told_means(model.axes, model.attrs)
-    if told and not model.cell_means and not model.coverage.has_land:
+    if told and not model.cell_means:
         report.note(
             f"Note: cell_methods tells of means over {' and '.join(told)}, which are taken "
             "for values; --cell-means keeps them as means."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,7 @@ from dkrls_cli.cli.output.ensembles import (
     answer_ensembles,
     answer_point_ensembles,
 )
-from dkrls_cli.cli.output.points import answer_points
+from dkrls_cli.cli.output.points import Reading, answer_points
 from dkrls_cli.cli.output.streams import (
     SchedulerOptions,
     refuse_rows,
@@ -100,32 +101,38 @@ def predict(
         target.refuse_unwritable(report, model, like, points)
         with report.working(f"reading {model}"):
             models = chosen_models(model, var)
-        if any(one.reference is not None for one in models):
-            refuse_of_references(points, members.ensemble)
-        elif scheduling.is_given:
+        refers = any(one.reference is not None for one in models)
+        if refers and scheduling.resume and (points is not None or members.ensemble):
+            raise SettingError("--resume is for answers on grids, without --ensemble.")
+        if scheduling.is_given and not refers:
             raise SettingError(
                 f"'{model}' holds its data: --scheduler and --resume are for models that refer to "
                 "theirs."
             )
-        with blas_threads(machine.threads):
+        with ExitStack() as stack:
+            stack.enter_context(blas_threads(machine.threads))
+            reading = None
+            if refers:
+                scheduler = stack.enter_context(scheduling.open(machine.threads))
+                reading = Reading(machine.memory_limit, scheduler)
             if points is not None:
+                given = models, points, at, target, answers
                 cells = (
-                    answer_point_ensembles(models, points, at, target, answers, members, report)
+                    answer_point_ensembles(*given, members, report, reading)
                     if members.ensemble
-                    else answer_points(models, points, at, target, answers, report)
+                    else answer_points(*given, report, reading)
                 )
             else:
                 asked, bounded = asked_cells([one.coverage.axes for one in models], at, like)
                 usual: Outside = "refuse" if like is None else "missing"
                 queries = asked_grids(models, asked, answers, usual, bounded)
-                if any(one.reference is not None for one in models):
-                    cells = answer_references(queries, target, answers, machine, scheduling, report)
+                if members.ensemble:
+                    queries = [q if reading is None else reading.refer(q) for q in queries]
+                    cells = answer_ensembles(queries, target, answers, members, report)
+                elif reading is not None:
+                    cells = answer_references(queries, target, answers, reading, scheduling, report)
                 else:
-                    cells = (
-                        answer_ensembles(queries, target, answers, members, report)
-                        if members.ensemble
-                        else answer_grids(queries, target, answers, report)
-                    )
+                    cells = answer_grids(queries, target, answers, report)
         if target.path is not None:
             report.detail(f"{cells} cells written to {output}")
             if report.json:
@@ -134,25 +141,11 @@ def predict(
                 report.result({"output": output, **known, "cells": cells, **members.facts})
 
 
-def refuse_of_references(points: str | None, ensemble: int | None) -> None:
-    """Raise SettingError for what a model that refers to its data does not answer."""
-    if points is not None:
-        raise SettingError(
-            "The model refers to its data, which is read part by part: it answers on grids. Give "
-            "--at or --like instead of --points, or fit it with --compact."
-        )
-    if ensemble:
-        raise SettingError(
-            "The model refers to its data, and members of an ensemble need all of it. Leave "
-            "--ensemble out, or fit it with --compact."
-        )
-
-
 def answer_references(
     queries: Sequence[Query],
     target: Target,
     answers: AnswerOptions,
-    machine: opt.RunOptions,
+    reading: Reading,
     scheduling: SchedulerOptions,
     report: Report,
 ) -> int:
@@ -163,27 +156,27 @@ def answer_references(
     from dkrls_cli.model.streaming.known import gather
     from dkrls_cli.model.streaming.request import plan_stream
 
-    with scheduling.open(machine.threads) as scheduler:
-        streams = []
-        for query in queries:
-            source = open_reference(query.model)
-            kept = tuple(axis.distinct for axis in source.axes)
-            limit = machine.memory_limit
-            streams.append(plan_stream(source, kept, query, answers.std, limit, scheduler.workers))
-        cells = sum(prod(query.shape) for query in queries)
-        if (
-            target.form in ("nc", "zarr")
-            and target.path is not None
-            and (cells > HELD_CELLS or scheduling.is_given)
-        ):
-            report_cells(queries, answers, report)
-            key = resume_key() if scheduling.resume else None
-            return write_streams(streams, scheduler, target, report, key=key)
-        if cells > HELD_CELLS:
-            refuse_rows(target, f"{cells} answers from data that the model refers to are many")
-        with report.working("predicting"):
-            known = [gather(one, scheduler) for one in streams]
-        return answer_grids(known, target, answers, report)
+    scheduler = reading.scheduler
+    streams = []
+    for query in queries:
+        source = open_reference(query.model)
+        kept = tuple(axis.distinct for axis in source.axes)
+        limit, workers = reading.limit, scheduler.workers
+        streams.append(plan_stream(source, kept, query, answers.std, limit, workers))
+    cells = sum(prod(query.shape) for query in queries)
+    if (
+        target.form in ("nc", "zarr")
+        and target.path is not None
+        and (cells > HELD_CELLS or scheduling.is_given)
+    ):
+        report_cells(queries, answers, report)
+        key = resume_key() if scheduling.resume else None
+        return write_streams(streams, scheduler, target, report, key=key)
+    if cells > HELD_CELLS:
+        refuse_rows(target, f"{cells} answers from data that the model refers to are many")
+    with report.working("predicting"):
+        known = [gather(one, scheduler) for one in streams]
+    return answer_grids(known, target, answers, report)
 
 
 def chosen_models(path: Path, var: Sequence[str] | None) -> list[Model]:

@@ -128,7 +128,7 @@ def regrid(
         request = RegridRequest(settings, answers, asked, cells, limit)
         refuse_whole(sources, scheduling)
         is_large = exceeds(sources, settings, limit, held)
-        is_large = is_large or (not dry_run and has_large_land(sources, settings, limit))
+        is_large = is_large or has_large_land(sources, settings, limit)
         if dry_run and not (is_large or scheduling.is_given):
             report.results(plan_results(sources, settings, report, answers=held))
             return
@@ -221,10 +221,10 @@ class RegridRequest:
         return streamed
 
     def plan(self, place: int, source: Source, scheduler: Scheduler) -> tuple[Streamed, SurveyPlan]:
-        """Plan the parts of a variable, and the choice of its settings; nothing is read."""
+        """Plan the parts of a variable, and the choice of its settings; one time may be read."""
         from dkrls_cli.model.streaming.request import plan_regrid
 
-        return plan_regrid(source, *self.how(place, source), **self.on(scheduler))
+        return plan_regrid(source, *self.how(place, source), **self.on(scheduler), land=True)
 
     def how(self, place: int, source: Source) -> tuple[Any, ...]:
         """Return the settings of a variable, what it is asked, and along which axes."""

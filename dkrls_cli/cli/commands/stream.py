@@ -87,7 +87,7 @@ def stream(
       dkrls stream m.npz --retune --json -o new.npz < day.jsonl
     """
     with edge(report.debug):
-        from dkrls_cli.files.output import lock_file
+        from dkrls_cli.files.output.locks import lock_file
 
         intervals = parse_intervals(save_every)
         target = changed_target(model, output, files.overwrite, report)
@@ -251,7 +251,7 @@ def run_stream(
 ) -> None:
     """Forecast and learn until the input ends, and save the model whatever happens."""
     from dkrls_cli.files.feed import Feed
-    from dkrls_cli.files.text.csv import open_text, source_name
+    from dkrls_cli.files.text.csv.opening import open_text, source_name
     from dkrls_cli.model.saving import load_models
     from dkrls_cli.model.stream import Plan, Stream
 

@@ -56,7 +56,7 @@ def update(
       tail -n +2 more.csv | cat header.csv - | dkrls update m.npz - -o new.npz
     """
     with edge(report.debug):
-        from dkrls_cli.files.output import lock_file
+        from dkrls_cli.files.output.locks import lock_file
         from dkrls_cli.threads import blas_threads
 
         inputs = opt.read_by(inputs, engine)
@@ -81,7 +81,7 @@ class ChangedTarget:
 
     def refuse_unwritable(self) -> None:
         """Raise OutputError if another command has written a new file while this one waited."""
-        from dkrls_cli.files.output import check_writable
+        from dkrls_cli.files.output.checks import check_writable
 
         check_writable(self.path, overwrite=self.overwrite)
 
@@ -90,7 +90,7 @@ def changed_target(
     model: Path, output: Path | None, overwrite: bool, report: Report, *inputs: str
 ) -> ChangedTarget:
     """Return where a changed model goes; raise OutputError if another file cannot be written."""
-    from dkrls_cli.files.output import is_same
+    from dkrls_cli.files.output.checks import is_same
 
     if output is None or output == model or is_same(output, model):
         check_file(model, True, report, *inputs)

@@ -26,7 +26,7 @@ from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
     from dkrls_cli.arrays import Array
-    from dkrls_cli.files.patching import Members
+    from dkrls_cli.files.patching.members import Members
     from dkrls_cli.files.regions.slots import Blank
     from dkrls_cli.files.source import Source
     from dkrls_cli.files.text.rows import RowWriter
@@ -286,7 +286,8 @@ def write_in_regions(
     queries: Sequence[Query], target: Target, std: bool, report: Report
 ) -> list[str]:
     """Write answers block by block, so that few of them are in memory; return notes."""
-    from dkrls_cli.files.output import copy_to_stdout, private_folder
+    from dkrls_cli.files.output.atomic import copy_to_stdout
+    from dkrls_cli.files.output.leftovers import private_folder
     from dkrls_cli.files.regions.writer import grid_writer
 
     with ExitStack() as stack:
@@ -333,11 +334,17 @@ def refuse_large_answers(queries: Sequence[Query], std: bool) -> None:
         )
 
 
-def report_noisy_slopes(query: Query, report: Report) -> None:
-    """Report dimensions whose slopes may be those of noise."""
-    from dkrls_cli.model.answering.slopes import noisy_slopes
+def report_noise(query: Query, report: Report) -> None:
+    """Report dimensions whose slopes, or values of means over cells, may be those of noise."""
+    from dkrls_cli.model.answering.slopes import noisy_slopes, noisy_values
 
     rules = query.rules
+    noisy = noisy_values(query.model, rules.question, smooth=rules.smooth)
+    if noisy:
+        report.note(
+            "Note: values follow the means over their cells, of which a share of "
+            f"{max(noisy.values()):.2g} may be noise; --smooth gives those of the smooth field."
+        )
     for dim, ridge in noisy_slopes(query.model, rules.question, smooth=rules.smooth).items():
         report.note(
             f"Note: slopes along {dim} follow the data, of which a share of {ridge:.2g} may be "
@@ -351,7 +358,7 @@ def report_cells(queries: Sequence[Query], answers: AnswerOptions, report: Repor
         cells = math.prod(query.shape)
         if "comment" in query.model.attrs and (answers.mean_over or answers.derivative):
             report.note(f"Note: {query.model.name}: {query.model.attrs['comment']}.")
-        report_noisy_slopes(query, report)
+        report_noise(query, report)
         report_missing(query.model, cells, query.outside_count, query.land_count, answers, report)
         asked = query.rules.question
         if asked is not None and asked.mean and not asked.region and query.model.coverage.has_land:
@@ -466,7 +473,7 @@ def rows_output(
     The names are those of the variables, for an object of JSON. The axes say what the columns of
     coordinates hold, for Parquet, which is made of the rows when all are there.
     """
-    from dkrls_cli.files.output import atomic_write
+    from dkrls_cli.files.output.atomic import atomic_write
     from dkrls_cli.files.text.rows import RowWriter
 
     if target.form == "json":
@@ -492,7 +499,8 @@ def rows_output(
 def parquet_output(path: str, overwrite: bool, axes: Sequence[Axis]) -> Iterator[RowWriter]:
     """Yield a writer of rows of which a Parquet table is made when all are there."""
     from dkrls_cli.files.foreign.parquet import write_from_csv
-    from dkrls_cli.files.output import atomic_write, private_folder
+    from dkrls_cli.files.output.atomic import atomic_write
+    from dkrls_cli.files.output.leftovers import private_folder
     from dkrls_cli.files.text.rows import RowWriter
 
     with private_folder() as folder, atomic_write(path, overwrite=overwrite) as temporary:

@@ -103,12 +103,19 @@ def refuse_several(sources: Sequence[Source]) -> None:
 
 
 def plan_result(source: Source, settings: Settings, limit: float) -> Result:
-    """Return what a fit beyond memory would do and take; nothing of the grid is read."""
+    """Return what a fit beyond memory would do and take; one time may be read, to see land."""
     from dkrls_cli.model.chunked.survey import plan_survey
+    from dkrls_cli.model.lasting.choosing import plan_land
+    from dkrls_cli.model.lasting.land import find_land
     from dkrls_cli.model.streaming.request import source_bytes
 
     is_compact = settings.compact or settings.tolerance is not None
-    choosing = plan_survey(source, settings, None, limit, bars=not is_compact)
+    land = None if is_compact else find_land(source)
+    choosing = (
+        plan_survey(source, settings, None, limit, bars=not is_compact)
+        if land is None
+        else plan_land(land, settings, limit, bars=True)[1]
+    )
     total = source_bytes(source)
     read = choosing.bytes_read + (total if is_compact else 0)
     facts: dict[str, Any] = {

@@ -28,6 +28,7 @@ from dkrls_cli.cli.output.answers import (
     write_fields,
 )
 from dkrls_cli.cli.output.points import (
+    Reading,
     Stations,
     Tally,
     asked_stations,
@@ -41,7 +42,7 @@ from dkrls_cli.errors import InputError, SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.arrays import Array, Slices
-    from dkrls_cli.files.patching import Members
+    from dkrls_cli.files.patching.members import Members
     from dkrls_cli.files.source import Source
     from dkrls_cli.files.text.points import PointBlock
     from dkrls_cli.files.writing import Field
@@ -127,13 +128,14 @@ def answer_point_ensembles(
     answers: AnswerOptions,
     options: EnsembleOptions,
     report: Report,
+    reading: Reading | None = None,
 ) -> int:
     """Write ensembles at points, or at every point for all of --at; return the number of cells.
 
     All points are read before the first is answered: their errors go together.
     """
     refuse_several_grids(models)
-    stations = asked_stations(models[0], points, at)
+    stations = asked_stations(models[0], points, at, reading)
     table, queries = read_points(models, stations, answers)
     models = [query.model for query in queries]
     refuse_names(models, answers.std)
@@ -204,7 +206,7 @@ def all_members(
     variables: Sequence[Model | Grid], draws: Sequence[Iterator[Array]], options: EnsembleOptions
 ) -> list[Members]:
     """Return the members of every variable, to be written to a file."""
-    from dkrls_cli.files.patching import Members
+    from dkrls_cli.files.patching.members import Members
     from dkrls_cli.grid.grid import ensemble_variable
 
     result = []
@@ -253,7 +255,6 @@ def read_points(
     """Return the whole table of points, and what is asked of every model."""
     from dkrls_cli.files.text.points import join_blocks
     from dkrls_cli.grid.grid import REALIZATION
-    from dkrls_cli.model.answering.answers import ask_points
 
     table = join_blocks(list(stations.blocks(models[0])))
     if REALIZATION in table.header:
@@ -263,9 +264,7 @@ def read_points(
         )
     shared = [stations.axes[place] for place in stations.spread]
     axes = stations.merge(table.axes, shared)
-    return table, [
-        ask_points(model, axes, answers.rules(model), stations.spread) for model in models
-    ]
+    return table, [stations.ask(model, axes, answers.rules(model)) for model in models]
 
 
 def write_member_points(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dkrls_cli.cli.output.answers import (
     ROW_FORMATS,
@@ -26,14 +26,53 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dkrls_cli.arrays import Slices
-    from dkrls_cli.files.patching import Members
+    from dkrls_cli.files.patching.members import Members
     from dkrls_cli.files.text.points import PointBlock
     from dkrls_cli.grid.axes import Axis
-    from dkrls_cli.model.answering.answers import PointQuery, Rules
+    from dkrls_cli.model.answering.answers import PointQuery, Query, Rules
     from dkrls_cli.model.model import Model
+    from dkrls_cli.model.streaming.running import Scheduler
+
+Asked = TypeVar("Asked", "Query", "PointQuery")
+
+# Share of the memory for the answers that are held, and bytes of each: answers, errors, their sums.
+_HELD = 0.25
+_ANSWER_BYTES = 64
 
 # Cells answered at a time: 8 MB, and enough stations to be worth the solve that precedes them.
 _BLOCK_CELLS = 2**20
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How data that models refer to is read for points.
+
+    Attributes
+    ----------
+    limit
+        Bytes that may be in use, the program included.
+    scheduler
+        Reads the data.
+    """
+
+    limit: float
+    scheduler: Scheduler
+
+    @property
+    def cells(self) -> int:
+        """Answers of the points that are read from a table at a time.
+
+        Each of such blocks is a pass over the data, so they are as large as memory allows.
+        """
+        from dkrls_cli.model.streaming.request import process_bytes
+
+        return int(max(_BLOCK_CELLS, _HELD * (self.limit - process_bytes()) / _ANSWER_BYTES))
+
+    def refer(self, query: Asked) -> Asked:
+        """Return a query that reads the data when its answers are asked for."""
+        from dkrls_cli.model.referring.grids import refer
+
+        return query if query.model.reference is None else refer(query, self.limit, self.scheduler)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +87,14 @@ class Stations:
         Axes of the model, those that --at names at the coordinates asked for.
     spread
         Indices of the axes that --at names.
+    reading
+        How data that models refer to is read; None if they hold it.
     """
 
     path: str
     axes: Sequence[Axis]
     spread: Sequence[int]
+    reading: Reading | None = None
 
     @property
     def dims(self) -> list[str]:
@@ -73,8 +115,16 @@ class Stations:
         """Yield the points in blocks that have about as many answers as are computed at a time."""
         from dkrls_cli.files.text.points import BLOCK_ROWS, point_blocks
 
-        rows = max(1, min(BLOCK_ROWS, _BLOCK_CELLS // max(1, self.cells)))
+        cells = _BLOCK_CELLS if self.reading is None else self.reading.cells
+        rows = max(1, min(BLOCK_ROWS, cells // max(1, self.cells)))
         yield from point_blocks(self.path, model.axes, rows, self.dims)
+
+    def ask(self, model: Model, axes: Sequence[Axis], rules: Rules) -> PointQuery:
+        """Return what a model is asked at points; their axes are in the order of the model's."""
+        from dkrls_cli.model.answering.answers import ask_points
+
+        query = ask_points(model, axes, rules, self.spread)
+        return query if self.reading is None else self.reading.refer(query)
 
     def merge(self, own: Sequence[Any], shared: Sequence[Any]) -> list[Any]:
         """Return items of the points' axes and of the others, in the order of the model's axes."""
@@ -90,13 +140,14 @@ def answer_points(
     target: Target,
     answers: AnswerOptions,
     report: Report,
+    reading: Reading | None = None,
 ) -> int:
     """Write the answers at points, or at every point for all of --at; return their number.
 
     Rows of text are written as the points come; a file of another format when all are there.
     """
     refuse_several_grids(models)
-    stations = asked_stations(models[0], points, at)
+    stations = asked_stations(models[0], points, at, reading)
     rules = [answers.rules(model, asked=stations.asked) for model in models]
     named = [named_answers(model, rule) for model, rule in zip(models, rules, strict=True)]
     refuse_taken_names(named, answers.std)
@@ -157,7 +208,9 @@ class Tally:
         self.land += query.land_count
 
 
-def asked_stations(model: Model, points: str, at: Sequence[str] | None) -> Stations:
+def asked_stations(
+    model: Model, points: str, at: Sequence[str] | None, reading: Reading | None = None
+) -> Stations:
     """Return where to answer, or raise SettingError if --at leaves no dimension to the points."""
     from dkrls_cli.files.text.points import find_columns
 
@@ -171,7 +224,7 @@ def asked_stations(model: Model, points: str, at: Sequence[str] | None) -> Stati
             "--at gives the coordinates of every dimension, and --points has none to give. Leave "
             "one of them out."
         )
-    return Stations(points, model.axes_at(asked), spread)
+    return Stations(points, model.axes_at(asked), spread, reading)
 
 
 def answer_blocks(
@@ -181,15 +234,11 @@ def answer_blocks(
 
     The part is a slice of the rows of the block, and one of every axis that all points share.
     """
-    from dkrls_cli.model.answering.answers import ask_points
-
     shared = [stations.axes[place] for place in stations.spread]
     models = [one.model for one in tally.values()]
     for block in stations.blocks(models[0]):
         axes = stations.merge(block.axes, shared)
-        queries = [
-            ask_points(one.asked, axes, one.rules, stations.spread) for one in tally.values()
-        ]
+        queries = [stations.ask(one.asked, axes, one.rules) for one in tally.values()]
         for query in queries:
             tally[query.model.name].add(query)
         parts = (query.blocks(_BLOCK_CELLS, std=answers.std) for query in queries)
@@ -237,7 +286,8 @@ def write_table(
 
     The style of the file is that of the first model.
     """
-    from dkrls_cli.files.output import copy_to_stdout, private_folder
+    from dkrls_cli.files.output.atomic import copy_to_stdout
+    from dkrls_cli.files.output.leftovers import private_folder
     from dkrls_cli.files.stations import write_stations
 
     write = partial(

@@ -68,7 +68,7 @@ def write_page(
     overwrite: bool,
 ) -> None:
     """Write the page of validations, each with what was tried and the limits that it missed."""
-    from dkrls_cli.files.output import atomic_write
+    from dkrls_cli.files.output.atomic import atomic_write
     from dkrls_cli.plots.reports.page import ReportedVariable, make_page
 
     page = make_page([ReportedVariable(*one) for one in each], provenance)

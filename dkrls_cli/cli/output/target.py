@@ -95,7 +95,8 @@ def check_file(
     """
     from glob import glob
 
-    from dkrls_cli.files.output import check_writable, clear_stale
+    from dkrls_cli.files.output.checks import check_writable
+    from dkrls_cli.files.output.leftovers import clear_stale
 
     given = [str(one).rstrip("/") for one in inputs if one is not None]
     paths = [path for one in given for path in (one, *glob(one))]

@@ -14,7 +14,7 @@ from dkrls_cli.errors import SettingError
 if TYPE_CHECKING:
     from dkrls_cli.cli.commands.fill import FillSettings
     from dkrls_cli.cli.output.target import Target
-    from dkrls_cli.files.patching import AddedVariable, PatchedCopy
+    from dkrls_cli.files.patching.parts import AddedVariable, PatchedCopy
     from dkrls_cli.files.source import Source
     from dkrls_cli.model.tiling.fill import TiledFill
     from dkrls_cli.model.tiling.planning import FillRequest, TilePlan
@@ -90,7 +90,7 @@ def fill_tiled(
     report: Report,
 ) -> list[Result]:
     """Fill variables tile by tile into a copy of their file, and return what was done."""
-    from dkrls_cli.files.patching import patched_copy
+    from dkrls_cli.files.patching.parts import patched_copy
     from dkrls_cli.files.writing import history_line
     from dkrls_cli.threads import blas_threads
 
@@ -140,7 +140,7 @@ def fill_variable(
 
 def added_errors(source: Source, how: FillSettings) -> AddedVariable | None:
     """Return the variable of standard errors, if they are asked for."""
-    from dkrls_cli.files.patching import AddedVariable
+    from dkrls_cli.files.patching.parts import AddedVariable
     from dkrls_cli.grid.grid import std_variable
 
     if not how.std:

@@ -25,14 +25,11 @@ from dkrls_cli import __version__
 from dkrls_cli.arrays import Slices
 from dkrls_cli.errors import InputError, OutputError
 from dkrls_cli.files import npz
-from dkrls_cli.files.output import (
-    atomic_write,
-    check_writable,
-    flush_file,
-    hidden_beside,
-    lock_file,
-    move_into_place,
-)
+from dkrls_cli.files.output.atomic import atomic_write, move_into_place
+from dkrls_cli.files.output.checks import check_writable
+from dkrls_cli.files.output.locks import lock_file
+from dkrls_cli.files.output.names import hidden_beside
+from dkrls_cli.files.output.placing import flush
 from dkrls_cli.files.regions.creating import Plan, create_file, finish_file, plan_file
 from dkrls_cli.files.regions.slots import Blank, Slot, Tally
 from dkrls_cli.files.regions.writer import (
@@ -132,7 +129,7 @@ class Checkpoint:
         path = self.folder / _LOG
         with open(path, "a") as file:
             file.write(json.dumps(line) + "\n")
-        flush_file(path)
+        flush(path)
 
     def save_state(self, arrays: Mapping[str, NDArray[Any]], done: Collection[int]) -> None:
         """Keep arrays, and the numbers of the regions that have gone into them, at once."""

@@ -170,6 +170,8 @@ class Slot:
             If floating numbers are too large for the type, or values are missing that no integer
             stands for.
         """
+        if (known := self._plain(values)) is not None:
+            return values, known
         stored, tally = np.empty(values.shape, self.dtype), Tally()
         given, found = np.ascontiguousarray(values).reshape(-1), stored.reshape(-1)
         put = self._put_floats if self.packing is None else self._put_integers
@@ -177,6 +179,19 @@ class Slot:
             block = slice(start, start + _BLOCK)
             tally += put(given[block], found[block])
         return stored, tally
+
+    def _plain(self, values: NDArray[Any]) -> Tally | None:
+        """Return what is known of values that are stored as they are; None if some may not be.
+
+        That is so if they have the stored type, none is missing, and no mark is among them.
+        """
+        if self.packing is not None or values.dtype != self.dtype or not values.size:
+            return None
+        low, high = float(values.min()), float(values.max())
+        if not math.isfinite(low) or not math.isfinite(high):  # NaN if one value is
+            return None
+        mark = float(values.dtype.type(self.fill))
+        return None if low <= mark <= high else Tally(low, high)
 
     def _put_floats(self, values: NDArray[Any], stored: NDArray[Any]) -> Tally:
         with np.errstate(over="ignore"):

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Slices
-from dkrls_cli.files.output import atomic_write
+from dkrls_cli.files.output.atomic import atomic_write
 from dkrls_cli.files.regions.creating import Plan, create_file, finish_file, plan_file
 from dkrls_cli.files.regions.slots import Blank, Slot, Tally
 from dkrls_cli.files.stored.handles import NETCDF_LOCK

@@ -18,25 +18,18 @@ import numpy as np
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.text.coordinates import is_coordinate
-from dkrls_cli.files.text.csv import (
-    BATCH_ROWS,
+from dkrls_cli.files.text.csv.cells import (
     Integers,
-    TextColumn,
     code_texts,
-    explain_reading,
     is_missing,
     join_names,
-    make_reader,
     parse_numbers,
     parse_values,
-    read_batches,
-    read_header,
-    source_name,
-    split_columns,
     text_index,
-    text_of,
-    unzip_bytes,
 )
+from dkrls_cli.files.text.csv.opening import explain_reading, source_name, text_of, unzip_bytes
+from dkrls_cli.files.text.csv.reader import BATCH_ROWS, make_reader, read_batches, read_header
+from dkrls_cli.files.text.csv.splitting import TextColumn, split_columns
 from dkrls_cli.spelling import suggest
 
 # Names of a first column without one; the second if the first is taken.

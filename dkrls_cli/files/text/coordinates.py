@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.files.text.csv import (
+from dkrls_cli.files.text.csv.cells import (
     Integers,
-    TextColumn,
     code_texts,
     find_bad_text,
     is_missing,
     parse_numbers,
     text_index,
 )
+from dkrls_cli.files.text.csv.splitting import TextColumn
 from dkrls_cli.files.text.dates import looks_like_date, read_dates
 from dkrls_cli.grid.axes import Axis, axis_of, text_axis
 from dkrls_cli.grid.calendars import TimeScale

@@ -15,7 +15,8 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.files.text.csv import make_reader, read_bytes, text_of
+from dkrls_cli.files.text.csv.opening import read_bytes, text_of
+from dkrls_cli.files.text.csv.reader import make_reader
 from dkrls_cli.files.text.rows import number_text, quote_cell
 from dkrls_cli.files.text.tables import PlacedTable, place_cells
 

@@ -1,4 +1,4 @@
-"""Dates that are not written as ISO 8601 has them: 31/01/2020, 2020/01/31, Jan-2020, 20200131.
+"""Dates that are not written as ISO 8601 has them: 31/01/2020, 2020/01/31, Jan-2020, 2020013112.
 
 They are read where only one reading is possible. All texts of a column are looked at together: one
 day above 12 shows which of two numbers is the day. Where both readings are possible, none is taken.
@@ -35,11 +35,23 @@ _NAMED = (
     _pattern(rf"(?P<year>\d{{4}})(?:{_GAP})?{_MONTH}(?:{_GAP}(?P<day>\d{{1,2}}))?{_CLOCK}"),
 )
 _SHORT_NAMED = _pattern(rf"(?:\d{{1,2}}{_GAP})?{_MONTH}{_GAP}'?\d{{2}}")
-_COMPACT = _pattern(
-    r"(?P<year>1[5-9]\d\d|2[0-2]\d\d)(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])"
+_YEAR_MONTH = r"(?P<year>1[5-9]\d\d|2[0-2]\d\d)(?P<month>0[1-9]|1[0-2])"
+_YEAR_TO_DAY = _YEAR_MONTH + r"(?P<day>0[1-9]|[12]\d|3[01])"
+_YEAR_TO_HOUR = _YEAR_TO_DAY + r"(?P<hour>[01]\d|2[0-3])"
+# Dates of digits alone. With hours they have as many digits as seconds since 1970, which are not
+# all of hours and days that exist.
+_DIGITS = {
+    "yyyymmdd": (_pattern(_YEAR_TO_DAY),),
+    "yyyymmddhh": (_pattern(_YEAR_TO_HOUR),),
+    "yyyymmddhhmm": (_pattern(_YEAR_TO_HOUR + r"(?P<minute>[0-5]\d)"),),
+}
+_MONTH_DIGITS = {"yyyymm": (_pattern(_YEAR_MONTH),)}
+# Names of columns in which digits alone are a date; elsewhere they are a number.
+_DATE_COLUMNS = re.compile(
+    r"time|date|day|datetime|timestamp|(valid|date)_time|yyyymmdd(hh(mm)?)?", re.IGNORECASE
 )
-# Names of columns in which eight digits are a date; elsewhere they are a number.
-_DATE_COLUMNS = re.compile(r"time|date|day|datetime|timestamp|yyyymmdd", re.IGNORECASE)
+# The same for six digits, which may well be a number of seconds or hours.
+_MONTH_COLUMNS = re.compile(r"date|month|year_?month|yyyymm", re.IGNORECASE)
 _LAST_MONTH = 12
 
 
@@ -78,7 +90,7 @@ def read_dates(name: str, texts: Sequence[str]) -> DateReading | None:
     Parameters
     ----------
     name
-        Name of the column: eight digits are a date in a column of that name only.
+        Name of the column: digits alone are a date in a column of that name only.
     texts
         Distinct texts of the column.
 
@@ -99,8 +111,8 @@ def read_dates(name: str, texts: Sequence[str]) -> DateReading | None:
     if all(map(_YEAR_LAST.fullmatch, texts)):
         return _read_year_last(texts)
     forms = {"year/month/day": (_YEAR_FIRST,), "name of the month": _NAMED}
-    if _DATE_COLUMNS.fullmatch(name):
-        forms["yyyymmdd"] = (_COMPACT,)
+    forms |= _DIGITS if _DATE_COLUMNS.fullmatch(name) else {}
+    forms |= _MONTH_DIGITS if _MONTH_COLUMNS.fullmatch(name) else {}
     for form, patterns in forms.items():
         dates = list(takewhile(bool, (_iso(patterns, text) for text in texts)))
         if len(dates) == len(texts):
@@ -143,13 +155,16 @@ def _iso(patterns: Sequence[re.Pattern[str]], text: str) -> str:
     parts = match.groupdict()
     name = parts.get("name")
     month = str(_MONTHS.index(name[:3].lower()) + 1) if name else parts["month"]
-    return _join(match, month, parts["day"])
+    return _join(match, month, parts.get("day"))
 
 
 def _join(match: re.Match[str], month: str, day: str | None) -> str:
     """Return year, month, day and time of day as ISO 8601."""
     date = f"{match['year']}-{int(month):02d}" + ("" if day is None else f"-{int(day):02d}")
-    clock = match.groupdict().get("clock")
+    parts = match.groupdict()
+    clock = parts.get("clock")
+    if parts.get("hour"):
+        clock = f"{parts['hour']}:{parts.get('minute', '00')}"
     return f"{date}T{_clock(clock)}" if clock and day is not None else date
 
 

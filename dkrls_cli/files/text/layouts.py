@@ -18,7 +18,8 @@ import numpy as np
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.text.columns import NAMELESS, Table, column_values, find_odd_label
 from dkrls_cli.files.text.coordinates import is_coordinate
-from dkrls_cli.files.text.csv import TextColumn, Texts, is_missing, join_names
+from dkrls_cli.files.text.csv.cells import Texts, is_missing, join_names
+from dkrls_cli.files.text.csv.splitting import TextColumn
 from dkrls_cli.files.text.shapes import is_series, wide_doubt
 from dkrls_cli.grid.cf import role_of
 

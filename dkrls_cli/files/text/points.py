@@ -9,17 +9,9 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import DkrlsError, InputError, SettingError
-from dkrls_cli.files.text.csv import (
-    code_texts,
-    find_bad_text,
-    join_names,
-    make_reader,
-    open_text,
-    read_batches,
-    read_header,
-    source_name,
-    text_index,
-)
+from dkrls_cli.files.text.csv.cells import code_texts, find_bad_text, join_names, text_index
+from dkrls_cli.files.text.csv.opening import open_text, source_name
+from dkrls_cli.files.text.csv.reader import make_reader, read_batches, read_header
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import Role, is_time, role_of
 

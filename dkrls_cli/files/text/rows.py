@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.files.text.csv import parse_numbers
+from dkrls_cli.files.text.csv.cells import parse_numbers
 from dkrls_cli.files.text.points import PointBlock
 from dkrls_cli.grid.axes import Axis
 

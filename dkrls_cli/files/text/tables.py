@@ -25,17 +25,16 @@ from dkrls_cli.files.text.columns import (
     split_by_row,
 )
 from dkrls_cli.files.text.coordinates import mixed_label_notes, read_axis
-from dkrls_cli.files.text.csv import (
-    Integers,
-    TextColumn,
+from dkrls_cli.files.text.csv.cells import Integers, join_names
+from dkrls_cli.files.text.csv.opening import (
     explain_reading,
-    join_names,
-    make_reader,
     read_bytes,
     source_name,
     text_of,
     unzip_bytes,
 )
+from dkrls_cli.files.text.csv.reader import make_reader
+from dkrls_cli.files.text.csv.splitting import TextColumn
 from dkrls_cli.files.text.layouts import Layout, choose_layout, count_cells, sizes_text
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.spelling import suggest

@@ -17,6 +17,10 @@ every cell, what the data has beside the field (for slopes see
 it is observed without error) the error is T e + S (q - e) + L r, and what is left open of the
 slopes of detail. A smooth answer has the error T e + L r.
 
+Where the data are means over cells, T is that of a sharpened field
+(:mod:`dkrls_cli.cascade.functionals.sharpening`), and the mean over a union of cells is S of the
+quantity itself: its error is S q.
+
 All this is in units of the kernels. The variance is multiplied, answer by answer, by what the error
 bars of values there are larger than these draws of values are: so it is as well calibrated as they
 are, however they came about.
@@ -37,6 +41,7 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars import JointBars, variance_on_grid
 from dkrls_cli.cascade.functionals.answers import answer_data, joint_shares
 from dkrls_cli.cascade.functionals.bars import (
+    joint_answered,
     joint_noises,
     variance_at_points,
     variance_blocks,
@@ -152,11 +157,11 @@ class GapFunctionals:
             smooth=True,
             seed=other_seed(seed),
         )
-        noise = np.sqrt(self._noise())
+        noise, opened = np.sqrt(self._noise()), self._opened
 
         def deviation(member: int) -> Array:
             rng = np.random.default_rng([seed, member, 2])
-            result = self._carried(*cells.draw(member)) + between(member)
+            result = self._carried(*cells.draw(member)) + opened * between(member)
             result += noise * rng.standard_normal(result.shape)
             return np.asarray(sizes * result)
 
@@ -171,7 +176,14 @@ class GapFunctionals:
             found = variance_at_points(
                 _UNSCALED, self._fine, self.asked, spread=self.spread, smooth=True
             )
-        return np.asarray(found + self._noise())
+        return np.asarray(found * self._opened + self._noise())
+
+    @cached_property
+    def _opened(self) -> Array:
+        """0 where all cells leave nothing open: in means over unions of cells of means; else 1."""
+        opened = joint_answered(self.cascade, self.asked, False, self.cells)
+        laid_out = self._lay_out([each.astype(np.float64) for each in opened])
+        return np.asarray(reduce(np.maximum, laid_out))
 
     @property
     def ridge(self) -> float:
@@ -200,7 +212,9 @@ class GapFunctionals:
     @cached_property
     def _answer(self) -> Callable[[Array], Array]:
         """Returns T times an error of all cells."""
-        return answer_data(self._fine, self.asked, spread=self.spread, smooth=True)
+        return answer_data(
+            self._fine, self.asked, spread=self.spread, smooth=True, cells=self.cells
+        )
 
     @cached_property
     def _shares(self) -> list[Array] | None:
@@ -208,11 +222,14 @@ class GapFunctionals:
         return None if self.smooth else joint_shares(self.cascade, self.asked, self.cells)
 
     def _carried(self, field: Array, quantity: Array) -> Array:
-        """Return T e + S (q - e)."""
+        """Return T e + S (q - e), or S q where the answer is the quantity itself."""
         found = self._answer(field)
-        if self._shares is not None:
-            found += self._put(quantity - field, self._shares)
-        return found
+        if self._shares is None:
+            return found
+        found += self._put(quantity - field, self._shares)
+        if self._opened.all():
+            return found
+        return np.where(self._opened, found, self._put(quantity, self._shares))
 
     def _put(self, cells: Array, rows: Sequence[Array | Rows]) -> Array:
         """Return values of cells put through rows of every axis."""
@@ -229,7 +246,8 @@ class GapFunctionals:
 
     def _noise(self) -> Array:
         """Return the variance of noise in answers, as far as they are not the data's."""
-        left = self._lay_out(joint_noises(self.cascade, self.asked, self.smooth))
+        white = 0.0 if isinstance(self.bars, NoisyBars) else 1.0  # else the noise is told
+        left = self._lay_out(joint_noises(self.cascade, self.asked, self.smooth, white=white))
         found = self.ridge * reduce(np.multiply, left)
         slopes = any(isinstance(each, Derivatives) for each in self.asked)
         if self._shares is not None and not slopes:

@@ -30,7 +30,7 @@ LIMIT = 300
 _CELL = 8 * 10
 """Bytes in use for each cell of slices that are completed: ten arrays of float64."""
 
-_NEIGHBOUR = 45
+_NEIGHBOUR = 65
 """Bytes in use for each neighbour of a missing cell: weights, places, and a sparse factor twice."""
 
 

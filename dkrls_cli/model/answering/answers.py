@@ -152,6 +152,13 @@ class Query:
                 cells = cells & ~_along(beyond, place, cells.ndim)
         return repeats * int(np.count_nonzero(cells))
 
+    def free(self) -> Array:
+        """Return the answers before they are moved to the bounds, also where there is none."""
+        if self.linear is not None:
+            return self.linear.free()
+        queries = self.model.queries(self.asked)
+        return self.model.cascade.predict(queries, smooth=self.rules.smooth)
+
     def values(self) -> Array:
         """Return the answers, NaN where there is none."""
         if self.linear is not None:
@@ -338,6 +345,13 @@ class PointQuery:
     def land_count(self) -> int:
         """Number of cells inside the training range without an answer because they are land."""
         return int(np.count_nonzero(np.broadcast_to(self.absent & ~self.beyond, self.shape)))
+
+    def free(self) -> Array:
+        """Return the answers before they are moved to the bounds, also where there is none."""
+        if self.linear is not None:
+            return self.linear.free()
+        cascade, smooth = self.model.cascade, self.rules.smooth
+        return cascade.predict_points(self.asked, spread=self.spread, smooth=smooth)
 
     def values(self) -> Array:
         """Return the answers, NaN where there is none."""

@@ -5,25 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.circle import nearest
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import Attributes, Axis, is_latitude
 from dkrls_cli.grid.cf import find_axis, is_called
-from dkrls_cli.grid.derived import cell_numbers, cells_on, is_on_sphere
+from dkrls_cli.grid.derived import cell_numbers, cells_on, is_on_sphere, with_bounds
+from dkrls_cli.grid.grid import Grid
 from dkrls_cli.grid.style import Style
 
 if TYPE_CHECKING:
     from dkrls_cli.model.model import Model
 
-# A method of ``cell_methods`` that is a mean, with the dimensions it is taken over.
-_MEANS = re.compile(r"((?:\w+:\s*)+)mean\b")
+# A method of ``cell_methods``, with the dimensions it is taken over before it.
+_METHOD = r"((?:\w+:\s*)+){method}\b"
 
 
-def told_means(axes: Sequence[Axis], attrs: Attributes) -> tuple[str, ...]:
-    """Return the dimensions along which ``cell_methods`` tells that data are means over cells.
+def told_means(
+    axes: Sequence[Axis], attrs: Attributes, method: Literal["mean", "sum"] = "mean"
+) -> tuple[str, ...]:
+    """Return the dimensions along which ``cell_methods`` tells of means, or of sums, over cells.
 
     Examples
     --------
@@ -34,7 +39,7 @@ def told_means(axes: Sequence[Axis], attrs: Attributes) -> tuple[str, ...]:
     """
     words = [
         word
-        for names in _MEANS.findall(str(attrs.get("cell_methods", "")))
+        for names in re.findall(_METHOD.format(method=method), str(attrs.get("cell_methods", "")))
         for word in names.replace(":", " ").split()
     ]
     return tuple(
@@ -75,6 +80,18 @@ def cell_mean_dims(
     return tuple(dict.fromkeys(dims))
 
 
+def with_cells(grid: Grid, given: bool | str | Sequence[str]) -> Grid:
+    """Return a grid that keeps the cells of its means where coordinates are left out of it.
+
+    Cells that are not in the file go half-way to the next coordinate, be it one without data.
+    """
+    style = grid.style
+    for dim in cell_mean_dims(given, grid.axes, grid.attrs):
+        axis = grid.axes[grid.dims.index(dim)]
+        style = with_bounds(style, axis, cells_on(axis, style))
+    return grid if style is grid.style else replace(grid, style=style)
+
+
 def source_cells(axis: Axis, style: Style, period: float | None) -> SourceCells:
     """Return the cells of the data along an axis: its bounds, or half-way between coordinates."""
     return SourceCells(*cell_numbers(axis, cells_on(axis, style)), is_latitude(axis), period)
@@ -102,7 +119,10 @@ def model_cells(model: Model, mean: Sequence[str]) -> dict[int, SourceCells]:
                 cells = source_cells(axis, model.style, period)
             except InputError:
                 continue
-            known = SourceCells.around(axis.numbers, cells.low, cells.high, cells.latitude, period)
+            low = cells.low
+            if model.cascade.levels[place].kernel.warp is not None:  # there is nothing below 0
+                low = np.maximum(low, axis.numbers / 2)
+            known = SourceCells.around(axis.numbers, low, cells.high, cells.latitude, period)
             beside = nodes.size != axis.size
             where = nearest(axis.numbers, nodes, period)[0] if beside else None
             found[place] = replace(known, places=where)

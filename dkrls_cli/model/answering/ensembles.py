@@ -7,6 +7,7 @@ a time, so that memory does not grow with their number.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dkrls_cli.arrays import Array
+from dkrls_cli.cascade.errorbars import JointBars
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.grid import REALIZATION, ensemble_variable, realization_axis, to_data_array
 from dkrls_cli.model.answering.answers import PointQuery, Query
@@ -46,14 +48,26 @@ def draw_members(query: Query | PointQuery, members: int, seed: int = 0) -> Iter
     """
     model = query.model
     check_ensemble(model.name, model.dims, members, seed)
+    refuse_unknown_errors(model)
     deviation = _deviations(query, _seed_of(model, seed))
-    answers, bounds = _unbounded(query), model.bounds
+    answers, bounds = query.free(), model.bounds
 
     def member(number: int) -> Array:
         values = answers + deviation(number)
         return query.blank(values if bounds is None else bounds.clip(values))
 
     return map(member, range(members))
+
+
+def refuse_unknown_errors(model: Model) -> None:
+    """Raise SettingError if a model has no error bars: it refers to a grid with land."""
+    bars = model.known_bars
+    if isinstance(bars, JointBars) and math.isnan(bars.scale):
+        raise SettingError(
+            f"Errors of '{model.name}', which refers to a grid with missing cells, are not known: "
+            "there are neither standard errors nor ensembles. Leave them out, or fill the grid "
+            "first, land as well, and fit it again."
+        )
 
 
 def check_ensemble(name: str, dims: Collection[str], members: int, seed: int) -> None:
@@ -86,16 +100,6 @@ def _deviations(query: Query | PointQuery, seed: int) -> Callable[[int], Array]:
     return model.bars.deviations_at_points(
         model.cascade, query.asked, spread=query.spread, smooth=smooth, seed=seed
     )
-
-
-def _unbounded(query: Query | PointQuery) -> Array:
-    """Return the answers before they are moved to the bounds."""
-    cascade, smooth = query.model.cascade, query.rules.smooth
-    if query.linear is not None:
-        return query.linear.free()
-    if isinstance(query, Query):
-        return cascade.predict(query.model.queries(query.asked), smooth=smooth)
-    return cascade.predict_points(query.asked, spread=query.spread, smooth=smooth)
 
 
 def stack_members(query: Query | PointQuery, members: int, seed: int) -> Array:

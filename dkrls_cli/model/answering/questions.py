@@ -162,7 +162,7 @@ def refuse_impossible(model: Model, question: Question) -> None:
                 f"'{dim}' has one coordinate, which says nothing of a derivative along it. Fit "
                 "data with two or more."
             )
-        if not can_replace(model, dim, order):
+        if not can_replace(model, order):
             refuse_rough(model.level_of(dim).kernel, order, dim)
     derived = [model.axis_of(dim) for dim in question.derivative]
     if question.per_metre and not any(is_on_sphere(axis) for axis in derived):

@@ -91,9 +91,11 @@ def _range(model: Model, axis: Axis, ends: Any) -> Array:
 def _whole(model: Model, axis: Axis) -> Array:
     """Return the range of all cells of the data along an axis; once round on a circle."""
     low, high = cell_numbers(axis, cells_on(axis, model.style))
-    period = model.level_of(axis.name).kernel.period
-    last = high.max() if period is None else low.min() + period
-    return np.array([[low.min(), last]])
+    kernel, first = model.level_of(axis.name).kernel, low.min()
+    if kernel.warp is not None:  # there is nothing below 0
+        first = max(first, axis.numbers.min() / 2)
+    last = high.max() if kernel.period is None else first + kernel.period
+    return np.array([[first, last]])
 
 
 def region_question(

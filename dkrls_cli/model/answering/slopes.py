@@ -2,14 +2,15 @@
 
 Values along a rough dimension are best told by a Matern 1/2 kernel, or by straight lines, neither
 of which has a derivative. A slope there is told by the differentiable kernel that misses left-out
-slices least (:func:`dkrls_cli.tuning.slices.choose_level`), with the slope of the detail beside it
-(:mod:`dkrls_cli.cascade.functionals.detail`). Everything that takes is in a model with a ridge per
-level; its error bars are calibrated with the kernel of the slope.
+slices least (:func:`dkrls_cli.tuning.slices.choice.choose_level`), with the slope of the detail
+beside it (:mod:`dkrls_cli.cascade.functionals.detail`). Everything that takes is in a model with a
+ridge per level; its error bars are calibrated with the kernel of the slope.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -19,7 +20,9 @@ from dkrls_cli.cascade.errorbars import copies_of
 from dkrls_cli.cascade.functionals.derivatives import ORDERS
 from dkrls_cli.cascade.kernels import kernel_text
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.tuning.slices import WHOLE, choose_level, sample_fibres
+from dkrls_cli.tuning.slices.choice import choose_level
+from dkrls_cli.tuning.slices.fibres import sample_fibres
+from dkrls_cli.tuning.slices.segments import WHOLE
 
 if TYPE_CHECKING:
     from dkrls_cli.model.answering.questions import Question
@@ -44,25 +47,38 @@ def noisy_slopes(model: Model, question: Question | None, *, smooth: bool) -> di
 
     They are shares of the variance of the kernel, by dimension; a smooth question has none.
     """
-    if question is None or smooth:
+    return {} if question is None or smooth else _noisy(model, list(question.orders()))
+
+
+def noisy_values(model: Model, question: Question | None, *, smooth: bool) -> dict[str, float]:
+    """Return the ridges of dimensions along which data that may be noise is in values of means.
+
+    They are shares of the variance of the kernel, by dimension. Values of a model of means over
+    cells follow the data all over a cell; means over cells, and smooth answers, are not meant here.
+    """
+    if question is None or smooth or question.mean or question.derivative:
         return {}
+    return _noisy(model, model.cell_means)
+
+
+def _noisy(model: Model, dims: Sequence[str]) -> dict[str, float]:
+    """Return the ridges of some dimensions that may be those of noise."""
     joint, prior = model.joint_ridge, math.prod(own.kernel.variance for own in model.cascade.levels)
     found = {
         dim: model.level_of(dim).ridge / model.level_of(dim).kernel.variance
         if joint is None
         else joint / prior
-        for dim in question.orders()
+        for dim in dims
     }
     return {dim: ridge for dim, ridge in found.items() if ridge >= _NOISY}
 
 
-def can_replace(model: Model, dim: str, order: int) -> bool:
+def can_replace(model: Model, order: int) -> bool:
     """Return whether a level that is too rough can have another kernel for its slopes."""
     return (
         order <= max(ORDERS.values())
         and model.joint_ridge is None
         and model.reference is None
-        and dim not in model.cell_means
         and not model.cascade.is_stand_in
     )
 

@@ -325,7 +325,7 @@ def _finish(plan: CompactPlan, surveyed: Surveyed, sums: Sums) -> Model:
         if constant is not None:
             sums.core += constant
     extremes = np.array([sums.least, sums.largest])
-    _grid_of(ground, extremes).refuse_extremes()
+    _grid_of(ground, extremes).refuse_unsuitable()
     allowed = settings.allowed
     core = np.ascontiguousarray(sums.core, "float64" if allowed else settings.dtype)
     core.setflags(write=False)

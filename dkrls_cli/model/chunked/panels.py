@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dkrls_cli.arrays import Indices
-from dkrls_cli.tuning.slices import FIBRES, MIDPOINTS
+from dkrls_cli.tuning.slices.fibres import FIBRES, MIDPOINTS
 
 SHARE = 0.05
 """Share of the bytes of a grid that all panels read, where its chunks permit."""

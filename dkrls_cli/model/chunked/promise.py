@@ -21,7 +21,7 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.cascade.storage.compress import half_way
+from dkrls_cli.cascade.storage.comparison import half_way
 from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.errors import InputError
 from dkrls_cli.grid.axes import Axis

@@ -43,6 +43,9 @@ Slab: TypeAlias = tuple[Slices, ...]
 _PIECE = 2**21
 """Cells of a piece, where chunks permit: 16 MB of float64."""
 
+_LAYER = 2**18
+"""Cells of a piece that are worked on at once, if a coordinate has not more: 2 MB of float64."""
+
 _SLABS = 16
 """Slabs at least, if pieces permit: so many steps of progress, and parts for several workers."""
 
@@ -251,23 +254,22 @@ def reduce_slab(read: Read, reduction: Reduction, slab: Slab) -> Partial:
         for axis in range(len(columns))
     )
     numbers = []
-    for piece in slab:
-        indices = [all_[part] for all_, part in zip(columns, piece, strict=True)]
+    for whole in slab:
+        indices = [all_[part] for all_, part in zip(columns, whole, strict=True)]
         values = read(indices)
         least, largest = float(values.min()), float(values.max())
         if not (least > -UNWRITTEN and largest < UNWRITTEN):  # NaN if any is NaN
-            return Partial(np.zeros(0), where, missing=_first_missing(values, piece))
-        data = np.asarray(values, np.float64)
-        del values
-        own_squares = float(np.vdot(data, data))
-        copied = _copied_squares(data, reduction, piece)
-        total = 0.0 if reduction.ones else float(data.sum())
-        numbers.append((total, own_squares, own_squares + (copied or 0.0), least, largest))
-        for place, matrices in enumerate(terms):
-            if place == 0 or copied is not None:
-                some, rows = _copied_rows(data, reduction, piece) if place else (data, None)
-                part = _reduce_piece(some, matrices, piece, reduction, rows)
-                sums[place] = _add_piece(sums[place], part, piece, own, matrices, reduction)
+            return Partial(np.zeros(0), where, missing=_first_missing(values, whole))
+        for piece, data in _in_layers(values, whole, outer):
+            own_squares = float(np.vdot(data, data))
+            copied = _copied_squares(data, reduction, piece)
+            total = 0.0 if reduction.ones else float(data.sum())
+            numbers.append((total, own_squares, own_squares + (copied or 0.0), least, largest))
+            for place, matrices in enumerate(terms):
+                if place == 0 or copied is not None:
+                    some, rows = _copied_rows(data, reduction, piece) if place else (data, None)
+                    part = _reduce_piece(some, matrices, piece, reduction, rows)
+                    sums[place] = _add_piece(sums[place], part, piece, own, matrices, reduction)
     core = np.zeros(0)
     for reduced, matrices in zip(sums, terms, strict=True):
         if reduced is not None:
@@ -286,6 +288,22 @@ def reduce_slab(read: Read, reduction: Reduction, slab: Slab) -> Partial:
         min(leasts),
         max(largests),
     )
+
+
+def _in_layers(
+    values: NDArray[Any], piece: Slices, outer: int
+) -> Iterator[tuple[Slices, NDArray[np.float64]]]:
+    """Yield layers of a piece along the outer axis, with their values in double precision.
+
+    What is made of a thin layer stays in the cache of a processor from step to step.
+    """
+    size = values.shape[outer]
+    step = max(1, -(-_LAYER * size // max(1, values.size)))
+    for start in range(0, size, step):
+        here = slice(start, min(start + step, size))
+        layer, before = list(piece), (slice(None),) * outer
+        layer[outer] = slice(piece[outer].start + here.start, piece[outer].start + here.stop)
+        yield tuple(layer), np.ascontiguousarray(values[(*before, here)], np.float64)
 
 
 def _first_missing(values: NDArray[Any], piece: Slices) -> tuple[int, ...]:

@@ -64,7 +64,7 @@ def fit_by_reference(
         )
     land = find_land(source) if surveyed is None else None
     if land is not None:
-        model = survey_land(land, settings, limit).model
+        model = survey_land(land, settings, limit, bars=True).model
     else:
         found = survey(source, settings, None, limit) if surveyed is None else surveyed
         if found.missing:

@@ -24,6 +24,7 @@ from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.source import Source
 from dkrls_cli.grid.grid import Grid
+from dkrls_cli.grid.quantities import mark_note
 from dkrls_cli.model.answering.bounds import Bounds, bounds_asked, choose_bounds
 from dkrls_cli.model.chunked.ground import Ground, prepare
 from dkrls_cli.model.chunked.panels import Panel, plan_panels
@@ -281,7 +282,8 @@ class _Choice:
 
     def _choose(self, panel: Panel, grid: Grid) -> None:
         """Choose the levels of the axes along which a panel is whole."""
-        grid.refuse_extremes()
+        grid.refuse_unsuitable()
+        self.notes += filter(None, [mark_note(grid.name, grid.values)])
         ground = self.ground
         self.bounds.append(choose_bounds(ground.settings.bounds, grid))
         if self.known_mean is None:

@@ -139,7 +139,13 @@ BETWEEN = record(
 
 GAP_BARS = record(
     {"error": ERROR, "scale": NOT_NEGATIVE, "power": NOT_NEGATIVE},
-    {"hole_factors": list_of(NOT_NEGATIVE), "grouping": GROUPING, "between": BETWEEN},
+    {
+        "hole_factors": list_of(NOT_NEGATIVE),
+        "grouping": GROUPING,
+        "between": BETWEEN,
+        "slices": list_of(whole(0, _MOST_LEVELS), 1),
+        "is_local": flag,
+    },
 )
 
 NOISY_BARS = record(
@@ -355,6 +361,7 @@ _KINDS = {
     "spectrum": ("f", 1),
     "distance": ("f", None),
     "unobserved": ("u", 1),
+    "local_scale": ("f", 1),
     "filled": ("u", 1),
     "absent": ("u", 1),
     "observations": ("f", None),

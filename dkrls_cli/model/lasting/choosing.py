@@ -14,7 +14,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Indices, Mask, checked_gaps
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import JointBars
+from dkrls_cli.cascade.errorbars import Bars, JointBars
 from dkrls_cli.cascade.factors.choice import LARGEST
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
@@ -26,9 +26,11 @@ from dkrls_cli.grid.axes import Axis, text_axis
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.answering.bounds import choose_bounds
 from dkrls_cli.model.answering.coverage import Coverage
-from dkrls_cli.model.chunked.ground import refuse_whole_grid
+from dkrls_cli.model.chunked.ground import refuse_whole_grid, stored_chunks
+from dkrls_cli.model.chunked.panels import Stored
 from dkrls_cli.model.chunked.standin import any_level
-from dkrls_cli.model.chunked.survey import SURVEYED
+from dkrls_cli.model.chunked.survey import SURVEYED, SurveyPlan
+from dkrls_cli.model.lasting.calibrating import calibrate_land
 from dkrls_cli.model.lasting.land import Land, slice_axes
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings, plan_fit
@@ -47,6 +49,9 @@ _SLICES = (6, 2)
 
 _ON_THE_WAY = 2.0
 """Memory that a choice takes, beside the footprint of a fit of a large grid."""
+
+_ANY_RIDGE = 1e-3
+"""Joint ridge of a plan, for which it does not matter."""
 
 _TOLERANCES = {"float32": 1e-7, "float64": 1e-9}
 """Largest change of a cell at the end of a solve where settings are given, by type of the data."""
@@ -80,7 +85,7 @@ class LandSurvey:
     note: str
 
 
-def survey_land(land: Land, settings: Settings, limit: float) -> LandSurvey:
+def survey_land(land: Land, settings: Settings, limit: float, *, bars: bool = False) -> LandSurvey:
     """Choose the settings of a stored grid with land on a few of its slices.
 
     Parameters
@@ -91,6 +96,8 @@ def survey_land(land: Land, settings: Settings, limit: float) -> LandSurvey:
         Settings of the fit; what is ``auto`` is chosen.
     limit
         Bytes that may be in use, the program included.
+    bars
+        Whether to calibrate error bars, on as many slices.
 
     Raises
     ------
@@ -109,7 +116,7 @@ def survey_land(land: Land, settings: Settings, limit: float) -> LandSurvey:
     _refuse_large(land, axes, limit)
     panel = first.take([own if a in land.places else _FIRST for a, own in enumerate(kept)])
     tolerance, note, mean = _TOLERANCES[land.source.dtype], "", settings.centre
-    is_open = plan.joint_ridge is None or any(_is_open(plan.levels[a]) for a in land.places)
+    is_open = _has_choice(land, plan)
     if is_open or mean is None:
         panel = _panel(land, kept, limit, _SLICES[0] if is_open else _SLICES[1])
         _refuse_other_gaps(land, panel)
@@ -122,10 +129,59 @@ def survey_land(land: Land, settings: Settings, limit: float) -> LandSurvey:
     bounds, told = choose_bounds(settings.bounds, panel)
     facts = {"dropped_coordinates": notes, "bounds": told, SURVEYED: note, "notes": []}
     levels = [any_level(level, axis) for level, axis in zip(plan.levels, axes, strict=True)]
-    model = _stand_in(land, axes, plan, levels, mean, facts)
+    known: Bars = JointBars(math.nan, math.nan)
+    if bars:
+        many = panel if is_open else _panel(land, kept, limit, _SLICES[0])
+        _refuse_other_gaps(land, many)
+        given = replace(plan, levels=tuple(levels))
+        known = calibrate_land(*_apart(land, many, given), mean, land.slices)
+    model = _stand_in(land, axes, plan, levels, mean, facts, known)
     own = [one if a in land.places else _FIRST for a, one in enumerate(kept)]
     missing = land.missing[np.ix_(*own)]
     return LandSurvey(replace(model, bounds=bounds), kept, missing, land.slices, tolerance, note)
+
+
+def plan_land(
+    land: Land, settings: Settings, limit: float, *, bars: bool = False
+) -> tuple[LandSurvey, SurveyPlan]:
+    """Return what a grid with land is answered with, and what choosing its settings will read.
+
+    One slice is read. Settings that are not given are arbitrary. Parameters and errors are those of
+    :func:`survey_land`.
+    """
+    settings = _without_groups(land, settings)
+    first = land.panel(1)
+    if settings.missing == "error":
+        first.refuse_missing()
+    kept, _ = _kept(land, first)
+    axes = tuple(axis.take(own) for axis, own in zip(land.source.axes, kept, strict=True))
+    plan = plan_fit(axes, settings, complete=False)
+    _refuse_large(land, axes, limit)
+    most = _SLICES[1] if settings.centre is None else 1
+    if bars or _has_choice(land, plan):
+        most = _SLICES[0]
+    count = _count_slices(land, kept, limit, most)
+    levels = [any_level(level, axis) for level, axis in zip(plan.levels, axes, strict=True)]
+    known = replace(plan, joint_ridge=plan.joint_ridge or _ANY_RIDGE)
+    mean, unknown = settings.centre or 0.0, JointBars(1.0, 1.0)
+    model = _stand_in(land, axes, known, levels, mean, {}, unknown)
+    own = [one if a in land.places else _FIRST for a, one in enumerate(kept)]
+    missing = land.missing[np.ix_(*own)]
+    found = LandSurvey(model, kept, missing, land.slices, 1.0, "")
+    return found, _plan_choice(land, kept, count, most)
+
+
+def _plan_choice(land: Land, kept: tuple[Indices, ...], count: int, most: int) -> SurveyPlan:
+    """Return what looking at some slices takes."""
+    source, process = land.source, process_bytes()
+    stored = Stored(source.shape, stored_chunks(source), np.dtype(source.dtype).itemsize)
+    chunks, read = stored.touched(land.indices(count))
+    memory: float = process + completion_bytes(
+        land.missing, math.prod(kept[a].size for a in land.places)
+    )
+    if most == _SLICES[0]:
+        memory = max(memory, process + _panel_bytes(land, kept, count))
+    return SurveyPlan((), read, chunks, read / stored.bytes, int(memory), process)
 
 
 def known_land(model: Model, source: Source) -> LandSurvey:
@@ -199,6 +255,11 @@ def _refuse_large(land: Land, axes: tuple[Axis, ...], limit: float) -> None:
         )
 
 
+def _has_choice(land: Land, plan: FitPlan) -> bool:
+    """Return whether a setting of the slices is to be chosen."""
+    return plan.joint_ridge is None or any(_is_open(plan.levels[a]) for a in land.places)
+
+
 def _is_open(level: Level | LevelRequest) -> bool:
     """Return whether a kernel is to be chosen."""
     return isinstance(level, LevelRequest) and None in (level.family, level.sigma)
@@ -206,17 +267,22 @@ def _is_open(level: Level | LevelRequest) -> bool:
 
 def _panel(land: Land, kept: tuple[Indices, ...], limit: float, most: int) -> Grid:
     """Read as many slices as fit into memory, at coordinates with data."""
-    cells = [kept[place].size for place in land.places]
-    room = limit - process_bytes()
-    count = most
-    while count > 1:
-        needed = _ON_THE_WAY * footprint([count, *cells], land.source.dtype, gaps=True).memory
-        if needed <= room:
-            break
-        count -= 1
-    grid = land.panel(count)
+    grid = land.panel(_count_slices(land, kept, limit, most))
     every = [np.arange(axis.size) for axis in grid.axes]
     return grid.take([kept[a] if a in land.places else every[a] for a in range(len(every))])
+
+
+def _count_slices(land: Land, kept: tuple[Indices, ...], limit: float, most: int) -> int:
+    """Return how many slices, up to `most`, settings can be chosen on in memory; at least one."""
+    room = limit - process_bytes()
+    fitting = (count for count in range(most, 1, -1) if _panel_bytes(land, kept, count) <= room)
+    return next(fitting, 1)
+
+
+def _panel_bytes(land: Land, kept: tuple[Indices, ...], count: int) -> float:
+    """Return the bytes that choosing settings on some slices takes."""
+    cells = [kept[place].size for place in land.places]
+    return _ON_THE_WAY * footprint([count, *cells], land.source.dtype, gaps=True).memory
 
 
 def _refuse_other_gaps(land: Land, panel: Grid) -> None:
@@ -239,20 +305,25 @@ def scattered_gaps(name: str, slices: str, where: str = "") -> InputError:
 
 def _choose(land: Land, panel: Grid, plan: FitPlan, mean: float) -> tuple[FitPlan, float]:
     """Choose kernels and ridge on a panel; return the plan with them, and the tolerance."""
-    axes = list(panel.axes)
-    levels = list(plan.levels)
+    labelled, alone = _apart(land, panel, plan)
+    chosen = choose_kernels(labelled, alone, mean)
+    thin = [place for place, axis in enumerate(panel.axes) if axis.size > 1]
+    found = list(plan.levels)
+    for place, kernel in zip(thin, chosen.setting.kernels, strict=True):
+        if place in land.places:
+            found[place] = Level(panel.axes[place].name, kernel)
+    return replace(plan, levels=tuple(found), joint_ridge=chosen.setting.ridge), chosen.tolerance
+
+
+def _apart(land: Land, panel: Grid, plan: FitPlan) -> tuple[Grid, FitPlan]:
+    """Return a panel and a plan in which every slice is on its own."""
+    axes, levels = list(panel.axes), list(plan.levels)
     for place in land.slices:
         own = axes[place]
         axes[place] = text_axis(own.name, [str(i) for i in range(own.size)])
         levels[place] = Level(own.name, ALONE)
     labelled = replace(panel, axes=tuple(axes), values=checked_gaps(panel.values))
-    chosen = choose_kernels(labelled, replace(plan, levels=tuple(levels)), mean)
-    thin = [place for place, axis in enumerate(axes) if axis.size > 1]
-    found = list(plan.levels)
-    for place, kernel in zip(thin, chosen.setting.kernels, strict=True):
-        if place in land.places:
-            found[place] = Level(axes[place].name, kernel)
-    return replace(plan, levels=tuple(found), joint_ridge=chosen.setting.ridge), chosen.tolerance
+    return labelled, replace(plan, levels=tuple(levels))
 
 
 def _stand_in(
@@ -262,6 +333,7 @@ def _stand_in(
     levels: list[Level],
     mean: float,
     facts: Mapping[str, object],
+    bars: Bars,
 ) -> Model:
     """Return a model of the whole grid in everything but its values."""
     source, count = land.source, len(axes)
@@ -278,7 +350,7 @@ def _stand_in(
         cascade,
         axes,
         plan.hierarchy,
-        JointBars(math.nan, math.nan),
+        bars,
         source.name,
         source.attrs,
         source.style,

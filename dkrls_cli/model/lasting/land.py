@@ -51,12 +51,17 @@ class Land:
         """Names of the dimensions of the slices."""
         return " and ".join(self.source.axes[axis].name for axis in self.slices)
 
-    def panel(self, count: int) -> Grid:
-        """Read some slices, far from each other, with all their cells."""
+    def indices(self, count: int) -> list[Indices]:
+        """Return the coordinates of some slices, far from each other, with all their cells."""
         longest = max(self.slices, key=lambda axis: self.source.shape[axis])
         chunk = stored_chunks(self.source)[longest]
-        indices = _middle(self.source.axes, self.slices)
-        indices[longest] = find_spread(self.source.shape[longest], chunk, count, count)
+        found = _middle(self.source.axes, self.slices)
+        found[longest] = find_spread(self.source.shape[longest], chunk, count, count)
+        return found
+
+    def panel(self, count: int) -> Grid:
+        """Read some slices, far from each other, with all their cells."""
+        indices = self.indices(count)
         axes = tuple(axis.take(own) for axis, own in zip(self.source.axes, indices, strict=True))
         source = self.source
         return Grid(_read(source, indices), axes, source.name, source.attrs, source.style)

@@ -22,7 +22,8 @@ from dkrls_cli.model.choosing import ChoiceCallback, ChosenLevels, choose_levels
 from dkrls_cli.model.poles.planning import PolePlan, extend_axes
 from dkrls_cli.model.settings import FitPlan, LevelRequest
 from dkrls_cli.tuning.poles.choice import choose_sign
-from dkrls_cli.tuning.slices import WHOLE, sample_fibres
+from dkrls_cli.tuning.slices.fibres import sample_fibres
+from dkrls_cli.tuning.slices.segments import WHOLE
 from dkrls_cli.tuning.spectra import SpectrumCache
 
 # Copies behind each pole with which the settings of latitude are chosen: as good as with all, and

@@ -148,7 +148,7 @@ def check_grid(
             f"{infinite} of {grid.values.size} values are infinite. Expected finite numbers, or "
             "NaN for missing cells."
         )
-    grid.refuse_extremes()
+    grid.refuse_unsuitable()
     kept, sources = zip(*(_distinct(axis) for axis in grid.axes), strict=True)
     axes = [axis.take(places) for axis, places in zip(grid.axes, kept, strict=True)]
     plan = plan_fit(axes, replace(settings, noise="level", folds=None, group="none"))

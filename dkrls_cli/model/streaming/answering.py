@@ -20,16 +20,20 @@ from dkrls_cli.arrays import Array, Indices, Slices, Tensor
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.functionals.answers import all_rows
 from dkrls_cli.cascade.streaming.rows import (
-    NEGLIGIBLE,
-    NEGLIGIBLE_IN_SINGLE,
     AxisRows,
     Taken,
+    cheapest_order,
     cut_rows,
+    negligible_in,
 )
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.source import UNWRITTEN
 from dkrls_cli.model.answering.answers import Query
 from dkrls_cli.model.model import Model
+
+_IN_CACHE = 2**21
+"""Bytes of a box that are answered at once, where they can be told from others: beside what is made
+of them they stay in the cache of a processor."""
 
 
 class StandIn(Model):
@@ -74,6 +78,8 @@ class BlockAnswers:
         Whether standard errors are asked for.
     single
         Whether data and answers are in single precision.
+    bounded
+        Whether answers are kept within the bounds of the model.
     """
 
     query: Query
@@ -82,6 +88,7 @@ class BlockAnswers:
     offset: float
     std: bool
     single: bool
+    bounded: bool = True
 
     @classmethod
     def of(cls, query: Query, *, std: bool, single: bool) -> BlockAnswers:
@@ -110,7 +117,6 @@ class BlockAnswers:
                 "means over cells, or take all of it into memory."
             )
         single = single and not (asked is not None and asked.derivative)
-        negligible = NEGLIGIBLE_IN_SINGLE if single else NEGLIGIBLE
         if linear is None:
             queries = query.model.queries(query.asked)
             found: Sequence[Any] = [
@@ -124,7 +130,10 @@ class BlockAnswers:
             found = all_rows(cascade, linear.functionals, linear.smooth, linear.cells)
             scales = tuple(np.asarray(factor) for factor in linear.factors)
             share = math.prod(each.of_one for each in linear.functionals)
-        rows = tuple(cut_rows(cascade, a, row, negligible) for a, row in enumerate(found))
+        rows = tuple(
+            cut_rows(cascade, axis, row, negligible_in(cascade, axis, single=single))
+            for axis, row in enumerate(found)
+        )
         return cls(query, rows, scales, cascade.mean * share, std, single)
 
     @property
@@ -174,35 +183,19 @@ class BlockAnswers:
         InputError
             If a cell is missing, or lies outside the bounds of the answers.
         """
-        refuse_missing(values, where, self.query.model)
-        refuse_beyond(values, self.query.model)
-        poles, mean = self.query.model.poles, self.query.model.cascade.mean
-        if poles is None:
-            centred: Tensor = np.subtract(values, mean, dtype=self.dtype)
-            return centred
-        before, after = poles.copied(values)
-        shape = list(values.shape)
-        shape[poles.latitude] += poles.rows
-        centred = np.empty(shape, self.dtype)
-        start = 0
-        for part in (before, values, after):
-            stop = start + part.shape[poles.latitude]
-            here = centred[(slice(None),) * poles.latitude + (slice(start, stop),)]
-            np.subtract(part, mean, out=here, dtype=self.dtype)
-            start = stop
-        return centred
+        return centre_box(values, where, self.query.model, self.dtype)
 
     def apply(self, tensor: Tensor, parts: Slices, axes: Sequence[int]) -> Tensor:
-        """Return the rows of some axes applied to a box, the one that shrinks it most first.
+        """Return the rows of some axes applied to a box, in the order that costs least.
 
         A box with rows across the poles has all latitudes, also where these pass through.
         """
         result = tensor
-        shares = {
-            axis: len(range(*parts[axis].indices(self.rows[axis].size))) / tensor.shape[axis]
-            for axis in axes
-        }
-        for axis in sorted(axes, key=lambda axis: shares[axis]):
+        sizes = [
+            len(range(*part.indices(own.size))) for part, own in zip(parts, self.rows, strict=True)
+        ]
+        order = cheapest_order(self.rows, tensor.shape, sizes)
+        for axis in (axis for axis in order if axis in axes):
             rows, part = self.rows[axis], parts[axis]
             if isinstance(rows, Taken) and not self.passes(axis):
                 result = result.take(rows.indices[part], axis)
@@ -215,7 +208,7 @@ class BlockAnswers:
         free: Tensor = tensor + tensor.dtype.type(self.offset)
         if self.scales is not None:
             free = self._scale(free, part)
-        bounds = None if self._is_derivative else self.query.model.bounds
+        bounds = self.query.model.bounds if self.bounded and not self._is_derivative else None
         values = free if bounds is None else bounds.clip(np.asarray(free, np.float64))
         errors = None
         if self.std:
@@ -229,8 +222,27 @@ class BlockAnswers:
 
     def answer(self, values: NDArray[Any], part: Slices) -> tuple[Tensor, Array | None]:
         """Return the answers of a block, and their standard errors, from its box of the data."""
-        centred = self.centre(values, self.box(part))
-        return self.finish(self.apply(centred, part, range(len(part))), part)
+        box, pieces = self.box(part), self._pieces(part, values.nbytes)
+        found = []
+        for piece in pieces:
+            own = (*self.box(piece)[:1], *box[1:])
+            first = slice(own[0].start - box[0].start, own[0].stop - box[0].start)
+            centred = self.centre(values[first], own)
+            found.append(self.finish(self.apply(centred, piece, range(len(part))), piece))
+        if len(found) == 1:
+            return found[0]
+        answers, errors = zip(*found, strict=True)
+        return np.concatenate(answers), np.concatenate(errors) if self.std else None
+
+    def _pieces(self, part: Slices, size: int) -> list[Slices]:
+        """Return the pieces along the first axis in which a block with a box of a size is answered.
+
+        What is made of a small piece stays in the cache of a processor from step to step.
+        """
+        start, stop, _ = part[0].indices(self.rows[0].size)
+        step = -(-(stop - start) * _IN_CACHE // size) if self.passes(0) else stop - start
+        starts = range(start, stop, max(1, step))
+        return [(slice(one, min(one + step, stop)), *part[1:]) for one in starts]
 
     @property
     def _is_derivative(self) -> bool:
@@ -260,10 +272,54 @@ class BlockAnswers:
         return {key: value for key, value in self.__dict__.items() if key != "_variance"}
 
 
+def centre_box(
+    values: NDArray[Any], where: Sequence[slice | Indices], model: Model, dtype: np.dtype[Any]
+) -> Tensor:
+    """Return the data of a box less the mean of a model, with rows across the poles.
+
+    Parameters
+    ----------
+    values, where
+        The data, and its samples along every axis.
+    model
+        The model.
+    dtype
+        Type of the result.
+
+    Raises
+    ------
+    InputError
+        If a cell is missing, or lies outside the bounds of the answers.
+    """
+    refuse_missing(values, where, model)
+    refuse_beyond(values, model)
+    poles, mean = model.poles, model.cascade.mean
+    if poles is None:
+        centred: Tensor = np.subtract(values, mean, dtype=dtype)
+        return centred
+    before, after = poles.copied(values)
+    shape = list(values.shape)
+    shape[poles.latitude] += poles.rows
+    centred = np.empty(shape, dtype)
+    start = 0
+    for part in (before, values, after):
+        stop = start + part.shape[poles.latitude]
+        here = centred[(slice(None),) * poles.latitude + (slice(start, stop),)]
+        np.subtract(part, mean, out=here, dtype=dtype)
+        start = stop
+    return centred
+
+
 def refuse_missing(values: NDArray[Any], where: Sequence[slice | Indices], model: Model) -> None:
-    """Raise InputError if a cell of a box is missing; the message names the first one."""
-    with np.errstate(invalid="ignore"):
-        if values.min() > -UNWRITTEN and values.max() < UNWRITTEN:  # not so if one is NaN
+    """Raise InputError if a cell of a box is missing; the message names the first one.
+
+    The sum of squares is one quick pass, and tells of a missing cell, or that there may be one.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        flat = values.reshape(-1)
+        if float(np.dot(flat, flat)) < UNWRITTEN**2:  # not so if one is NaN
+            return
+        if values.min() > -UNWRITTEN and values.max() < UNWRITTEN:
             return
     gone = np.argwhere(~(np.abs(values) < UNWRITTEN))[0]
     places = [

@@ -92,9 +92,11 @@ class Cluster:
 
 
 def _call(task: Callable[[Item], Result], item: Item) -> Result:
-    """Run a task on a worker, each with one thread for its matrix products."""
+    """Run a task on a worker, each with one thread for its matrix products, and memory kept."""
+    from dkrls_cli.memory import reuse_freed
     from dkrls_cli.threads import one_blas_thread
 
+    reuse_freed()
     with one_blas_thread():
         return task(item)
 

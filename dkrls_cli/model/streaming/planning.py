@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 from dkrls_cli.arrays import Slices
+from dkrls_cli.cascade.streaming.rows import cheapest_order
 from dkrls_cli.errors import InputError
 from dkrls_cli.model.streaming.answering import BlockAnswers
 
@@ -273,7 +274,7 @@ def _memory(answers: BlockAnswers, work: Work, sizes: Sequence[int]) -> int:
 def _steps(answers: BlockAnswers, box: Sequence[int], sizes: Sequence[int]) -> list[int]:
     """Return the cells of a block after each axis, from those of the box on."""
     shape, cells = list(box), [math.prod(box)]
-    for axis in sorted(range(len(box)), key=lambda axis: sizes[axis] / box[axis]):
+    for axis in cheapest_order(answers.rows, box, sizes):
         shape[axis] = sizes[axis]
         cells.append(math.prod(shape))
     return cells

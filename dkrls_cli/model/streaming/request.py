@@ -13,6 +13,7 @@ from dkrls_cli.cascade.streaming.rows import Taken
 from dkrls_cli.circle import nearest
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.source import Source
+from dkrls_cli.gaps.lasting.completion import completion_bytes
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import natural_period
 from dkrls_cli.memory import held_bytes, peak_bytes
@@ -26,7 +27,7 @@ from dkrls_cli.model.chunked.survey import (
     unsurveyed,
 )
 from dkrls_cli.model.lasting.answering import LandAnswers
-from dkrls_cli.model.lasting.choosing import known_land, survey_land
+from dkrls_cli.model.lasting.choosing import known_land, plan_land, survey_land
 from dkrls_cli.model.lasting.land import Land, find_land
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import Settings
@@ -148,7 +149,7 @@ def _stream_land(
     beside: int,
 ) -> Streamed:
     """Choose settings of a stored grid with land, and plan its answers on another grid."""
-    found = survey_land(land, settings, limit)
+    found = survey_land(land, settings, limit, bars=std)
     answers = LandAnswers.of_land(
         ask_model(found.model), found, std=std, inexact=settings.accept_inexact
     )
@@ -190,16 +191,37 @@ def plan_regrid(
     std: bool,
     limit: float,
     workers: int,
+    land: bool = False,
 ) -> tuple[Streamed, SurveyPlan]:
     """Plan the answers of a stored grid on another grid, and the choice of settings.
 
-    Nothing of the grid is read: settings that are not given are arbitrary, and answers are not to
-    be made. Parameters and errors are those of :func:`stream_regrid`.
+    Nothing of the grid is read, but one time if the same cells may be missing at all: settings
+    that are not given are arbitrary, and answers are not to be made. Parameters and errors are
+    those of :func:`stream_regrid`.
     """
+    seen = find_land(source) if land else None
+    if seen is not None:
+        return _plan_land(seen, settings, ask_model, std, limit, workers)
     choosing = plan_survey(source, settings, wanted, _SURVEY_SHARE * limit, bars=std)
     model = unsurveyed(source, settings, wanted)
     kept = tuple(axis.distinct for axis in source.axes)
     return plan_stream(source, kept, ask_model(model), std, limit, workers), choosing
+
+
+def _plan_land(
+    land: Land,
+    settings: Settings,
+    ask_model: Callable[[Model], Query],
+    std: bool,
+    limit: float,
+    workers: int,
+) -> tuple[Streamed, SurveyPlan]:
+    """Plan the answers of a stored grid with land on another grid, and the choice of settings."""
+    found, choosing = plan_land(land, settings, limit, bars=std)
+    answers = LandAnswers.of_land(ask_model(found.model), found, std=std)
+    solver = completion_bytes(land.missing, 0) + _ROUNDED  # and what is loaded to make it
+    planned = _plan_answers(land.source, found.kept, answers, limit - solver, workers, "", 0)
+    return replace(planned, memory=planned.memory + solver), choosing
 
 
 def plan_stream(

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Slices
-from dkrls_cli.files.output import private_folder
+from dkrls_cli.files.output.leftovers import private_folder
 from dkrls_cli.model.streaming.answering import BlockAnswers
 from dkrls_cli.model.streaming.boxes import Boxes
 from dkrls_cli.model.streaming.planning import BlockPlan

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Slices
+from dkrls_cli.errors import SettingError
 from dkrls_cli.files.source import Source, mask_unusable
-from dkrls_cli.grid.axes import Axis
-from dkrls_cli.model.answering.answers import Query, Rules
+from dkrls_cli.grid.alignment import check_units
+from dkrls_cli.model.answering.answers import Query
 from dkrls_cli.model.chunked.reference import open_reference
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import PerLevel, Settings
@@ -29,6 +30,7 @@ from dkrls_cli.model.validation.validate import (
     REPEATS,
     RunCallback,
     Validation,
+    ask_truth,
     hold_out,
     match_axes,
     medians,
@@ -191,7 +193,13 @@ def validate_holdout_in_blocks(
     SettingError
         If a setting is not possible, or not for a grid beyond memory.
     """
-    refuse_impossible(settings, repeats, seed)
+    refuse_impossible(repeats, seed)
+    if settings.cell_means:
+        raise SettingError(
+            "Means over cells are held out in memory only. Take all of the grid into memory, or "
+            "validate without means over cells.",
+            setting="cell_means",
+        )
     whole = restrict(source, tuple(axis.distinct for axis in source.axes))
     fractions = read_fractions(holdout, whole.axes)
     start = perf_counter()
@@ -235,7 +243,7 @@ def _run(
     asked: list[Query] = []
 
     def ask_model(model: Model) -> Query:
-        asked.append(ask_everywhere(model, axes, smooth=smooth))
+        asked.append(ask_truth(model, axes, axes, source.style, smooth))
         return asked[-1]
 
     streamed = stream_regrid(
@@ -278,9 +286,10 @@ def validate_model_in_blocks(
     Raises
     ------
     InputError
-        If the grid lacks a dimension of the model, or has another one; or if the data that a model
-        refers to has changed.
+        If the grid is in other units, lacks a dimension of the model, or has another one; or if the
+        data that a model refers to has changed.
     """
+    check_units(f"values of '{source.name}'", source.attrs, model.attrs)
     names = [axis.name for axis in source.axes]
     own = [axis for axis in source.axes if axis.size > 1 or axis.name in model.dims]
     axes = match_axes(model, own, source.scalars)
@@ -292,7 +301,7 @@ def validate_model_in_blocks(
         streamed = plan_stream(
             data,
             tuple(axis.distinct for axis in data.axes),
-            ask_everywhere(model, axes, smooth=smooth),
+            ask_truth(model, axes, source.axes, source.style, smooth),
             True,
             limit,
             scheduler.workers,
@@ -308,14 +317,6 @@ def validate_model_in_blocks(
             progress(done / cells)
     seconds, good = perf_counter() - start, compared.calibration
     return Validation(compared.metrics, (), {}, model, axes, seconds, good, compared.spread)
-
-
-def ask_everywhere(model: Model, axes: Sequence[Axis], *, smooth: bool) -> Query:
-    """Return a product grid that is answered everywhere, outside the training range as well."""
-    inside = tuple(np.zeros(axis.size, bool) for axis in axes)
-    nothing = np.zeros((1,) * len(axes), bool)
-    rules = Rules("extrapolate", "none", smooth)
-    return Query(model, rules, tuple(axes), tuple(axes), inside, nothing)
 
 
 def _compare_all(

@@ -190,7 +190,7 @@ class _Filler:
             lambda share: self.tell("reading", share),
         )
         ends = np.array([summary.least, summary.largest])
-        replace(self.blank, values=ends).refuse_extremes()
+        replace(self.blank, values=ends).refuse_unsuitable()
         self.notes += unusable_notes(summary.unusable)
         self.rules, note = make_rules(
             self.blank,

@@ -29,6 +29,7 @@ from dkrls_cli.model.training import (
     drop_lost_slices,
     inexact_error,
 )
+from dkrls_cli.tuning.calibration.holes import usual_grid_error
 from dkrls_cli.tuning.gaps import GapChoice
 
 Cells = TypeVar("Cells", bound=NDArray[Any])
@@ -248,10 +249,24 @@ def choose_model(
         if place not in cut and i not in grouped and not is_long(kernel, whole[place].numbers)
     }
     factors = bars.hole_factors if std else None
+    is_local, usual = std and bars.is_local, None
+    if is_local:
+        values = kept.values.reshape([kept.axes[place].size for place in places])
+        axes = [kept.axes[place].numbers for place in places]
+        usual = usual_grid_error(np.asarray(values, np.float64), axes, chosen)
     none = np.zeros((1,) * len(places), bool)
     return TileModel(
         replace(chosen, windows=(), spectra=(), targets=None),
-        GapBars(none, bars.scale, bars.power, bars.error, bars.grouping, factors or None),
+        GapBars(
+            none,
+            bars.scale,
+            bars.power,
+            bars.error,
+            bars.grouping,
+            factors or None,
+            is_local=is_local,
+            usual=usual,
+        ),
         places,
         tuple(whole[place].name for place in places),
         bounds,

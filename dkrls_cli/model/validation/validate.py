@@ -12,9 +12,10 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.grid.alignment import drop_other_single
-from dkrls_cli.grid.axes import Axis, convert_coordinates
+from dkrls_cli.grid.alignment import check_units, drop_other_single
+from dkrls_cli.grid.axes import Axis, convert_cells, convert_coordinates
 from dkrls_cli.grid.cf import by_dimension
+from dkrls_cli.grid.derived import cells_on
 from dkrls_cli.grid.grid import (
     Coordinates,
     ErrorLike,
@@ -26,7 +27,11 @@ from dkrls_cli.grid.grid import (
     scalar_axes,
 )
 from dkrls_cli.grid.observations import with_errors
+from dkrls_cli.grid.style import Style
+from dkrls_cli.model.answering.answers import Query, Rules, ask
 from dkrls_cli.model.answering.bounds import choose_bounds
+from dkrls_cli.model.answering.cellmeans import with_cells
+from dkrls_cli.model.answering.questions import Question
 from dkrls_cli.model.choosing import ChoiceCallback
 from dkrls_cli.model.chunked.loading import refuse_large
 from dkrls_cli.model.fit import fit_grid
@@ -204,7 +209,7 @@ def validate_model(
     Raises
     ------
     InputError
-        If the grid lacks a dimension of the model, or has another one.
+        If the grid is in other units, or lacks a dimension of the model, or has another one.
 
     Examples
     --------
@@ -213,18 +218,18 @@ def validate_model(
     >>> validate_model(fit(grid), grid).metrics["max_error"]
     0.0
     """
+    check_units(f"values of '{grid.name}'", grid.attrs, model.attrs)
     grid = drop_other_single(grid, model.axes)
     axes = match_axes(model, grid.axes, scalars)
     start = perf_counter()
-    answers = model.values_on(axes, smooth=smooth)
+    query = ask_truth(model, axes, grid.axes, grid.style, smooth)
+    answers = query.values()
     seconds = perf_counter() - start
     order = [grid.dims.index(dim) for dim in model.dims if dim in grid.dims]
     truth = grid.values.transpose(order).reshape(answers.shape)
     noise = None if grid.errors is None else grid.errors.transpose(order).reshape(answers.shape)
     whole = [np.arange(axis.size) for axis in axes]
-    found = _compare(
-        model, axes, truth, answers, smooth, noise, (axes, whole) if evidence else None
-    )
+    found = _compare(query, truth, answers, noise, (axes, whole) if evidence else None)
     spread = _spread(grid.values)
     return Validation(
         found.metrics,
@@ -322,8 +327,8 @@ def validate_holdout(
     >>> validate_holdout(grid, holdout={"dim_0": 0.3}, repeats=2).metrics["n"]
     24
     """
-    refuse_impossible(settings, repeats, seed)
-    grid, _ = drop_repeats(grid)
+    refuse_impossible(repeats, seed)
+    grid = with_cells(drop_repeats(grid)[0], settings.cell_means)
     fractions = read_fractions(holdout, grid.axes)
     truth, facts = grid, {}
     if settings.robust:  # once for all: bad cells are neither trained on nor asked for
@@ -364,13 +369,8 @@ def validate_holdout(
     )
 
 
-def refuse_impossible(settings: Settings, repeats: int, seed: int) -> None:
-    """Raise SettingError if hold-outs are not possible with some settings."""
-    if settings.cell_means:
-        raise SettingError(
-            "A hold-out leaves cells out, and compares values. Validate without means over cells.",
-            setting="cell_means",
-        )
+def refuse_impossible(repeats: int, seed: int) -> None:
+    """Raise SettingError if there are no such hold-outs."""
     if repeats < 1:
         raise SettingError(f"Invalid number of repeats {repeats}. It must be 1 or above.")
     if seed < 0:
@@ -469,10 +469,11 @@ def _run(
     fitted = perf_counter()
     held = [split.held for split in splits]
     truth = known.take(held)
-    answers = model.values_on(truth.axes, smooth=smooth)
+    query = ask_truth(model, truth.axes, truth.axes, truth.style, smooth)
+    answers = query.values()
     seconds = {"fit_seconds": fitted - start, "predict_seconds": perf_counter() - fitted}
     where = (grid.axes, held) if evidence else None
-    found = _compare(model, truth.axes, truth.values, answers, smooth, truth.errors, where)
+    found = _compare(query, truth.values, answers, truth.errors, where)
     return model, replace(found, metrics={**found.metrics, **seconds})
 
 
@@ -490,21 +491,46 @@ class _Comparison:
         return _Comparison(self.metrics, self.calibration + other.calibration, evidence)
 
 
+def ask_truth(
+    model: Model, axes: Sequence[Axis], theirs: Sequence[Axis], style: Style, smooth: bool
+) -> Query:
+    """Return the question whose answers a grid has the truth of, outside the training range too.
+
+    Of a model of means over cells these are means over the cells of the grid: its bounds, or
+    half-way between its coordinates.
+
+    Parameters
+    ----------
+    model, axes
+        The model, and its axes at the coordinates of the grid.
+    theirs, style
+        Axes and style of the grid.
+    smooth
+        Whether the model answers at training coordinates as well.
+    """
+    by_name = {axis.name: axis for axis in theirs}
+    cells = {
+        own.name: convert_cells(cells_on(by_name[own.name], style), by_name[own.name], own)
+        for own in axes
+        if own.name in model.cell_means and own.name in by_name
+    }
+    question = Question(tuple(cells), cells=cells) if cells else None
+    return ask(model, axes, Rules("extrapolate", "none", smooth, question))
+
+
 def _compare(
-    model: Model,
-    axes: Sequence[Axis],
+    query: Query,
     truth: Array,
     answers: Array,
-    smooth: bool,
     noise: Array | None,
     where: tuple[Sequence[Axis], Sequence[Indices]] | None,
 ) -> _Comparison:
-    """Compare answers on some axes, and their error bars, with the truth.
+    """Compare answers to a question, and their error bars, with the truth.
 
     `noise` is the standard errors of the truth, if it is observations that have some. Evidence is
     kept if `where` is given: the axes of the whole grid, and the places on them that are compared.
     """
-    variance = model.std_on(axes, smooth=smooth) ** 2
+    variance = query.std() ** 2
     if noise is not None:
         variance = variance + noise**2
     kept = None if where is None else collect_evidence(*where, truth, answers, variance)

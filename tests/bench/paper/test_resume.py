@@ -12,7 +12,7 @@ from dkrls_cli.bench.paper.experiment import RaceOptions, make_race_row
 from dkrls_cli.bench.paper.resume import find_row, parse_rows
 from dkrls_cli.bench.paper.run import SplitResult
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.text.csv import csv_text
+from dkrls_cli.files.text.csv.small import csv_text
 
 
 def test_a_row_is_used_only_for_the_same_method_and_options() -> None:

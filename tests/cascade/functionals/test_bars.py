@@ -10,11 +10,12 @@ from long_models import long_model
 
 from dkrls_cli.cascade.calibration.local import LocalScale
 from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.ensembles import split_ridges
 from dkrls_cli.cascade.errorbars import JointBars, LevelBars, calibrate
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals import bars as module
 from dkrls_cli.cascade.functionals.bars import (
-    detail_left,
+    detail_variance,
     noise_left,
     noise_shares,
     variance_at_points,
@@ -102,11 +103,14 @@ def test_level_bars_follow_from_the_covariance_of_values(first, second, averaged
 
 
 def test_slopes_leave_those_of_the_detail_open():
-    slope, one = Derivatives(np.array([1.2, 2.0]), 1), (slice(0, 2), slice(0, 1))
+    slope, one = Derivatives(np.array([1.4, 2.0]), 1), (slice(0, 2), slice(0, 1))
     short = Kernel("matern52", 0.7)
     cross = slope.rows(short, X)
     system = gram(short, X, X) + 1e-3 * np.eye(10)
     left = slope.prior(short) - (cross @ np.linalg.solve(system, cross.T)).diagonal()
+    noise = (np.linalg.solve(system, cross.T) ** 2).sum(axis=0)
+    larger = np.maximum(left, noise)
+    assert (noise > left).any()
     for joint in (False, True):
         cascade = model(joint)
         bars = calibrate(cascade)
@@ -115,13 +119,16 @@ def test_slopes_leave_those_of_the_detail_open():
             smooth = variance_blocks(bars, cascade, asked, smooth=True)(one)[:, 0]
             found = variance_blocks(bars, cascade, asked)(one)[:, 0]
             if joint:
-                added = bars.scale * 0.02 * left * share
+                added = bars.scale * 0.02 * larger * share
             else:
                 passed = other == 30.0
-                assert (detail_left(cascade, 0, slope, smooth=True) == 0).all()
-                assert np.allclose(detail_left(cascade, 0, slope, smooth=False), left, rtol=1e-9)
-                alone = bars.factors[1, 0 if passed else 1] * bars.scales[0] * RIDGES[0] * left
-                assert (found > alone * 0.99).all()
+                assert (detail_variance(cascade, 0, slope, True, 1.0, 1.0) == 0).all()
+                white, shared = (parts[0] for parts in split_ridges(cascade))
+                detail = white * larger + shared * left
+                told = detail_variance(cascade, 0, slope, False, white, shared)
+                assert np.allclose(told, detail, rtol=1e-9)
+                factor = bars.factors[1, 0 if passed else 1] * bars.scales[0]
+                assert (found > 0.99 * factor * detail).all()
                 continue
             assert np.allclose(found - smooth, added, rtol=1e-6, atol=1e-12)
 

@@ -43,11 +43,31 @@ def test_slopes_of_detail_are_those_of_an_interpolation():
     cross = SLOPES.rows(kernel, X)
     assert np.allclose(detail.rows(SLOPES), cross @ np.linalg.inv(system), rtol=1e-9)
     left = derivative_covariance(kernel, SLOPES.query, 1) - cross @ np.linalg.solve(system, cross.T)
-    assert np.allclose(detail.covariance(SLOPES), left, rtol=1e-9)
+    assert np.allclose(detail.covariance(SLOPES, 0.0, 2.0), 2 * left, rtol=1e-9)
+    assert np.allclose(detail.variance(SLOPES, 0.0, 2.0), 2 * left.diagonal(), rtol=1e-9)
     assert np.allclose(detail.left_open(SLOPES), left.diagonal(), rtol=1e-9)
     # half-way between two coordinates the slope is that of their difference, or steeper
     two = detail.rows(Derivatives(np.array([3.0]), 1)) @ np.array([0, -1.0, 1.0, 0, 0, 0])
     assert 1.0 < two[0] < 1.5
+
+
+def test_slopes_of_noise_count_where_they_are_larger():
+    detail = Detail(Kernel(), X)
+    left, rows = detail.left_open(SLOPES), detail.rows(SLOPES)
+    noise = (rows**2).sum(axis=1)  # the variance of rows times white noise
+    assert noise[0] > left[0]  # half-way
+    assert noise[1] < left[1]  # at a coordinate
+    expected = 0.5 * left + 2.0 * np.where(noise > left, noise, left)
+    assert np.allclose(detail.variance(SLOPES, 2.0, 0.5), expected, rtol=1e-12)
+    related = detail.covariance(SLOPES, 2.0, 0.5)
+    assert np.allclose(related.diagonal(), expected, rtol=1e-9)
+    assert np.allclose(related, related.T)
+    assert np.linalg.eigvalsh(related).min() > 0
+    both = detail.covariance(SLOPES, 0.0, 1.0) + rows @ rows.T
+    shared = 0.5 * detail.covariance(SLOPES, 0.0, 1.0)
+    width = np.sqrt(np.diag(both))
+    white = (related - shared) / np.sqrt(np.outer(*[np.diag(related - shared)] * 2))
+    assert np.allclose(white, both / np.outer(width, width), rtol=1e-9)
 
 
 def test_coordinates_far_closer_than_a_step_tell_no_slope():

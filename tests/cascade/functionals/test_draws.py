@@ -129,13 +129,12 @@ def test_draws_of_a_joint_ridge_have_the_covariance_of_the_posterior(name):
     bars = calibrate(cascade)
     (px, wx), (py, wy) = (stencil(each) for each in asked)
     grams = [
-        [gram(k, p, p), gram(k, p, c), gram(k, c, c)]
-        for k, p, c in zip(KERNELS, (px, py), (X, Y), strict=True)
+        [w @ gram(k, p, p) @ w.T, w @ gram(k, p, c), gram(k, c, c)]
+        for k, p, w, c in zip(KERNELS, (px, py), (wx, wy), (X, Y), strict=True)
     ]
     prior, cross, system = (reduce(np.kron, parts) for parts in zip(*grams, strict=True))
     system = system + 0.02 * np.eye(len(system))
-    weights = np.kron(wx, wy)
-    posterior = weights @ (prior - cross @ np.linalg.solve(system, cross.T)) @ weights.T
+    posterior = prior - cross @ np.linalg.solve(system, cross.T)
     whole = (slice(0, 3), slice(0, 2))
     variance = variance_blocks(bars, cascade, asked)(whole).ravel()
     expected = bars.scale * posterior

@@ -7,15 +7,20 @@ import pytest
 from long_models import long_model
 from scipy.interpolate import make_interp_spline
 
+from dkrls_cli.cascade.calibration.local import student_factor
 from dkrls_cli.cascade.fit import fit_cascade
+from dkrls_cli.cascade.functionals import regions as module
+from dkrls_cli.cascade.functionals.answers import answer_grid
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.functional import Means, Values
 from dkrls_cli.cascade.functionals.regions import (
+    find_gaps,
     region_blocks,
     region_parts,
     region_scale,
     region_series,
 )
+from dkrls_cli.cascade.functionals.windows import window_scale
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 
@@ -112,4 +117,122 @@ def test_rows_are_left_out_with_their_copies():
         variance = system[place, place] - row @ system[others, place]
         scores.append((series[place] - row @ series[others]) ** 2 / variance)
     found = region_scale(cascade, 0, asked, copies=copies)
-    assert found == pytest.approx(np.mean(scores), rel=1e-8)
+    few = student_factor(5)  # samples that are left out
+    assert found == pytest.approx(few * np.mean(scores), rel=1e-8)
+
+
+def around(nodes: np.ndarray) -> SourceCells:
+    middles = (nodes[1:] + nodes[:-1]) / 2
+    low = np.r_[2 * nodes[0] - middles[0], middles]
+    high = np.r_[middles, 2 * nodes[-1] - middles[-1]]
+    return SourceCells.around(nodes, low, high, False, None)
+
+
+def test_a_gap_is_where_a_sample_is_missing():
+    def gaps(nodes, low, high):
+        pieces = around(nodes).cut(Means(np.array([low]), np.array([high])))
+        found = find_gaps(pieces, nodes)
+        return list(zip(pieces.low[found], pieces.high[found], strict=True))
+
+    even = np.arange(12.0)
+    assert gaps(even, 2.0, 8.0) == []
+    assert gaps(np.delete(even, 5), 2.0, 8.0) == [(4.5, 5.5)]
+    assert gaps(np.delete(even, [5, 6]), 2.0, 8.0) == [(4.5, 6.5)]
+    assert gaps(np.delete(even, 5), 6.0, 8.0) == []
+    assert gaps(np.delete(even, 5), 5.0, 8.0) == [(5.0, 5.5)]
+    assert gaps(np.delete(even, 5), 5.1, 8.0) == []  # less than half a step of it
+    jumping = even + np.where(even % 3 == 0, 0.2, 0.0)
+    assert gaps(jumping, 2.0, 8.0) == []
+    wider = np.delete(even, 9) - np.where(np.delete(even, 9) < 4, 0.2, 0.0)
+    assert gaps(wider, 2.0, 11.0) == [(pytest.approx(3.3), 3.5), (8.5, 9.5)]
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_of_a_range_with_gaps_the_gaps_are_open(joint, monkeypatch):
+    nodes = np.delete(T, [9, 10, 20])
+    level = Level("t", Kernel("matern32", 5.0), 0.1)
+    cascade = fit_cascade(DATA[:, : nodes.size], [X, nodes], [LEVELS[0], level])
+    asked = [Values(X[2:3]), Means(np.array([5.5]), np.array([25.5]))]
+    if not joint:
+        monkeypatch.setattr(module, "_MOST_GAPS", 1)
+    found = region_parts(cascade, asked, False, {1: around(nodes)})[1][0]
+    fine = (np.arange(300) + 0.5) / 100  # three steps: two of one gap, and one of the other
+    places = [8.5 + fine[:200], 19.5 + fine[:100]]
+    system = gram(level.kernel, nodes, nodes) + 0.1 * np.eye(nodes.size)
+    variance = 0.0
+    for some in [np.concatenate(places)] if joint else places:
+        rows = gram(level.kernel, some, nodes)
+        left = gram(level.kernel, some, some) - rows @ np.linalg.solve(system, rows.T)
+        variance += left.sum() * (0.01 / 20) ** 2
+    noise = 0.1 * (2 * (1 / 20) ** 2 + (1 / 20) ** 2)
+    scale = region_scale(cascade, 1, asked, cells={1: around(nodes)})
+    assert found == pytest.approx(scale * (variance + noise), rel=1e-4)
+
+
+def test_of_a_range_without_gaps_windows_tell_the_scale():
+    asked = [Values(X[2:3]), Means(np.array([5.5]), np.array([25.5]))]
+    cells = {1: around(T)}
+    series = region_series(CASCADE, 1, asked, False, cells)
+    scale = window_scale(LEVELS[1], T, series, 5.5, 25.5)
+    fine = 5.5 + (np.arange(2000) + 0.5) / 100
+    system = gram(LEVELS[1].kernel, T, T) + 0.1 * np.eye(40)
+    row = gram(LEVELS[1].kernel, fine, T).mean(axis=0)
+    left = gram(LEVELS[1].kernel, fine, fine).mean() - row @ np.linalg.solve(system, row)
+    noise = 0.1 / 20
+    expected = scale * (max(left - noise, 0.0) + 0.5 * noise)
+    found = region_parts(CASCADE, asked, False, cells)[1]
+    assert found == pytest.approx([expected], rel=1e-4)
+    # three samples tell nothing of ranges: what they say when they are left out counts
+    few = fit_cascade(DATA[:, :5], [X, T[:5]], LEVELS)
+    asked = [Values(X[2:3]), Means(np.array([0.5]), np.array([3.5]))]
+    alone = region_scale(few, 1, asked, cells={1: around(T[:5])})
+    left = max(module.left_variance(few, 1, asked[1])[0] - 0.1 / 3, 0.0) + 0.5 * 0.1 / 3
+    assert region_parts(few, asked, False, {1: around(T[:5])})[1] == pytest.approx([alone * left])
+
+
+def test_several_ranges_have_each_its_own_error():
+    low, high = np.array([5.5, 20.5]), np.array([9.5, 39.5])
+    cells = {1: around(T)}
+    both = region_parts(CASCADE, [Values(X[:1]), Means(low, high)], False, cells)[1]
+    for place in range(2):
+        one = Means(low[place : place + 1], high[place : place + 1])
+        alone = region_parts(CASCADE, [Values(X[:1]), one], False, cells)[1]
+        assert both[place] == pytest.approx(alone[0], rel=0.2)  # the scale is that of all series
+
+
+@pytest.mark.parametrize("held", [[7, 8, 15, 22], None])
+def test_errors_of_ranges_are_as_large_as_told(held):
+    rng, full = np.random.default_rng(3), np.arange(60.0)
+    level = Level("t", Kernel("matern32", 6.0), 0.2)
+    root = np.linalg.cholesky(gram(level.kernel, full, full) + 0.2 * np.eye(60))
+    values = root @ rng.standard_normal((60, 400))
+    kept = np.arange(1, 60, 2) if held is None else np.delete(np.arange(60), held)
+    levels = [level, Level("x", Kernel("gaussian", 1.0), 1e-9)]
+    cascade = fit_cascade(values[kept], [full[kept], np.arange(400.0)], levels)
+    cells = {0: around(full[kept])}
+    asked = [Means(np.array([4.5]), np.array([30.5])), Values(np.arange(400.0))]
+    missed = answer_grid(cascade, asked, cells=cells)[0] - values[5:31].mean(axis=0)
+    told = region_parts(cascade, asked, False, cells)[0][0]
+    assert 0.85 < np.sqrt(np.mean(missed**2) / told) < 1.15
+
+
+def test_gaps_of_long_levels_are_those_of_dense_ones():
+    found = []
+    for dense in (False, True):
+        cascade = long_model(False, dense=dense)
+        nodes = cascade.coordinates[0]
+        cells = {0: SourceCells(nodes - 0.1, nodes + 0.1, are_means=False)}
+        asked = [Means(nodes[3:4], nodes[9:10]), Values(np.array([0.0]))]
+        found.append(region_parts(cascade, asked, False, cells)[0])
+    assert np.allclose(found[0], found[1], rtol=1e-5)
+
+
+def test_samples_without_cells_are_no_part_of_windows():
+    own = np.arange(3, 40)
+    cells = {1: SourceCells(T[own] - 0.5, T[own] + 0.5, are_means=False, places=own)}
+    asked = [Values(X[2:3]), Means(np.array([5.5]), np.array([25.5]))]
+    series = region_series(CASCADE, 1, asked, False, cells)
+    scale = window_scale(LEVELS[1], T[own], series[own], 5.5, 25.5)
+    assert scale != pytest.approx(window_scale(LEVELS[1], T, series, 5.5, 25.5), rel=1e-3)
+    left = module._open_in_cells(CASCADE, 1, asked[1])
+    assert region_parts(CASCADE, asked, False, cells)[1] == pytest.approx([scale * left], rel=1e-9)

@@ -16,8 +16,8 @@ from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.growing import Growing
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.cascade.storage import compress as module
-from dkrls_cli.cascade.storage.compress import Compressed, compress, half_way, stored_bytes
+from dkrls_cli.cascade.storage import comparison, layout
+from dkrls_cli.cascade.storage.compress import Compressed, compress, stored_bytes
 from dkrls_cli.errors import SettingError
 
 
@@ -125,11 +125,11 @@ def test_answers_are_within_the_tolerance_at_and_between_all_cells(
 def test_large_differences_are_found_wherever_they_are(
     joint: float | None, tolerance: float, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_CELLS_KEPT", kept)
-    monkeypatch.setattr(module, "_SAMPLE_CELLS", 8)
-    monkeypatch.setattr(module, "_CELLS_AT_ONCE", 100)
-    monkeypatch.setattr(module, "_COORDINATES_AT_ONCE", 7)
-    monkeypatch.setattr(module, "_WITNESSES", 3)
+    monkeypatch.setattr(comparison, "_CELLS_KEPT", kept)
+    monkeypatch.setattr(comparison, "_SAMPLE_CELLS", 8)
+    monkeypatch.setattr(comparison, "_CELLS_AT_ONCE", 100)
+    monkeypatch.setattr(comparison, "_COORDINATES_AT_ONCE", 7)
+    monkeypatch.setattr(comparison, "_WITNESSES", 3)
     values = modes((14, 12, 10), 4, 0.01)
     values[11, 3, 8] += 0.1
     full = fitted(values, joint=joint)
@@ -265,7 +265,7 @@ def test_a_frame_that_is_larger_than_the_samples_is_undone() -> None:
 
 
 def test_an_axis_too_long_for_a_square_matrix_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LONG", 15)
+    monkeypatch.setattr(layout, "_LONG", 15)
     full = fitted(modes((24, 10, 9), 3, 1e-4))
     found = compress(full, 1e-2)
     check_promise(full, found, 1e-2)
@@ -317,23 +317,3 @@ def test_the_stored_arrays_are_contiguous_and_frozen() -> None:
 def test_a_tolerance_is_a_number_above_0(tolerance: float) -> None:
     with pytest.raises(SettingError, match=r"Invalid tolerance .*above 0"):
         compress(fitted(np.eye(3)), tolerance)
-
-
-@pytest.mark.parametrize(
-    ("nodes", "period", "expected"),
-    [
-        ([3.0, 0.0, 1.0], None, [0.5, 2.0]),
-        ([350.0, 10.0, 100.0], 360.0, [55.0, 225.0, 360.0]),
-        ([-10.0, 10.0], 360.0, [180.0, 360.0]),
-        ([7.0], None, []),
-    ],
-)
-def test_half_way_between_neighbours(nodes, period, expected) -> None:
-    np.testing.assert_allclose(half_way(np.array(nodes), period), expected)
-
-
-@pytest.mark.parametrize("passing", range(8))
-@pytest.mark.parametrize("guess", range(7))
-def test_the_last_place_that_passes_is_found_from_any_guess(passing: int, guess: int) -> None:
-    found = module._last(lambda place: place < passing, guess)
-    assert found == (min(passing - 1, guess) if passing else None)

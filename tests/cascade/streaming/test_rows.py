@@ -1,6 +1,7 @@
 """Rows cut to what counts: the same answers as the rows themselves, at fewer operations."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.kernels import Kernel, kernel_named
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.streaming import rows as module
 from dkrls_cli.cascade.streaming.rows import (
     GROUPS,
     NEGLIGIBLE,
@@ -19,7 +21,10 @@ from dkrls_cli.cascade.streaming.rows import (
     Mixed,
     Taken,
     Whole,
+    _least_directions,
+    cheapest_order,
     cut_rows,
+    negligible_in,
 )
 from dkrls_cli.cascade.tensors import along
 
@@ -149,11 +154,16 @@ def test_what_is_left_out_is_negligible(samples, seed, negligible):
     rows = rng.standard_normal((5, samples)) * 10.0 ** rng.integers(-9, 1, (5, samples))
     rows[rng.random(rows.shape) < 0.3] = 0.0
     found = Banded.build(lambda part: rows[part], 5, None, negligible)
-    window = found.windows[0]
-    assert 0 <= window.start < window.stop <= samples
-    outside = np.abs(rows).sum(axis=1) - np.abs(rows[:, window]).sum(axis=1)
-    assert (outside <= negligible * np.abs(rows).sum(axis=1) + 1e-15).all()
-    np.testing.assert_array_equal(found.groups[0].double, rows[:, window])
+    inside = samples_of(found.windows[0], samples)
+    assert 0 < inside.size <= samples
+    outside = np.setdiff1d(np.arange(samples), inside)
+    lengths = np.sqrt((rows**2).sum(axis=1))
+    assert (np.sqrt((rows[:, outside] ** 2).sum(axis=1)) <= negligible * lengths + 1e-300).all()
+    np.testing.assert_array_equal(found.groups[0].double, rows[:, inside])
+
+
+def samples_of(window, samples) -> np.ndarray:
+    return np.concatenate([np.arange(samples)[part] for part in window])
 
 
 def test_groups_of_rows_are_small_where_windows_are_narrow():
@@ -162,3 +172,123 @@ def test_groups_of_rows_are_small_where_windows_are_narrow():
     assert isinstance(narrow, Banded)
     assert isinstance(wide, Banded)
     assert narrow.group == GROUPS[0] < wide.group
+
+
+def test_on_a_circle_a_window_may_go_round_its_end():
+    kernel = replace(kernel_named("matern52", 3.0), period=float(SIZE))
+    query = NODES + 0.25
+    rows, found = cut(kernel, 1e-3, query, 1e-9)
+    assert isinstance(found, Banded)
+    parts = [len(window) for window in found.windows]
+    assert (parts[0], *parts[3:-3], parts[-1]) == (2, *[1] * (len(parts) - 6), 2)
+    assert found.windows[-1][0].start == 0
+    assert found.windows[-1][1].stop == SIZE
+    data = np.random.default_rng(5).standard_normal((2, SIZE, 3))
+    np.testing.assert_allclose(
+        found.apply(data, 1, slice(0, SIZE)), along(data, 1, rows), atol=1e-8
+    )
+    assert found.operations < 0.3 * rows.size
+
+
+def test_a_window_in_two_parts_is_at_most_half_as_wide():
+    rows = np.full((1, 9), 1.0)
+    rows[0, [4, 5]] = 0.0
+    found = Banded.build(lambda part: rows[part], 1, None, 1e-13)
+    assert found.windows == ((slice(0, 9),),)
+
+
+def test_ends_of_the_axis_are_left_out_although_rows_are_smallest_between():
+    rows = np.array([[0.0, 0.0, 1.0, 1e-300, 1.0, 0.0, 1e-290]])
+    found = Banded.build(lambda part: rows[part], 1, None, 1e-13)
+    assert found.windows == ((slice(2, 5),),)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_small_products_are_parts_of_the_whole(axis, monkeypatch):
+    kernel, shape = with_constant("matern32", 5.0), [7, 9, 8]
+    rows, found = cut(kernel, 1e-2, HALVES)
+    shape[axis] = SIZE
+    data = np.random.default_rng(6).standard_normal(shape)
+    expected = along(data, axis, rows)
+    monkeypatch.setattr(module, "_FEW", 2)
+    monkeypatch.setattr(module, "_SMALL", 3 * max(group.double.size for group in found.groups))
+    answers = found.apply(data, axis, slice(0, HALVES.size))
+    np.testing.assert_allclose(answers, expected, atol=2e-12)
+
+
+def test_parts_cover_an_axis_once_and_are_not_very_small():
+    assert list(module._parts(200, 100)) == [slice(0, 100), slice(100, 200)]
+    assert list(module._parts(200, 150)) == [slice(0, 150), slice(150, 200)]
+    assert list(module._parts(200, module._FEW - 1)) == [slice(0, 200)]
+    assert list(module._parts(0, 0)) == []
+
+
+def test_noise_of_small_ridges_is_left_out_in_single_precision_only():
+    def negligible(ridge, single):
+        return negligible_in(cascade_of(kernel_named("matern52", 8.0), ridge), 0, single=single)
+
+    assert negligible(1e-2, True) == NEGLIGIBLE_IN_SINGLE
+    assert negligible(1e-8, True) == pytest.approx(2 * 2.2e-16 * np.sqrt(SIZE) / 1e-8, rel=0.02)
+    assert negligible(1e-14, True) == 1e-5
+    assert negligible(0.0, True) == NEGLIGIBLE_IN_SINGLE
+    assert negligible(1e-8, False) == NEGLIGIBLE
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
+def test_rows_without_their_noise_are_as_close_to_those_of_an_exact_solve():
+    query, ridge, sigma = np.arange(0.25, SIZE, 2.0), 1e-8, 30.0
+    cascade = cascade_of(replace(kernel_named("gaussian", sigma), period=float(SIZE)), ridge)
+    rows = cascade.answer_rows(0, query, False)
+    found = cut_rows(cascade, 0, rows, negligible_in(cascade, 0, single=True))
+    assert isinstance(found, Factored)
+    assert operations(found) < 0.5
+    exact = exact_row(query[3], sigma, ridge)
+    kept = found.left.double[3] @ found.right.double
+    noise = np.linalg.norm(rows[3] - exact)
+    assert 1e-9 < noise < 1e-5
+    assert np.linalg.norm(kept - exact) < 1.1 * noise
+
+
+def exact_row(place, sigma, ridge):
+    """Return k' C^-1 of a Gaussian on a circle, in extended precision."""
+    steps, turn = np.arange(SIZE).astype(np.longdouble), 2 * np.arccos(np.longdouble(-1))
+
+    def kernel(apart):
+        chord = 2 * SIZE / turn * np.sin(turn / 2 * apart / SIZE)
+        return np.exp(-(chord**2) / (2 * np.longdouble(sigma) ** 2))
+
+    waves = np.cos(turn * (np.outer(np.arange(SIZE), np.arange(SIZE)) % SIZE) / SIZE)
+    sines = np.sin(turn * (np.outer(np.arange(SIZE), np.arange(SIZE)) % SIZE) / SIZE)
+    weights = 1 / (waves @ kernel(steps) + np.longdouble(ridge)) / SIZE
+    asked = kernel(np.longdouble(place) - steps)
+    return np.asarray(
+        waves @ (weights * (waves @ asked)) + sines @ (weights * (sines @ asked)), np.float64
+    )
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 2**32 - 1))
+def test_directions_are_at_least_as_many_as_the_bound(size, samples, seed):
+    matrix = np.random.default_rng(seed).standard_normal((size, samples))
+    least = _least_directions(matrix)
+    sizes = np.linalg.svd(matrix)[1]
+    assert 0 < least <= (sizes**2).sum() / sizes[0] ** 2 + 1e-12
+    assert _least_directions(0 * matrix) == 0
+
+
+def cost(rows, order, box, sizes) -> float:
+    """Return the cost of applying rows in an order, each to the cells that are left."""
+    cells, total = [*box], 0.0
+    for axis in order:
+        each = rows[axis].operations / rows[axis].samples
+        total += np.prod(cells) * each * (1.2 if axis == len(rows) - 1 else 1.0)
+        cells[axis] = sizes[axis]
+    return total
+
+
+@given(st.lists(st.tuples(*[st.integers(1, 40)] * 2), min_size=1, max_size=4))
+def test_no_order_of_axes_is_cheaper(pairs):
+    box, sizes = zip(*pairs, strict=True)
+    rows = [Whole(np.ones((size, m)), m) for m, size in pairs]  # type: ignore[arg-type]
+    found = cost(rows, cheapest_order(rows, box, sizes), box, sizes)
+    least = min(cost(rows, order, box, sizes) for order in permutations(range(len(rows))))
+    assert found == pytest.approx(least)

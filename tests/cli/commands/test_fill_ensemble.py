@@ -17,7 +17,7 @@ from shell import csv_rows, dkrls, refusal
 
 from dkrls_cli import fill
 from dkrls_cli.cli.commands import fill as command
-from dkrls_cli.files import patching
+from dkrls_cli.files.patching import members
 from dkrls_cli.model import fill as filling
 
 LAT, LON, DAYS = np.linspace(-20, 20, 6), np.linspace(100, 130, 7), np.arange(8)
@@ -150,7 +150,7 @@ def test_a_format_that_cannot_hold_the_members_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path / "a.nc", form="NETCDF3_CLASSIC", grows=False)
-    monkeypatch.setitem(patching._LARGEST, "NETCDF3_CLASSIC", 2 * 4 * MISSING.size)
+    monkeypatch.setitem(members._LARGEST, "NETCDF3_CLASSIC", 2 * 4 * MISSING.size)
     dkrls("fill", path, "-o", tmp_path / "b.nc", "--ensemble", 2, *GIVEN)
     said = refusal("fill", path, "-o", tmp_path / "c.nc", "--ensemble", 3, *GIVEN)
     assert "'sst_ensemble' has" in said

@@ -481,6 +481,11 @@ def test_means_over_cells_are_told_and_kept(tmp_path: Path) -> None:
     dkrls("predict", tmp_path / "c.npz", "--mean-along", "lat,lon", "-o", tmp_path / "d.nc")
     with xr.open_dataset(tmp_path / "d.nc") as means:
         assert np.allclose(means.t, told.t, rtol=0, atol=1e-10)
+    assert "may be noise" not in dkrls("predict", tmp_path / "c.npz").stderr
+    noisy = ("--ridge", "0.1", "--cell-means", "--overwrite")
+    dkrls("fit", tmp_path / "b.nc", "-o", tmp_path / "c.npz", *given[:-2], *noisy)
+    assert "a share of 0.1 may be noise" in dkrls("predict", tmp_path / "c.npz").stderr
+    assert "may be noise" not in dkrls("predict", tmp_path / "c.npz", "--smooth").stderr
     along = ("--cell-means-along", "lat", "--overwrite")
     dkrls("fit", tmp_path / "b.nc", "-o", tmp_path / "c.npz", *given, *along)
     assert load_model(tmp_path / "c.npz").cell_means == ("lat",)

@@ -20,7 +20,7 @@ from dkrls_cli import fit, load_model
 from dkrls_cli.cli.commands.update import print_notes
 from dkrls_cli.cli.report import Report
 from dkrls_cli.errors import OutputError
-from dkrls_cli.files.output import lock_file
+from dkrls_cli.files.output.locks import lock_file
 from dkrls_cli.files.reading import open_source
 
 DAYS = np.datetime64("2024-01-01", "ns") + np.arange(40) * np.timedelta64(1, "D")

@@ -11,6 +11,7 @@ from stored_grids import waves
 from dkrls_cli import load_model
 from dkrls_cli.cli.output import chunks
 from dkrls_cli.files.reading import open_source
+from dkrls_cli.files.stored import reader
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.settings import Settings
 
@@ -72,8 +73,14 @@ def test_a_compact_model_is_that_of_a_fit_in_memory(folder, tmp_path, monkeypatc
     np.testing.assert_allclose(parts.predict(**at), whole.predict(**at), atol=exact)
 
 
-def test_a_dry_run_reads_and_writes_nothing(folder, tmp_path, little, monkeypatch):
-    monkeypatch.setattr("dkrls_cli.files.stored.reader.read_part", None)
+def test_a_dry_run_reads_one_time_at_most_and_writes_nothing(folder, little, monkeypatch):
+    real, before, read = reader.read_part, set(folder.iterdir()), []
+
+    def noting(*part):
+        read.append(real(*part))
+        return read[-1]
+
+    monkeypatch.setattr(reader, "read_part", noting)
     plan = json.loads(dkrls("fit", folder / "a.nc", "--dry-run", "--json").stdout)
     assert plan["model"] == "reference"
     assert 0 < plan["bytes_read"] <= 2 * 8 * 30 * 12 * 14
@@ -83,6 +90,9 @@ def test_a_dry_run_reads_and_writes_nothing(folder, tmp_path, little, monkeypatc
     assert compact["bytes_read"] >= 8 * 30 * 12 * 14
     told = dkrls("fit", folder / "a.nc", "--dry-run").stdout
     assert "refers to the data" in told
+    assert read
+    assert all(part.shape == (1, 12, 14) for part in read)
+    assert set(folder.iterdir()) == before
 
 
 def interrupted(after):
@@ -222,10 +232,66 @@ def test_two_variables_that_refer_are_answered(folder, tmp_path, little):
     np.testing.assert_allclose(found.g_std, 2 * found.f_std, rtol=1e-5)
 
 
+POINTS = """name,lat,lon,time
+a,33.3,5.2,2000-01-01T05:20
+b,21,1,2000-01-01T04:00
+c,40.1,8,2000-01-02
+"""
+
+
+@pytest.mark.parametrize("how", [[], ["--std"], ["--ensemble", 3, "--seed", 4]])
+@pytest.mark.parametrize("table", ["-", "p.csv"])
+def test_points_of_a_reference_are_those_of_a_model_with_its_data(
+    folder, tmp_path, refers, how, table
+):
+    held = in_memory(folder, tmp_path)
+    (tmp_path / "p.csv").write_text(POINTS)
+    path = table if table == "-" else tmp_path / table
+    ours, theirs = (
+        csv_rows(dkrls("predict", model, "--points", path, *how, stdin=POINTS).stdout)
+        for model in (refers, held)
+    )
+    assert [row["name"] for row in ours] == [row["name"] for row in theirs]
+    assert len(ours) == (9 if "--ensemble" in how else 3)
+    tolerance = 0.05 if "--ensemble" in how else 1e-6  # bars of a part of the data
+    np.testing.assert_allclose(
+        *([float(r["f"]) for r in x] for x in (ours, theirs)), atol=tolerance
+    )
+
+
+@pytest.mark.parametrize("out", ["st.nc", "st.zarr", "st.csv"])
+def test_stations_of_a_reference(folder, tmp_path, refers, out):
+    held = in_memory(folder, tmp_path)
+    (tmp_path / "st.csv").write_text("lat,lon\n33.3,5.2\n21,1\n")
+    found = []
+    for number, model in enumerate((refers, held)):
+        path = tmp_path / f"{number}_{out}"
+        dkrls("predict", model, "--points", tmp_path / "st.csv", "--at", "time=all", "-o", path)
+        if out.endswith("csv"):
+            found.append([float(row["f"]) for row in csv_rows(path.read_text())])
+        else:
+            found.append(xr.load_dataset(path).f.values.ravel())
+    assert len(found[0]) == 60
+    np.testing.assert_allclose(*found, atol=1e-9)
+
+
+def test_ensembles_of_a_reference_pass_through_its_data(folder, tmp_path, refers):
+    for out in ("e.nc", "again.nc"):
+        dkrls("predict", refers, *AT, "--ensemble", 4, "--seed", 2, "-o", tmp_path / out)
+    found, again = (xr.load_dataset(tmp_path / name) for name in ("e.nc", "again.nc"))
+    np.testing.assert_array_equal(found.f_ensemble, again.f_ensemble)
+    data = xr.load_dataset(folder / "a.nc").f
+    assert float(found.f_ensemble.std("realization").max()) > 0
+    dkrls("predict", refers, "--ensemble", 2, "-o", tmp_path / "nodes.nc")
+    nodes = xr.load_dataset(tmp_path / "nodes.nc").f_ensemble
+    np.testing.assert_allclose(nodes, data.expand_dims(realization=2), atol=1e-12)
+
+
 def test_what_a_reference_does_not_answer_is_refused(folder, tmp_path, refers):
-    (tmp_path / "p.csv").write_text("lat,lon,time\n33,5,2000-01-01\n")
-    assert "--points" in refusal("predict", refers, "--points", tmp_path / "p.csv", code=2)
-    assert "--ensemble" in refusal("predict", refers, *AT, "--ensemble", 3, code=2)
+    (tmp_path / "p.csv").write_text(POINTS)
+    for words in (["--points", tmp_path / "p.csv"], [*AT, "--ensemble", 3]):
+        told = refusal("predict", refers, *words, "--resume", "-o", tmp_path / "o.nc", code=2)
+        assert "--resume is for answers on grids" in told
     held = in_memory(folder, tmp_path)
     for words in (["--scheduler", "local"], ["--resume"]):
         out = tmp_path / "o.nc"

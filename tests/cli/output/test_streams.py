@@ -248,7 +248,7 @@ def test_land_stays_land_and_the_sea_is_that_of_every_time(tmp_path, little, mon
     data.to_netcdf(tmp_path / "sea.nc", encoding={"f": form})
     given = ["--kernel", "matern52", "--sigma", "lat=40,lon=50,time=1e-3", "--ridge", "1e-3"]
     words = ["regrid", tmp_path / "sea.nc", *AT, *given, "--group", "none"]
-    streamed = dkrls(*words, "-o", tmp_path / "parts.nc")
+    streamed = dkrls(*words, "--std", "-o", tmp_path / "parts.nc")
     assert streamed.exit_code == 0, streamed.stderr
     monkeypatch.undo()
     assert dkrls(*words, "-o", tmp_path / "whole.nc").exit_code == 0
@@ -256,7 +256,11 @@ def test_land_stays_land_and_the_sea_is_that_of_every_time(tmp_path, little, mon
     assert 0.1 < float(whole.isnull().mean()) < 0.5
     np.testing.assert_array_equal(parts.isnull(), whole.isnull())
     np.testing.assert_allclose(parts, whole, atol=3e-3)  # the mean is that of a part
-    assert parts.attrs == whole.attrs
+    errors = xr.load_dataset(tmp_path / "parts.nc").f_std
+    np.testing.assert_array_equal(errors.isnull(), whole.isnull())
+    np.testing.assert_array_equal(errors, np.broadcast_to(errors.values[:1], errors.shape))
+    assert 0.01 < float(errors.mean()) < 1.0
+    assert parts.attrs == {**whole.attrs, "ancillary_variables": "f_std"}
 
 
 def test_gaps_beside_land_are_refused_in_one_line(tmp_path, little):
@@ -267,7 +271,13 @@ def test_gaps_beside_land_are_refused_in_one_line(tmp_path, little):
     words = ["regrid", tmp_path / "gaps.nc", *AT, *GIVEN[:4], "--ridge", "1e-3"]
     refused = dkrls(*words, "-o", tmp_path / "out.nc", code=1)
     assert "missing at some coordinates of time only" in refused.stderr
+    assert "fill the grid first (land may stay)" in refused.stderr
     assert not (tmp_path / "out.nc").exists()
+    dkrls("fill", tmp_path / "gaps.nc", *GIVEN[:4], "--ridge", "1e-3", "-o", tmp_path / "full.nc")
+    words[1] = tmp_path / "full.nc"
+    dkrls(*words, "-o", tmp_path / "out.nc")
+    found = xr.load_dataset(tmp_path / "out.nc").f
+    assert 0.05 < float(found.isnull().mean()) < 0.5
 
 
 def test_land_that_is_too_large_for_memory_goes_part_by_part(tmp_path, monkeypatch):
@@ -294,3 +304,24 @@ def test_land_that_is_too_large_for_memory_goes_part_by_part(tmp_path, monkeypat
         "dkrls_cli.model.lasting.land.find_land", lambda source: pytest.fail("looked at")
     )
     assert not has_large_land([land], DEFAULTS, 2 * needs.memory)
+
+
+def test_a_dry_run_sees_land(tmp_path, little):
+    data = globe()
+    data[:, 4:8, 3:7] = np.nan
+    data.to_netcdf(tmp_path / "sea.nc", encoding={"f": {"chunksizes": (1, 13, 12)}})
+    words = ["regrid", tmp_path / "sea.nc", *AT, "--kernel", "matern52", "--sigma", "40"]
+    words += ["--ridge", "1e-3", "-o", tmp_path / "out.nc", "--json", "--overwrite"]
+    plan = json.loads(dkrls(*words, "--dry-run").stdout)
+    assert not (tmp_path / "out.nc").exists()
+    done = json.loads(dkrls(*words).stdout)
+    assert {key: plan[key] for key in ("parts", "land", "outside", "bytes_written")} == {
+        key: done[key] for key in ("parts", "land", "outside", "bytes_written")
+    }
+    assert plan["land"] > 0
+    assert 0 < plan["bytes_read"] - data.nbytes <= 3 * data[0].nbytes  # slices for the mean
+    bars = json.loads(dkrls(*words, "--std", "--dry-run").stdout)
+    assert bars["bytes_written"] == 2 * plan["bytes_written"]
+    assert bars["bytes_read"] > plan["bytes_read"]  # slices for the error bars
+    refused = dkrls(*words, "--missing", "error", "--dry-run", code=1)
+    assert "missing" in refused.stderr

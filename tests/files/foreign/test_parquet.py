@@ -18,7 +18,7 @@ from dkrls_cli.files.foreign.parquet import (
     write_from_csv,
 )
 from dkrls_cli.files.source import kind_of
-from dkrls_cli.files.text.csv import csv_rows
+from dkrls_cli.files.text.csv.small import csv_rows
 from dkrls_cli.grid.axes import axis_of
 
 GIVEN = ["--kernel", "gaussian", "--sigma", 2, "--ridge", 1e-6]
@@ -107,7 +107,9 @@ def test_a_table_is_read_in_parts(tmp_path, arrow, parquet, monkeypatch):
 
 def test_a_table_that_does_not_fit_the_memory_is_refused(path, monkeypatch):
     assert text_size(str(path)) == 40 * 4 * 16
-    monkeypatch.setattr("dkrls_cli.files.text.csv.available_bytes", lambda: 40 * 4 * 16 * 4 - 1)
+    monkeypatch.setattr(
+        "dkrls_cli.files.text.csv.opening.available_bytes", lambda: 40 * 4 * 16 * 4 - 1
+    )
     with pytest.raises(InputError, match="too much for the memory"):
         open_grid(path, "v")
 

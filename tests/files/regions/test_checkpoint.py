@@ -14,7 +14,7 @@ import pytest
 import xarray as xr
 
 from dkrls_cli.errors import InputError, OutputError
-from dkrls_cli.files.output import hidden_beside
+from dkrls_cli.files.output.names import hidden_beside
 from dkrls_cli.files.regions import checkpoint as module
 from dkrls_cli.files.regions.checkpoint import Checkpoint, has_checkpoint, open_checkpoint
 from dkrls_cli.files.regions.slots import Blank

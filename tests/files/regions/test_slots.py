@@ -59,6 +59,29 @@ def test_blocks_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (tally.low, tally.high) == (0.0, 28.0)
 
 
+@pytest.mark.parametrize("fill", [0.0, 2.0, -3.0])
+def test_single_values_with_a_mark_among_them_are_stored_beside_it(fill: float) -> None:
+    slot = slot_of(Style("float32", fill=fill, marks=("_FillValue",)))
+    values = np.linspace(-3, 2, 11, dtype=np.float32)
+    stored, tally = slot.store(values)
+    assert tally.marked == 1
+    assert fill not in stored
+    assert fill in values
+    np.testing.assert_allclose(stored, values, atol=1e-6)
+
+
+def test_values_that_are_stored_as_they_are_take_no_copy() -> None:
+    values = np.linspace(-3, 2, 12, dtype=np.float32).reshape(3, 4)
+    for slot in (slot_of(Style("float32")), slot_of(Style("float32", fill=9.0, marks=("x",)))):
+        stored, tally = slot.store(values)
+        assert stored is values
+        assert (tally.low, tally.high, tally.marked) == (-3.0, 2.0, 0)
+        assert slot.store(values.astype(np.float64))[1] == tally
+        infinite, known = slot.store(np.float32([1, np.inf, np.nan]))
+        assert infinite[1] == known.high == np.inf
+        assert slot.store(values[:0])[1].low == math.inf
+
+
 def test_integers_without_a_mark_are_not_used_for_what_may_be_missing() -> None:
     style = Style("float32", packing=Packing("int16", {"scale_factor": 0.1}))
     slot = slot_of(style)

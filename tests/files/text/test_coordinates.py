@@ -6,7 +6,7 @@ from sample_files import coordinates
 
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.text.coordinates import is_coordinate, mixed_label_notes, read_axis
-from dkrls_cli.files.text.csv import TextColumn
+from dkrls_cli.files.text.csv.splitting import TextColumn
 from dkrls_cli.grid.axes import axis_of, text_axis
 from dkrls_cli.grid.calendars import TimeScale
 
@@ -111,6 +111,25 @@ def test_eight_digits_are_dates_in_a_column_of_dates_and_told(read, name):
     assert coordinates(grid.axes[0]) == [18292, 18293]
     assert notes[1].startswith(f"Dates of '{name}' are read as yyyymmdd")
     assert coordinates(read("id,v\n20200201,2\n20200131,1\n")[0].axes[0]) == [20200131, 20200201]
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "texts", "dates"),
+    [
+        ("time", "yyyymmddhh", ["2020013123", "2020020100"], ["2020-01-31T23:00"]),
+        ("timestamp", "yyyymmddhhmm", ["202001312330", "202002010000"], ["2020-01-31T23:30"]),
+        ("month", "yyyymm", ["201912", "202001"], ["2019-12-01"]),
+    ],
+)
+def test_digits_of_hours_and_of_months_are_dates_and_told(read, name, form, texts, dates):
+    grid, notes = read(f"{name},v\n{texts[0]},2\n{texts[1]},1\n")
+    assert grid.axes[0].texts[:1] == dates
+    assert notes[1].startswith(f"Dates of '{name}' are read as {form}: ")
+    assert read(f"id,v\n{texts[0]},2\n{texts[1]},1\n")[0].axes[0].time is None
+
+
+def test_six_digits_of_a_time_are_a_number(read):
+    assert read("time,v\n201912,2\n202001,1\n")[0].axes[0].time is None
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from dkrls_cli.cascade.errorbars import variance_on_grid
 from dkrls_cli.cascade.fit import fit_cascade
+from dkrls_cli.cascade.functionals.answers import answer_grid
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.functional import Derivatives, Means, Values
 from dkrls_cli.cascade.kernels import Kernel, gram
@@ -118,11 +120,15 @@ def test_variances_of_slopes_that_pass_through_the_data():
     short = Kernel("matern52", 0.7)
     cross = asked[0].rows(short, X)
     slopes = cross @ np.linalg.inv(gram(short, X, X) + 1e-3 * np.eye(6))
-    left = (asked[0].prior(short) - (slopes @ cross.T).diagonal())[:, None] * np.ones(2)
+    left = asked[0].prior(short) - (slopes @ cross.T).diagonal()
+    larger = np.maximum(left, (slopes**2).sum(axis=1))  # slopes of what may be noise
+    assert (larger > left).all()
     shares = np.kron(slopes, np.eye(7)[[0, 3]])
-    expected = exact(asked, np.zeros(OBSERVED.shape), shares) + RIDGE * left.ravel()
+    carried = exact(asked, np.zeros(OBSERVED.shape), shares)
     found = make(asked).variance(draws=1500).ravel()
-    assert np.allclose(found, expected, rtol=0.15)
+    assert np.allclose(found, carried + RIDGE * np.repeat(larger, 2), rtol=0.15)
+    told = make(asked, noisy=True)._noise()  # of observations with errors the ridge is detail
+    assert np.allclose(told, RIDGE * left[:, None] * np.ones(2), rtol=1e-9)
 
 
 @pytest.mark.usefixtures("unscaled")
@@ -190,3 +196,50 @@ def test_means_of_parts_are_those_of_the_whole():
         lambda values: values.mean(axis=0, keepdims=True), whole, draws=20
     )
     assert np.allclose(found, whole.variance(draws=20), rtol=1e-6)
+
+
+MEAN_CELLS = {axis: replace(source, are_means=True) for axis, source in CELLS.items()}
+UNIONS = (
+    Means(np.array([-0.5, 1.5, 2.5]), np.array([1.5, 5.5, 2.7])),
+    Means(np.array([-1.0, 3.0]), np.array([3.0, 13.0])),
+)
+
+
+@pytest.mark.usefixtures("unscaled")
+@pytest.mark.parametrize("noisy", [False, True], ids=["gaps", "errors"])
+def test_the_mean_over_a_union_of_cells_errs_as_the_cells_do(noisy):
+    noise = ERRORS**2 if noisy else np.zeros(OBSERVED.shape)
+    linear = make(UNIONS, noisy=noisy, cells=MEAN_CELLS)
+    found = linear.variance(draws=300)
+    prior = np.kron(*(gram(k, c, c) for k, c in zip(KERNELS, (X, Y), strict=True)))
+    seen = OBSERVED.ravel()
+    system = prior[np.ix_(seen, seen)] + np.diag(RIDGE + noise.ravel()[seen])
+    left = prior - prior[:, seen] @ np.linalg.solve(system, prior[seen])
+    share = np.where(seen, RIDGE / (RIDGE + noise.ravel()), 0.0)
+    spread = np.where(seen, noise.ravel() * share, RIDGE)
+    shares = np.kron(
+        *(
+            MEAN_CELLS[a].cut(each).shares(n)
+            for a, each, n in zip((0, 1), UNIONS, (6, 7), strict=True)
+        )
+    )
+    own = shares * (1.0 - share)
+    expected = ((own @ left @ own.T).diagonal() + shares**2 @ spread).reshape(3, 2)
+    assert np.allclose(found[:2], expected[:2], rtol=0.3, atol=0)
+    if not noisy:
+        assert found[0, 0] == 0  # all of it is observed
+        assert linear.deviations(3)(0)[0, 0] == 0
+    assert (found[2] > 0).all()
+    smooth = make(UNIONS, noisy=noisy, cells=MEAN_CELLS, smooth=True)
+    assert (smooth.variance(draws=10) > 0).all()
+
+
+def test_errors_of_means_are_carried_by_the_sharpened_field():
+    asked = Values(np.array([1.2, 3.3])), Values(np.array([5.5, 9.0]))
+    linear = make(asked, cells=MEAN_CELLS, smooth=True)
+    data = np.multiply.outer(np.sin(X / 2), np.cos(Y / 5))
+    found = linear._carried(data, np.zeros(data.shape))
+    exact = answer_grid(replace(linear._fine, core=data), asked, smooth=True, cells=MEAN_CELLS)
+    plain = answer_grid(replace(linear._fine, core=data), asked, smooth=True)
+    assert np.allclose(found, exact, rtol=0, atol=1e-12)
+    assert np.abs(found - plain).max() > 5e-3

@@ -131,4 +131,6 @@ def test_errors_of_filled_cells_add_to_those_of_the_data():
         ones = [np.ones(2), np.ones(1)]
         return LinearAnswers(CASCADE, asked, ones, False, None, lambda: KINDS[kind][1]).std()
 
-    assert (std("filled") > 1.0001 * std("level")).all()
+    wider = std("filled") / std("level")
+    assert wider[0, 0] > 1.05  # beside the filled cell
+    assert wider[1, 0] > 1.00001

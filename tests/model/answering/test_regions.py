@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from dkrls_cli import fit
-from dkrls_cli.errors import SettingError
+from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps.functionals import deviations
 from dkrls_cli.model.answering import regions as module
 from dkrls_cli.model.answering.answers import Rules
@@ -50,6 +50,35 @@ def test_regions_that_are_known(model):
     assert np.allclose(model.mean_over("lon=-15:15,lat=-30:30", time="2020-01-01"), box, rtol=1e-12)
     days = model.mean_over("time=2020-01-03:2020-01-05", lat=[5.0], lon=[0.0])
     assert days.attrs["cell_methods"] == "time: mean"
+
+
+def test_means_of_very_smooth_data_are_as_exact_as_its_values():
+    x, y = np.linspace(10, 60, 13), np.linspace(0, 3, 5)
+    f = lambda at: np.sin(0.2 * at) + 0.5 * np.cos(0.13 * at)  # noqa: E731
+    data = np.multiply.outer(f(x), np.cos(y))
+    sigma = {"lat": 21.0, "y": 1.0}
+    found = fit(data, {"lat": x, "y": y}, kernel="gaussian", sigma=sigma, ridge=1e-13)
+    fine = np.linspace(20, 50, 3001)
+    weights = np.cos(np.radians(fine)) * np.r_[0.5, np.ones(2999), 0.5]
+    for smooth in (False, True):
+        mean = found.mean_over({"lat": (20, 50)}, y=y, smooth=smooth)
+        true = np.average(f(fine), weights=weights) * np.cos(y)
+        np.testing.assert_allclose(mean, true, atol=1e-5)
+
+
+def test_a_range_of_a_warped_axis_stays_above_0():
+    depth, x = np.array([5.0, 15.0, 30.0, 60.0, 120.0, 240.0]), np.arange(4.0)
+    data = np.multiply.outer(np.log(depth), 1 + x)
+    kernel = {"depth": "log-matern52", "x": "gaussian"}
+    found = fit(data, {"depth": depth, "x": x}, kernel=kernel, ridge=1e-9)
+    whole = found.mean_over({"depth": None}, x=[0.0])
+    fine = np.geomspace(2.5, 300, 20001)
+    true = np.trapezoid(np.log(fine), fine) / (300 - 2.5)
+    np.testing.assert_allclose(whole, [true], atol=0.02)
+    some = found.mean_over({"depth": (5, 240)}, x=[0.0])
+    np.testing.assert_allclose(some, [(240 * np.log(240) - 5 * np.log(5)) / 235 - 1], atol=2e-3)
+    with pytest.raises(InputError, match="log of coordinate 0 cannot be taken"):
+        found.mean_over({"depth": (0, 100)}, x=[0.0])
 
 
 def test_means_over_parts_make_the_mean_over_the_whole(model):

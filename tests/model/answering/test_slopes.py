@@ -11,7 +11,7 @@ from dkrls_cli import fit
 from dkrls_cli.errors import SettingError
 from dkrls_cli.model.answering import slopes as module
 from dkrls_cli.model.answering.questions import Question
-from dkrls_cli.model.answering.slopes import can_replace, noisy_slopes, with_slopes
+from dkrls_cli.model.answering.slopes import can_replace, noisy_slopes, noisy_values, with_slopes
 
 X, T = np.arange(24.0), np.arange(40.0)
 RIDGES = {"x": 1e-4, "t": 1e-3}
@@ -79,13 +79,20 @@ def test_second_derivatives_come_from_a_kernel_that_has_them(model):
 
 def test_what_a_model_does_not_hold_stays_refused(model):
     joint = fit(rough(), kernel="matern12", noise="joint", sigma=9.0, ridge=0.01)
-    assert not can_replace(joint, "t", 1)
+    assert not can_replace(joint, 1)
     with pytest.raises(SettingError, match="no first derivative"):
         joint.predict(derivative="t")
-    means = fit(rough(), kernel="matern12", sigma=9.0, ridge=0.01, cell_means="t")
-    assert not can_replace(means, "t", 1)
-    assert can_replace(means, "x", 1)
-    assert not can_replace(model, "t", 3)
+    assert not can_replace(model, 3)
+
+
+def test_slopes_of_means_over_cells_come_from_a_smoother_kernel_as_well():
+    how = {"sigma": {"x": 6.0, "t": 40.0}, "ridge": RIDGES, "cell_means": "t"}
+    means = fit(rough(), kernel={"x": "gaussian", "t": "matern12"}, **how)
+    smoother = with_slopes(means, Question(derivative=("t",)))[0].level_of("t")
+    given = fit(rough(), levels=[means.level_of("x"), smoother], cell_means="t")
+    found, exact = (m.predict(derivative="t", t=[2.3, 7.0]) for m in (means, given))
+    assert np.allclose(found, exact, rtol=0, atol=1e-9)
+    assert (means.std(derivative="t", t=[2.3, 7.0]) > 0).all()
 
 
 def test_a_smaller_frame_of_the_data_is_enough():
@@ -107,3 +114,30 @@ def test_slopes_that_may_be_those_of_noise_are_known(model):
     assert noisy_slopes(model, question, smooth=False) == {}
     joint = fit(rough(), kernel="matern52", noise="joint", sigma=4.0, ridge=0.4)
     assert set(noisy_slopes(joint, question, smooth=False)) == {"t", "x"}
+
+
+def test_errors_of_slopes_count_noise_that_passes_through_the_data():
+    rng, t, x = np.random.default_rng(3), np.arange(40.0), np.arange(20.0)
+    phase = np.add.outer(0.25 * t, 0.2 * x)
+    given = {"sigma": {"t": 12.0, "x": 20.0}, "kernel": "gaussian", "ridge": 0.01}
+    model = fit(np.sin(phase) + 0.2 * rng.standard_normal(phase.shape), {"t": t, "x": x}, **given)
+    half = t[2:-3] + 0.5
+    true = 0.25 * np.cos(np.add.outer(0.25 * half, 0.2 * x))
+    missed = np.abs(model.predict(derivative="t", t=half) - true)
+    held = np.mean(missed <= 1.645 * model.std(derivative="t", t=half))
+    assert 0.82 < held < 0.97
+
+
+def test_values_of_means_that_may_be_noise_are_known():
+    how = {"kernel": "matern52", "sigma": 4.0, "cell_means": "t"}
+    noisy = fit(rough(), ridge={"x": 0.4, "t": 0.2}, **how)
+    prior = noisy.level_of("t").kernel.variance
+    assert noisy_values(noisy, Question(), smooth=False) == {"t": pytest.approx(0.2 / prior)}
+    assert noisy_values(noisy, Question(), smooth=True) == {}
+    assert noisy_values(noisy, Question(mean=("t",)), smooth=False) == {}
+    assert noisy_values(noisy, Question(derivative=("t",)), smooth=False) == {}
+    assert noisy_values(noisy, None, smooth=False) == {}
+    exact = fit(rough(), ridge={"x": 0.4, "t": 1e-4}, **how)
+    assert noisy_values(exact, Question(), smooth=False) == {}
+    joint = fit(rough(), noise="joint", ridge=0.4, **how)
+    assert set(noisy_values(joint, Question(), smooth=False)) == {"t"}

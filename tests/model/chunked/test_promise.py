@@ -6,7 +6,7 @@ from stored_grids import stored, waves
 
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.cascade.storage.compress import half_way
+from dkrls_cli.cascade.storage.comparison import half_way
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.model.chunked.compact import fit_compact
 from dkrls_cli.model.chunked.promise import largest_gain

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from stored_grids import Reads
 
 from dkrls_cli.cascade.tensors import apply
+from dkrls_cli.model.chunked import reduction as reducing
 from dkrls_cli.model.chunked.panels import Stored
 from dkrls_cli.model.chunked.reduction import (
     CELL,
@@ -62,6 +63,25 @@ def test_the_core_is_the_same_however_the_grid_is_cut(kept, chunks, room, consta
     assert sums.spread == pytest.approx(exact.std(), rel=1e-9)
     assert (sums.least, sums.largest) == (exact.min(), exact.max())
     assert math.fsum(sums.squares) == pytest.approx((exact**2).sum(), rel=1e-13)
+
+
+@pytest.mark.parametrize("outer", [0, 1, 2])
+@pytest.mark.parametrize("layer", [1, 100, 300, 10**6])
+def test_the_core_is_the_same_in_layers_of_any_size(outer, layer, monkeypatch):
+    values = np.random.default_rng(4).normal(size=SHAPE).astype("float32")
+    columns = tuple(np.arange(size) for size in SHAPE)
+    frames, slab = frames_of((1, 1, 1)), (tuple(slice(0, size) for size in SHAPE),)
+    reduction = make_reduction(frames, outer, columns, None)
+    monkeypatch.setattr(reducing, "_LAYER", layer)
+    layers = [piece[outer] for piece, _ in reducing._in_layers(values, slab[0], outer)]
+    step = -(-layer * SHAPE[outer] // values.size)
+    assert layers == [slice(s, min(s + step, SHAPE[outer])) for s in range(0, SHAPE[outer], step)]
+    part = reduce_slab(Reads(values), reduction, slab)
+    exact = values.astype(np.float64)
+    np.testing.assert_allclose(part.core, apply(exact, [f.T for f in frames]), atol=1e-12)
+    assert part.total == pytest.approx(exact.sum(), rel=1e-10)
+    assert part.squares == pytest.approx((exact**2).sum(), rel=1e-13)
+    assert (part.least, part.largest) == (exact.min(), exact.max())
 
 
 def test_slabs_cover_the_grid_once_and_do_not_cut_chunks():

@@ -62,14 +62,7 @@ def test_rows_across_the_poles_are_kept_without_values(tmp_path):
 @pytest.mark.parametrize(
     "use",
     [
-        lambda m: m.predict(),
-        lambda m: m.predict(lat=[33.3]),
-        lambda m: m.predict(lat=[33.3], derivative="lat"),
-        lambda m: m.predict(lat=[33.3, 34.4], mean=True),
-        lambda m: m.predict_points(lat=[33.3], lon=[4.0], time=m.axes[0].values[:1]),
-        lambda m: m.predict_stations({"lat": [33.3], "lon": [4.0]}),
         lambda m: m.mean_over({"lat": (20, 30)}),
-        lambda m: m.ensemble(2, lat=[33.3]),
         lambda m: m.weights(1),
         lambda m: m.update(waves(31, 12, 14).isel(time=[30])),
         lambda m: m.growing,
@@ -80,6 +73,26 @@ def test_rows_across_the_poles_are_kept_without_values(tmp_path):
 def test_what_needs_values_never_answers_without_them(use, source):
     model = fit_by_reference(source, DEFAULTS)
     with pytest.raises(InputError, match="refers to its data and holds no values"):
+        use(model)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda m: m.predict(),
+        lambda m: m.predict(lat=[33.3], derivative="lat"),
+        lambda m: m.predict(lat=[33.3, 34.4], mean=True),
+        lambda m: m.predict_points(lat=[33.3], lon=[4.0], time=m.axes[0].values[:1]),
+        lambda m: m.predict_stations({"lat": [33.3], "lon": [4.0]}),
+        lambda m: m.ensemble(2, lat=[33.3]),
+    ],
+)
+def test_answers_are_read_from_data_that_is_the_same(use, source, tmp_path):
+    model = fit_by_reference(source, DEFAULTS)
+    assert np.isfinite(use(model)).all()
+    waves(30, 12, 14, seed=1).to_netcdf(tmp_path / "other.nc")
+    os.replace(tmp_path / "other.nc", tmp_path / "a.nc")
+    with pytest.raises(InputError, match="has changed"):
         use(model)
 
 

@@ -1,5 +1,7 @@
 """Settings of stored grids with land, and models that refer to such grids."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from chunked_grids import globe, query_of
@@ -8,7 +10,7 @@ from dkrls_cli import load_model
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.reading import open_source
 from dkrls_cli.model.chunked.reference import extend_reference, fit_by_reference, open_reference
-from dkrls_cli.model.lasting.choosing import known_land, survey_land
+from dkrls_cli.model.lasting.choosing import known_land, plan_land, survey_land
 from dkrls_cli.model.lasting.land import find_land
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.streaming.known import gather
@@ -144,3 +146,38 @@ def test_a_model_does_not_grow_by_other_land(tmp_path):
     stored(tmp_path, other, "other.nc")
     with pytest.raises(InputError, match="Other cells"):
         extend_reference(model, [str(tmp_path / "other.nc")])
+
+
+@pytest.mark.parametrize("bars", [False, True])
+@pytest.mark.parametrize("settings", [GIVEN, {"mean": 0.1}, {**GIVEN, "mean": "auto"}])
+def test_a_plan_has_the_grid_of_the_survey(tmp_path, monkeypatch, settings, bars):
+    source = stored(tmp_path, with_land(40))
+    land = find_land(source)
+    planned, choosing = plan_land(land, Settings(**settings), 1e9, bars=bars)
+    seen, read = set(), source.read
+
+    def counted(indices):
+        seen.update(indices[0].tolist())
+        return read(indices)
+
+    watched = replace(land, source=replace(source, read=counted))
+    found = survey_land(watched, Settings(**settings), 1e9, bars=bars)
+    assert planned.model.shape == found.model.shape
+    assert planned.slices == found.slices
+    np.testing.assert_array_equal(planned.missing, found.missing)
+    for ours, theirs in zip(planned.kept, found.kept, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert abs(choosing.chunks_read - len(seen)) <= 1
+    assert choosing.bytes_read == choosing.chunks_read * 14 * 18 * 8
+    assert choosing.memory > choosing.process
+
+
+def test_a_plan_refuses_what_the_survey_refuses(tmp_path):
+    land = find_land(stored(tmp_path, with_land()))
+    for settings, limit, error in (
+        ({**GIVEN, "missing": "error"}, 1e9, "missing"),
+        (GIVEN, 1e6, "Completing one slice"),
+    ):
+        for use in (plan_land, survey_land):
+            with pytest.raises(InputError, match=error):
+                use(land, Settings(**settings), limit)

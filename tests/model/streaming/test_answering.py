@@ -9,6 +9,7 @@ from chunked_grids import fitted, globe, query_of
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.model.answering.answers import Rules
 from dkrls_cli.model.answering.regions import ask_region
+from dkrls_cli.model.streaming import answering
 from dkrls_cli.model.streaming.answering import BlockAnswers, refuse_missing, stand_in
 
 MAP = {"lat": np.arange(-90.0, 91.0, 7.5), "lon": np.arange(0.0, 360.0, 10.0)}
@@ -49,6 +50,27 @@ def test_blocks_answer_as_the_whole_model(settings, asked):
     np.testing.assert_allclose(values, query.values(), atol=1e-12)
     np.testing.assert_allclose(errors, query.std(), atol=1e-12)
     assert np.isfinite(values).any()
+
+
+@pytest.mark.parametrize("std", [True, False])
+def test_blocks_are_answered_in_pieces_that_stay_in_the_cache(std, monkeypatch):
+    data = globe()
+    query = query_of(fitted(data), {**MAP, "time": [9.0, 3.0, 4.0, 0.0, 12.0, 12.0]})
+    answers = BlockAnswers.of(query, std=std, single=False)
+    block = tuple(slice(0, size) for size in answers.shape)
+    whole = answers.answer(data.values[answers.box(block)], block)
+    seen = []
+    centre = BlockAnswers.centre
+    monkeypatch.setattr(
+        BlockAnswers, "centre", lambda *given: seen.append(given[2][0]) or centre(*given)
+    )
+    monkeypatch.setattr(answering, "_IN_CACHE", 4 * data.values[0].nbytes)
+    values, errors = answers.answer(data.values[answers.box(block)], block)
+    assert seen == [slice(3, 10), slice(0, 5), slice(12, 13)]
+    np.testing.assert_allclose(values, whole[0], atol=1e-13)
+    assert (errors is not None) == std
+    if std:
+        np.testing.assert_allclose(errors, whole[1], atol=1e-13)
 
 
 def test_blocks_of_some_times_read_those_times_only():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from chunked_grids import globe
+from threadpoolctl import threadpool_info
 
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.model.streaming import cluster
@@ -35,6 +36,19 @@ def test_without_dask_its_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"dkrls-cli\[dask\]"), open_cluster("local:1"):
         pass
+
+
+def test_a_worker_keeps_its_memory_and_takes_one_thread(monkeypatch):
+    kept = []
+    monkeypatch.setattr("dkrls_cli.memory.reuse_freed", lambda: kept.append(True))
+
+    def threads(item):
+        pools = threadpool_info()
+        return item, {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
+
+    for count in (1, 2):
+        assert cluster._call(threads, 7) == (7, {1})
+        assert len(kept) == count
 
 
 class FakeFuture:

@@ -151,6 +151,14 @@ def test_scalars_and_single_dimensions_are_matched(data, tmp_path):
     assert found.metrics["max_error"] < 1e-12
 
 
+def test_a_truth_in_other_units_is_refused(data, tmp_path):
+    model = fitted(data.assign_attrs(units="K"))
+    data.assign_attrs(units="degC").to_netcdf(tmp_path / "truth.nc")
+    source = open_source([str(tmp_path / "truth.nc")])
+    with pytest.raises(InputError, match=r"are in 'degC', those of the model in 'K'"):
+        validate_model_in_blocks(model, source, scheduler=Threads(1))
+
+
 def test_truth_with_errors_or_without_a_file_is_held(data, source):
     from dataclasses import replace
 

@@ -305,7 +305,7 @@ def test_a_tile_without_data_is_answered_by_its_context(monkeypatch):
     shrink(monkeypatch, (Context(8, 32), Context(16, 64), Context(24, 90)), usual=0)
     with pytest.raises(ConvergenceError, match="where they meet"):
         fill_in(data, GIVEN, 66 * MAP)
-    whole, tiled, told = fill_both(data, GIVEN, 100 * MAP, std=True)
+    whole, tiled, told = fill_both(data, GIVEN, 84 * MAP, std=True)
     assert tiled.restarts > 1
     assert any(start >= 50 and stop <= 75 for start, stop in told.layout.outer.cores)
     assert np.array_equal(whole.cells, tiled.cells)

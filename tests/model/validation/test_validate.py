@@ -11,6 +11,7 @@ from dkrls_cli import fit, validate
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import axis_of
 from dkrls_cli.grid.grid import Grid, as_grid
+from dkrls_cli.model.answering.cellmeans import model_cells
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.validation.metrics import coverage90, scores
 from dkrls_cli.model.validation.splits import random_split
@@ -87,6 +88,13 @@ def test_dimensions_may_be_turned_or_have_one_coordinate(model):
     grid = as_grid(offset.isel(time=3))
     scalars = (axis_of("time", [3.0]),)
     assert validate_model(model, grid, scalars).metrics["bias"] == pytest.approx(-3.0)
+
+
+def test_a_truth_in_other_units_is_refused():
+    model = fit(labelled(VALUES).assign_attrs(units="K"))
+    assert validate(labelled(VALUES), model=model).metrics["n"] == VALUES.size
+    with pytest.raises(InputError, match=r"are in 'degC', those of the model in 'K'"):
+        validate(labelled(VALUES).assign_attrs(units="degC"), model=model)
 
 
 def test_whole_numbers_are_a_truth_like_others(model):
@@ -319,3 +327,45 @@ def test_what_was_tried_is_told_of_the_last_hold_out():
     (choice,) = record.of("x")
     assert choice.taken.kernel == found.model.level_of("x").kernel
     assert record.of("time") == ()
+
+
+def cell_mean_grid(edges_x, edges_y) -> xr.DataArray:
+    """Return the means of sin(x / 4) exp(y / 5) over cells of uneven width, with their bounds."""
+    over_x = -4 * np.diff(np.cos(edges_x / 4)) / np.diff(edges_x)
+    over_y = 5 * np.diff(np.exp(edges_y / 5)) / np.diff(edges_y)
+    axes = {"x": (edges_x[1:] + edges_x[:-1]) / 2, "y": (edges_y[1:] + edges_y[:-1]) / 2}
+    return xr.DataArray(np.outer(over_x, over_y), axes, ("x", "y"))
+
+
+EDGES = np.linspace(0.0, 30.0, 31), np.linspace(0.0, 6.0, 16)
+SMOOTH = {"kernel": "gaussian", "sigma": {"x": 4.0, "y": 3.0}, "ridge": 1e-9}
+
+
+@pytest.mark.parametrize("noise", ["level", "joint"])
+def test_held_out_means_are_asked_for_as_means_over_their_cells(noise):
+    data = cell_mean_grid(*EDGES)
+    how = {"holdout": {"x": 0.25}, "repeats": 1, "seed": 2, "keep_edges": True, "noise": noise}
+    found = validate(data, cell_means="x", **how, **SMOOTH)
+    assert found.model.cell_means == ("x",)
+    kept = found.model.axis_of("x").numbers
+    low, high = model_cells(found.model, ())[0].low, model_cells(found.model, ())[0].high
+    assert np.allclose(low, kept - 0.5, rtol=0, atol=1e-12)  # not half-way to the next that is kept
+    assert np.allclose(high, kept + 0.5, rtol=0, atol=1e-12)
+    assert found.metrics["rmse"] < 2e-5
+    values = found.model.predict(x=data.x[1:-1], mask="none")
+    assert np.abs(values - data[1:-1]).max() > 5e-3  # values are something else
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_models_of_means_are_measured_on_means_over_the_cells_of_a_grid(gaps):
+    data = cell_mean_grid(*EDGES)
+    known = data.copy()
+    if gaps:
+        known[3::5, 4::3] = np.nan
+    models = [fit(known, cell_means=how, **SMOOTH) for how in (True, False)]
+    coarse = cell_mean_grid(EDGES[0][2:-2:3], EDGES[1][::3])
+    found, plain = (validate(coarse, model=model).metrics["rmse"] for model in models)
+    assert found < 1e-4
+    assert plain > 1e-2
+    if not gaps:
+        assert validate(data, model=models[0]).metrics["max_error"] < 1e-12

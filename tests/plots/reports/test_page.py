@@ -21,14 +21,10 @@ from dkrls_cli.grid.axes import axis_of
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.validation.validate import validate_holdout, validate_model
+from dkrls_cli.plots.reports import illustrations
 from dkrls_cli.plots.reports import page as pages
-from dkrls_cli.plots.reports.page import (
-    LARGEST,
-    Provenance,
-    Quality,
-    ReportedVariable,
-    make_page,
-)
+from dkrls_cli.plots.reports.illustrations import QUALITIES, Quality
+from dkrls_cli.plots.reports.page import LARGEST, Provenance, ReportedVariable, make_page
 from dkrls_cli.tuning.trials.record import ChoiceRecord
 
 pytest.importorskip("matplotlib", reason="drawing needs the extra plot")
@@ -195,27 +191,19 @@ def test_pictures_are_stored_less_sharply_before_they_are_left_out(
     monkeypatch.setattr(pages, "_page", page_of)
     assert len(make_page([held, held, held], FROM)) == LARGEST
     *tried, second, last = asked
-    assert tried == [(quality, None) for quality in pages._QUALITIES]
-    assert (second, last) == ((pages._QUALITIES[-1], 2), (pages._QUALITIES[-1], 1))
+    assert tried == [(quality, None) for quality in QUALITIES]
+    assert (second, last) == ((QUALITIES[-1], 2), (QUALITIES[-1], 1))
 
 
 def test_a_page_without_pictures_says_so(
     held: ReportedVariable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "encode_figure", lambda *_: b"x" * 30_000)
+    monkeypatch.setattr(illustrations, "encode_figure", lambda *_: b"x" * 30_000)
     monkeypatch.setattr(pages, "LARGEST", 500_000)
     read = PageReader(make_page([held, held], FROM))
     assert "Pictures are left out" in read.text
     assert len(read.named("img")) == 8
     assert len([row for row in read.rows if row and row[0] == "bias"]) == 2
-
-
-def test_a_large_drawing_is_stored_as_an_image(
-    held: ReportedVariable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pages, "encode_figure", lambda _, kind: b"x" * (120_001 + (kind == "png")))
-    read = PageReader(pages._page([held], FROM, Quality(200, drawings=True)))
-    assert all("image/png" in str(image["src"]) for image in read.named("img"))
 
 
 # In a browser -------------------------------------------------------------------------------------

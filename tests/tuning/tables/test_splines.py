@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dkrls_cli.tuning.slices import choose_level
+from dkrls_cli.tuning.slices.choice import choose_level
 from dkrls_cli.tuning.tables.leftout import Slices
 from dkrls_cli.tuning.tables.splines import spline_candidates, with_error_kernel
 

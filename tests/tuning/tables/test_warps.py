@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dkrls_cli.cascade.kernels import gram
-from dkrls_cli.tuning.slices import choose_level
+from dkrls_cli.tuning.slices.choice import choose_level
 from dkrls_cli.tuning.tables.warps import warps_worth_trying
 
 LOG = np.geomspace(1.0, 1e4, 21)

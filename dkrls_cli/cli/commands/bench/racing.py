@@ -74,10 +74,10 @@ def refuse_no_time(limit: float) -> None:
 
 def refuse_unwritable(output: Path | None, overwrite: bool, *inputs: str) -> None:
     """Raise OutputError if an output cannot be written, before any work is done."""
-    from dkrls_cli.files import output as outputs
+    from dkrls_cli.files.output.checks import check_writable
 
     if output is not None:
-        outputs.check_writable(output, overwrite=overwrite, inputs=inputs)
+        check_writable(output, overwrite=overwrite, inputs=inputs)
 
 
 def read_grids(
@@ -198,8 +198,8 @@ def case_line(rows: Rows) -> dict[str, float]:
 
 def write_rows(rows: Rows, output: Path | None, overwrite: bool) -> None:
     """Write one row per case and method as CSV; the file is complete or not there at all."""
-    from dkrls_cli.files.output import atomic_write
-    from dkrls_cli.files.text.csv import csv_text
+    from dkrls_cli.files.output.atomic import atomic_write
+    from dkrls_cli.files.text.csv.small import csv_text
 
     if output is not None:
         with atomic_write(output, overwrite=overwrite) as temporary:

@@ -1,0 +1,1 @@
+"""Grids by name or description, as CDO (Climate Data Operators) writes them."""

@@ -1,0 +1,58 @@
+"""Dates that a file stores as digits: 20200131.5 in place of a number of days since some date.
+
+Files of CDO with absolute times say so in their units, ``day as %Y%m%d.%f``; others have no units,
+or a pattern such as ``YYYYMMDD``. Taken for numbers, the step from one month to the next would
+count seventy days.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.files.text.dates import read_dates
+from dkrls_cli.grid.axes import Axis
+from dkrls_cli.grid.calendars import TimeScale
+
+# Units that tell of digits: "day as %Y%m%d.%f", "month as %Y%m.%f", "YYYYMMDDhh", "yyyy-mm-dd".
+_UNITS = re.compile(r"((day|month)s? as )?%?y(yyy)?-?%?m{1,2}-?(%?d{1,2})?[hm%.f]*", re.IGNORECASE)
+_SCALE = "days since 1970-01-01"
+# Seconds of a day, to which the fraction behind the digits is rounded: files hold few more digits.
+_SECONDS = 86400.0
+
+
+def dates_of_digits(axis: Axis) -> tuple[Axis, str] | None:
+    """Return an axis of digits as one of dates, and a note; None if its numbers are no such dates.
+
+    Parameters
+    ----------
+    axis
+        An axis of numbers. Its name has to be that of dates, unless its units tell of digits; with
+        other units they are numbers.
+
+    Examples
+    --------
+    >>> from dkrls_cli.grid.axes import number_axis
+    >>> axis, note = dates_of_digits(number_axis("time", np.array([20200131.5, 20200201.0])))
+    >>> axis.texts, note
+    (['2020-01-31T12:00', '2020-02-01T00:00'], 'time: 20200131.5 is read as 2020-01-31T12:00')
+    """
+    attrs = dict(axis.attrs)
+    units, calendar = str(attrs.pop("units", "")).strip(), str(attrs.pop("calendar", "standard"))
+    if (units and not _UNITS.fullmatch(units)) or not np.isfinite(axis.numbers).all():
+        return None
+    days = np.floor(axis.numbers)
+    reading = read_dates("date" if units else axis.name, [f"{day:.0f}" for day in days.tolist()])
+    fractions = np.rint((axis.numbers - days) * _SECONDS) / _SECONDS
+    if reading is None or (reading.form != "yyyymmdd" and fractions.any()):
+        return None
+    try:
+        scale = TimeScale(_SCALE, calendar.lower())
+        numbers = scale.numbers(reading.texts) + fractions
+    except (InputError, SettingError):  # no such calendar, or a day that its month does not have
+        return None
+    dates = replace(axis, numbers=numbers, time=scale, attrs=attrs, dtype="float64")
+    return dates, f"{axis.name}: {axis.numbers[0]:.15g} is read as {dates.texts[0]}"

@@ -1,0 +1,1 @@
+"""Text tables as rows and columns: opening, splitting, cells. The only door to CSV reading."""

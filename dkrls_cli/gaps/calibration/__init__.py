@@ -1,0 +1,1 @@
+"""Calibration of error bars of grids with missing cells."""

@@ -1,0 +1,151 @@
+"""Values that no mean can be taken of: directions that go round, codes, and marks of missing cells.
+
+Half-way between 350 and 10 degrees lies north, not 180 degrees; between the codes of forest and
+water lies no third one. A model would answer with such numbers all the same, so data like these are
+refused. What they are is read from their attributes, and from their least and largest value, which
+are known of grids of any size.
+
+Numbers like -9999 that mark missing cells are data where a file does not declare them. They are
+known by their usual values, far from all others, and warned of: they may be meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dkrls_cli.arrays import Array
+from dkrls_cli.errors import InputError
+from dkrls_cli.grid.style import Packing
+
+# Words for angles that go round: wind_from_direction, solar_azimuth_angle, "tidal phase".
+_GOES_ROUND = re.compile(r"\b(direction|azimuth|bearing|heading|aspect|phase)\b")
+# Words for what is told of a direction, and does not go round itself.
+_TOLD_OF_IT = re.compile(r"\b(deviation|spread|error|uncertainty|variance|difference|tendency)\b")
+# A whole turn by units of angles; units like degrees_true begin with one of them.
+_TURN = {"deg": 360.0, "rad": 2 * np.pi}
+
+# Attributes by which CF tells the codes of a variable.
+_FLAGS = ("flag_values", "flag_masks")
+# Difference, in parts of a code, that single precision makes when it is unpacked.
+_ROUNDING = 1e-6
+# Numbers that usually mark missing cells: nines, the least integers of 16 and 32 bits, and powers
+# of ten and the fill value of NetCDF beyond any measurement.
+_MARKS = np.array(
+    [
+        *(sign * nines for sign in (-1.0, 1.0) for nines in (99.99, 999.0, 999.9, 999.99)),
+        *(sign * nines for sign in (-1.0, 1.0) for nines in (9999.0, 9999.9, 99999.0, 999999.0)),
+        *(-99.0, -99.9, -32768.0, -32767.0, -(2.0**31), -(2.0**31) + 1),
+        *(sign * 10.0**power for sign in (-1, 1) for power in (15, 20, 30, 32, 33, 34, 35, 36)),
+        *(9.969209968386869e36, -3.4028234663852886e38, -1.7976931348623157e308),
+    ]
+)
+
+
+def refuse_no_averages(
+    name: str,
+    attrs: Mapping[str, Any],
+    least: float,
+    largest: float,
+    packing: Packing | None = None,
+) -> None:
+    """Raise InputError if values are directions that go round, or codes.
+
+    Parameters
+    ----------
+    name, attrs
+        Name and attributes of the variable.
+    least, largest
+        Its least and largest value.
+    packing
+        How the file packs the values, which the codes are told in.
+
+    Raises
+    ------
+    InputError
+        If one of the two values is a code, or directions span more than half a turn.
+
+    Examples
+    --------
+    >>> refuse_no_averages("tas", {"units": "K"}, 250.0, 310.0)
+    >>> try:
+    ...     refuse_no_averages("kind", {"flag_values": [1, 2, 3]}, 1.0, 3.0)
+    ... except InputError as error:
+    ...     print(str(error).partition(",")[0])
+    'kind' holds codes
+    """
+    codes = codes_of(attrs, packing)
+    found = [value for value in (least, largest) if np.isclose(value, codes, _ROUNDING, 0).any()]
+    if found:
+        raise InputError(
+            f"'{name}' holds codes, as flag_values or flag_masks tell: its values go from "
+            f"{least:g} to {largest:g}. Nothing lies between codes: mark those that stand among "
+            "measurements as missing; of categories, take the nearest cell with another tool."
+        )
+    turn = turn_of(name, attrs, least, largest)
+    if turn is not None and largest - least > turn / 2:
+        raise InputError(
+            f"'{name}' holds directions from {least:g} to {largest:g}, and half-way between "
+            "directions on both sides of the turn lies the opposite one. Model their sine and "
+            "cosine, or the components of the vector, and take the direction of the answers."
+        )
+
+
+def codes_of(attrs: Mapping[str, Any], packing: Packing | None = None) -> Array:
+    """Return the values that stand for something else than a number, as CF attributes tell.
+
+    >>> codes_of({"flag_values": np.array([251, 252], np.uint8)}).tolist()
+    [251.0, 252.0]
+    """
+    told = [np.ravel(attrs[key]) for key in _FLAGS if key in attrs]
+    numbers = [codes.astype(np.float64) for codes in told if codes.dtype.kind in "fiu"]
+    codes = np.concatenate([np.empty(0), *numbers])
+    return codes if packing is None else codes * packing.scale + packing.offset
+
+
+def turn_of(name: str, attrs: Mapping[str, Any], least: float, largest: float) -> float | None:
+    """Return the length of a whole turn of directions, or None if values are no directions.
+
+    Without units, numbers from -180 to 360 of that name are taken for degrees.
+
+    >>> turn_of("mwd", {"long_name": "Mean wave direction", "units": "degrees"}, 0.0, 359.0)
+    360.0
+    """
+    texts = [name, *(str(attrs.get(key, "")) for key in ("standard_name", "long_name"))]
+    words = [re.sub(r"[^a-z]+", " ", text.lower()) for text in texts]
+    if not any(map(_GOES_ROUND.search, words)) or any(map(_TOLD_OF_IT.search, words)):
+        return None
+    units = str(attrs.get("units", "")).strip().lower()
+    if not units:
+        return _TURN["deg"] if least >= -180 and largest <= 360 else None
+    return next((turn for start, turn in _TURN.items() if units.startswith(start)), None)
+
+
+def mark_note(name: str, values: NDArray[Any]) -> str:
+    """Return a warning of values that seem to mark missing cells; empty if none does.
+
+    They are the least or largest value, usual as a mark, and farther from the next value than all
+    others are from each other.
+
+    >>> mark_note("t", np.array([12.0, 14.5, -9999.0, 13.1]))[:47]
+    "1 cell of 't' holds -9999, and all others 12 to"
+    """
+    if not values.size:
+        return ""
+    for end in (np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)):
+        if not np.isclose(end, _MARKS, _ROUNDING, 0).any():
+            continue
+        others = values[(values != end) & ~np.isnan(values)]
+        if others.size and np.abs(others - end).min() > np.ptp(others):
+            count = int(np.count_nonzero(values == end))
+            cells = "1 cell" if count == 1 else f"{count} cells"
+            return (
+                f"{cells} of '{name}' {'holds' if count == 1 else 'hold'} {end:g}, and all others "
+                f"{others.min():g} to {others.max():g}: if that marks missing cells, declare it as "
+                "_FillValue, or leave these fields of a table empty"
+            )
+    return ""

@@ -1,0 +1,110 @@
+"""Answers on grids of models that refer to their data, held in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+from dkrls_cli.arrays import Array, Slices, blocks
+from dkrls_cli.errors import InputError
+from dkrls_cli.model.answering.answers import PointQuery, Query
+from dkrls_cli.model.answering.bounds import Bounds
+from dkrls_cli.model.answering.ensembles import refuse_unknown_errors
+from dkrls_cli.model.chunked.loading import room
+from dkrls_cli.model.chunked.reference import open_reference
+from dkrls_cli.model.referring.points import ReferredPoints
+from dkrls_cli.model.streaming.known import gather
+from dkrls_cli.model.streaming.request import plan_stream, process_bytes
+from dkrls_cli.model.streaming.running import Scheduler, local_threads
+
+Asked = TypeVar("Asked", Query, PointQuery)
+
+_ANSWER = 8 * 6
+"""Bytes in use for each answer that is held: answers, errors, and what members are drawn from."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReferredGrid(Query):
+    """A product grid on which a model that refers to its data is asked.
+
+    Attributes
+    ----------
+    limit
+        Bytes that may be in use, the program included; 0: a share of what is free.
+    scheduler
+        Works on the parts; None: threads of this process.
+    """
+
+    limit: float = 0.0
+    scheduler: Scheduler | None = None
+
+    @cached_property
+    def _free(self) -> Array:
+        """The answers, bounds aside, NaN where there is none."""
+        limit, scheduler = self.limit or room(), self.scheduler or local_threads(None)
+        held = _ANSWER * math.prod(self.shape)
+        if process_bytes() + held > limit:
+            raise InputError(
+                f"{math.prod(self.shape)} answers take about {held / 1e6:.0f} MB, and "
+                f"{limit / 1e6:.0f} MB are allowed. Allow more memory, or ask for fewer "
+                "coordinates.",
+                setting="max_memory",
+            )
+        source = open_reference(self.model)
+        kept = tuple(axis.distinct for axis in source.axes)
+        asked = Query(**{each.name: getattr(self, each.name) for each in fields(Query)})
+        left = limit - held
+        streamed = plan_stream(source, kept, asked, False, left, scheduler.workers)
+        answers = replace(streamed.answers, bounded=False)
+        return gather(replace(streamed, answers=answers), scheduler).values()
+
+    def free(self) -> Array:
+        """Return the answers before they are moved to the bounds, NaN where there is none."""
+        return self._free
+
+    def values(self) -> Array:
+        """Return the answers, NaN where there is none."""
+        return self._free if self._bounds is None else self._bounds.clip(self._free)
+
+    def std(self) -> Array:
+        """Return the standard errors of the answers, NaN where there is none."""
+        model, bounds = self.model, self._bounds
+        refuse_unknown_errors(model)
+        if self.linear is not None:
+            std = replace(self.linear, bounds=None).std()
+        else:
+            std = replace(model, bounds=None).std_on(self.asked, smooth=self.rules.smooth)
+        return self.blank(std if bounds is None else bounds.spread(self._free, std))
+
+    @property
+    def _bounds(self) -> Bounds | None:
+        return self.model.bounds if self.linear is None else self.linear.bounds
+
+    def blocks(
+        self, cells: int, *, std: bool = False
+    ) -> Iterator[tuple[Slices, Array, Array | None]]:
+        """Yield the answers in C order in blocks of about `cells` cells, with slices and errors."""
+        values, errors = self.values(), self.std() if std else None
+        for part in blocks(self.shape, cells):
+            yield part, values[part], None if errors is None else errors[part]
+
+
+def refer(query: Asked, limit: float = 0.0, scheduler: Scheduler | None = None) -> Asked:
+    """Return a query of a model that refers to its data, which is read when answers are asked for.
+
+    Parameters
+    ----------
+    query
+        What is asked.
+    limit
+        Bytes that may be in use, the program included; 0: a share of what is free.
+    scheduler
+        Works on the parts; None: threads of this process.
+    """
+    plain = PointQuery if isinstance(query, PointQuery) else Query
+    kind = ReferredPoints if isinstance(query, PointQuery) else ReferredGrid
+    known: dict[str, Any] = {each.name: getattr(query, each.name) for each in fields(plain)}
+    return kind(**known, limit=limit, scheduler=scheduler)

@@ -1,0 +1,1 @@
+"""Error bars of a chosen setting, calibrated on hidden cells."""

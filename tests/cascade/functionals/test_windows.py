@@ -1,0 +1,104 @@
+"""Tests of dkrls_cli.cascade.functionals.windows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dkrls_cli.cascade.functionals import windows as module
+from dkrls_cli.cascade.functionals.windows import window_scale
+from dkrls_cli.cascade.kernels import Kernel, gram
+from dkrls_cli.cascade.level import Level
+
+LEVEL = Level("t", Kernel("matern32", 3.0), 0.05)
+T = np.arange(14.0)
+SERIES = np.random.default_rng(5).standard_normal((14, 3))
+
+
+def answer(level, nodes, series, places, half):
+    """Return answers at fine places: the smooth field, and in cells what it leaves of the data."""
+    solved = np.linalg.solve(
+        gram(level.kernel, nodes, nodes) + level.ridge * np.eye(nodes.size), series
+    )
+    residual = series - gram(level.kernel, nodes, nodes) @ solved
+    found = gram(level.kernel, places, nodes) @ solved
+    distances = np.abs(places[:, None] - nodes)
+    near = distances.argmin(axis=1)
+    return found + np.where(distances.min(axis=1) < half, 1.0, 0.0)[:, None] * residual[near]
+
+
+def test_the_scale_is_that_of_windows_with_every_second_sample_left_out():
+    step, scores = 0.002, []
+    for kept in (np.r_[0, np.arange(1, 14, 2)], np.r_[np.arange(0, 14, 2), 13]):
+        for start in range(1, 10):  # four cells each, the first and the last cell in none
+            places = start - 0.5 + step * (np.arange(round(4 / step)) + 0.5)
+            rows = answer(LEVEL, T, np.eye(14), places, 0.5).mean(axis=0)
+            rows[kept] -= answer(LEVEL, T[kept], np.eye(kept.size), places, 1.0).mean(axis=0)
+            expected = rows @ (gram(LEVEL.kernel, T, T) + 0.05 * np.eye(14)) @ rows
+            scores.append((rows @ SERIES) ** 2 / expected)
+    found = window_scale(LEVEL, T, SERIES, 4.4, 8.4)  # five to eight
+    assert found == pytest.approx(np.mean(scores), rel=2e-3)
+    assert window_scale(LEVEL, T, SERIES, 4.4, 9.4) != pytest.approx(found, rel=0.01)
+    shuffled = np.random.default_rng(0).permutation(14)
+    assert window_scale(LEVEL, T[shuffled], SERIES[shuffled], 4.4, 8.4) == pytest.approx(found)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Kernel("matern12", 8.0),
+        Kernel("matern52", 3.0, constant=2.0),
+        Kernel("gaussian", 50.0, period=360.0),
+        Kernel("matern32", 1.0, warp="log"),
+    ],
+)
+def test_series_of_the_kernel_have_a_scale_of_1(kernel):
+    nodes = np.arange(1.0, 25) if kernel.period is None else np.arange(0.0, 360, 15)
+    level = Level("t", kernel, 0.1)
+    root = np.linalg.cholesky(gram(kernel, nodes, nodes) + 0.1 * np.eye(24))
+    series = root @ np.random.default_rng(2).standard_normal((24, 3000))
+    assert window_scale(level, nodes, series, nodes[4], nodes[11]) == pytest.approx(1, rel=0.05)
+
+
+def test_a_circle_is_the_same_wherever_it_is_cut():
+    kernel, nodes = Kernel("gaussian", 60.0, period=360.0), np.arange(0.0, 360, 30)
+    level, series = Level("lon", kernel, 0.01), SERIES[:12]
+    found = window_scale(level, nodes, series, 320.0, 400.0)  # 330, 0 and 30
+    assert window_scale(level, nodes, np.roll(series, 4, 0), 80.0, 160.0) == pytest.approx(found)
+    assert window_scale(level, nodes, series, 80.0, 160.0) == pytest.approx(found)
+    assert window_scale(level, nodes, series, 80.0, 220.0) != pytest.approx(found, rel=0.01)
+
+
+def test_latitudes_count_by_their_cosine():
+    nodes, level = np.arange(-85.0, 90, 10), Level("lat", Kernel("matern52", 40.0), 0.01)
+    series = np.random.default_rng(1).standard_normal((18, 2))
+    plain, weighted = (
+        window_scale(level, nodes, series, -60.0, 60.0, latitude=yes) for yes in (False, True)
+    )
+    assert weighted is not None
+    assert weighted != pytest.approx(plain, rel=0.01)
+
+
+def test_of_long_series_those_near_the_range_count(monkeypatch):
+    monkeypatch.setattr(module, "_MOST", 20)
+    nodes, series = np.arange(60.0), np.random.default_rng(4).standard_normal((60, 1))
+    found = window_scale(LEVEL, nodes, series, 28.0, 32.0)
+    assert found == pytest.approx(window_scale(LEVEL, nodes[20:40], series[20:40], 28.0, 32.0))
+    first = window_scale(LEVEL, nodes, series, 0.0, 4.0)
+    assert first == pytest.approx(window_scale(LEVEL, nodes[:20], series[:20], 0.0, 4.0))
+    last = window_scale(LEVEL, nodes, series, 56.0, 59.0)
+    assert last == pytest.approx(window_scale(LEVEL, nodes[40:], series[40:], 56.0, 59.0))
+
+
+def test_many_windows_are_thinned_evenly(monkeypatch):
+    monkeypatch.setattr(module, "_WINDOWS", 3)
+    nodes = np.arange(10.0)
+    found = module._windows(nodes, 2, None, False)
+    assert found.low.tolist() == [0.5, 3.5, 6.5]
+    assert found.high.tolist() == [2.5, 5.5, 8.5]
+
+
+def test_short_series_and_such_that_are_met_tell_nothing():
+    assert window_scale(LEVEL, T[:5], SERIES[:5], 1.0, 3.0) is None
+    assert window_scale(LEVEL, T[:6], SERIES[:6], 1.0, 3.0) is not None
+    assert window_scale(LEVEL, T, 0 * SERIES, 1.0, 3.0) == 0.0

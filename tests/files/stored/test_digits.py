@@ -1,0 +1,76 @@
+"""Numbers whose digits are dates become dates, and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from dkrls_cli.files.reading import open_file
+from dkrls_cli.files.stored.digits import dates_of_digits
+from dkrls_cli.grid.axes import number_axis
+
+
+def texts(numbers: list[float], name: str = "time", **attrs: Any) -> list[str] | None:
+    read = dates_of_digits(number_axis(name, np.array(numbers), attrs))
+    return None if read is None else read[0].texts
+
+
+@pytest.mark.parametrize(
+    ("numbers", "units", "dates"),
+    [
+        ([20200131, 20200201], "", ["2020-01-31", "2020-02-01"]),
+        ([20200131.25, 20200201.75], "day as %Y%m%d.%f", ["2020-01-31T06:00", "2020-02-01T18:00"]),
+        ([20200131.0416667], "day as %Y%m%d.%f", ["2020-01-31T01:00"]),  # seven digits of an hour
+        ([20200131, 20200201], "YYYYMMDD", ["2020-01-31", "2020-02-01"]),
+        ([2020013123, 2020020100], "yyyymmddhh", ["2020-01-31T23:00", "2020-02-01T00:00"]),
+        ([202001312330, 202002010000], "", ["2020-01-31T23:30", "2020-02-01T00:00"]),
+        ([201912, 202001], "month as %Y%m.%f", ["2019-12-01", "2020-01-01"]),
+    ],
+)
+def test_digits_are_read_as_dates(numbers: list[float], units: str, dates: list[str]) -> None:
+    assert texts(numbers, **({"units": units} if units else {})) == dates
+
+
+@pytest.mark.parametrize(
+    ("numbers", "name", "attrs"),
+    [
+        ([20200131, 20200201], "x", {}),  # of what, nobody says
+        ([20200131, 20200201], "time", {"units": "s"}),
+        ([20200131, 20201301], "time", {}),  # there is no month 13
+        ([20200131, 20200230], "time", {}),  # nor a 30th of February
+        ([201912, 202001], "time", {}),  # may be seconds
+        ([201912.5, 202001.5], "time", {"units": "month as %Y%m.%f"}),
+        ([20200131, np.nan], "time", {}),
+        ([0.0, 1.0], "time", {}),
+        ([1585429200.0, 1585432800.0], "time", {}),  # seconds since 1970
+        ([20200131], "time", {"calendar": "lunar"}),
+        ([], "time", {}),
+    ],
+)
+def test_other_numbers_stay(numbers: list[float], name: str, attrs: dict[str, Any]) -> None:
+    assert texts(numbers, name, **attrs) is None
+
+
+def test_a_calendar_has_its_own_dates() -> None:
+    assert texts([20200230], units="YYYYMMDD", calendar="360_day") == ["2020-02-30"]
+
+
+@pytest.mark.parametrize("suffix", ["nc", "zarr"])
+@pytest.mark.parametrize("dtype", ["int32", "float64"])
+def test_a_file_has_even_days_across_months_and_says_so(
+    tmp_path: Path, suffix: str, dtype: str
+) -> None:
+    days = np.array([20200130, 20200131, 20200201, 20200202], dtype)
+    data = xr.DataArray(np.arange(4.0), {"time": ("time", days)}, name="v")
+    path = str(tmp_path / f"days.{suffix}")
+    if suffix == "zarr":
+        data.to_dataset().to_zarr(path, consolidated=False)
+    else:
+        data.to_dataset().to_netcdf(path)
+    source = open_file(path)
+    np.testing.assert_array_equal(np.diff(source.axes[0].numbers), 1.0)
+    assert "time: 20200130 is read as 2020-01-30" in source.notes
