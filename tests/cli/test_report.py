@@ -328,8 +328,9 @@ def test_a_fit_that_nobody_hears_is_a_fit(globe: Path, tmp_path: Path) -> None:
 def test_outputs_that_are_full_are_one_line(globe: Path, model: Path, tmp_path: Path) -> None:
     for words in ("--version", "--help", f"predict '{model}'", f"info '{model}'"):
         run = shell(f"dkrls {words} >/dev/full")
-        assert (run.returncode, run.stderr.count("\n")) == (1, 1), (words, run.stderr)
-        assert "No space left on device" in run.stderr
+        lines = [line for line in run.stderr.splitlines() if " s)" not in line]  # but progress
+        assert (run.returncode, len(lines)) == (1, 1), (words, run.stderr)
+        assert "No space left on device" in lines[0]
     run = shell(f"dkrls fit '{globe}' -o '{tmp_path}/m.npz' --sigma 20 2>/dev/full")
     assert run.returncode == 0
     dkrls("info", tmp_path / "m.npz")
@@ -480,16 +481,3 @@ def test_the_spread_of_the_data_stands_beside_the_error(globe: Path, tmp_path: P
         assert re.search(
             r"^cv error +lat .* % of the standard deviation$", dkrls(*words).stdout, re.M
         )
-
-
-def test_commands_that_are_suggested_can_be_run(globe: Path, tmp_path: Path) -> None:
-    from dkrls_cli import load_model
-    from dkrls_cli.cli.commands.fit import fit_words, last_slice
-
-    assert fit_words("data/run-*.nc", "b.nc") == ["fit", "data/run-*.nc", "b.nc", "-o", "run-.npz"]
-    assert fit_words("a.zarr/")[-1] == "a.npz"
-    dkrls("fit", globe, "-o", tmp_path / "m.npz")
-    words = last_slice(load_model(tmp_path / "m.npz"), tmp_path / "m.npz")
-    assert words[-2:] == ["time=2020-02-25", "--std"]
-    rows = dkrls(*words).stdout.splitlines()
-    assert len(rows) == 1 + LAT.size * LON.size

@@ -12,8 +12,9 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.commands.fill import open_whole, write_filled
-from dkrls_cli.cli.commands.fit import read_values, refuse_large_check
 from dkrls_cli.cli.describe import shape_text
+from dkrls_cli.cli.fitting.inputs import read_values
+from dkrls_cli.cli.fitting.memory import refuse_large_check
 from dkrls_cli.cli.output.answers import rows_output, write_fields
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge

@@ -12,18 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.commands.fit import (
-    choice_printer,
-    counting,
-    estimates,
-    fit_settings,
-    fit_words,
-    open_inputs,
-    read_values,
-    refuse_too_large,
-    report_fit_notes,
-)
 from dkrls_cli.cli.describe import cv_words, error_words, missing_words, robust_words, shape_text
+from dkrls_cli.cli.fitting.inputs import open_inputs, read_values
+from dkrls_cli.cli.fitting.memory import estimates, refuse_too_large
+from dkrls_cli.cli.fitting.running import fit_settings, report_fit_notes
+from dkrls_cli.cli.fitting.suggestions import fit_words
+from dkrls_cli.cli.fitting.watching import choice_printer, counting
 from dkrls_cli.cli.output.answers import (
     ROW_FORMATS,
     read_mask_file,

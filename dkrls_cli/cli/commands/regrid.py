@@ -11,19 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.commands.fit import (
-    can_be_streamed,
-    exceeds,
-    fit_settings,
-    fit_sources,
-    has_large_land,
-    open_inputs,
-    plan_results,
-    refuse_too_large,
-    refuse_whole,
-    report_fit_notes,
-    report_notes,
-)
 from dkrls_cli.cli.describe import (
     cv_words,
     error_words,
@@ -32,6 +19,16 @@ from dkrls_cli.cli.describe import (
     robust_words,
     shape_text,
 )
+from dkrls_cli.cli.fitting.inputs import open_inputs, report_notes
+from dkrls_cli.cli.fitting.memory import (
+    can_be_streamed,
+    exceeds,
+    has_large_land,
+    refuse_too_large,
+    refuse_whole,
+)
+from dkrls_cli.cli.fitting.plans import plan_results
+from dkrls_cli.cli.fitting.running import fit_settings, fit_sources, report_fit_notes
 from dkrls_cli.cli.output.answers import (
     ROW_FORMATS,
     AnswerOptions,
@@ -57,7 +54,7 @@ from dkrls_cli.cli.terminal.tables import duration_text, pairs
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
-    from dkrls_cli.cli.commands.fit import FittedVariable
+    from dkrls_cli.cli.fitting.running import FittedVariable
     from dkrls_cli.files.source import Source
     from dkrls_cli.model.answering.answers import Query
     from dkrls_cli.model.chunked.survey import SurveyPlan

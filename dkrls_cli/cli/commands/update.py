@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.commands.fit import last_slice, read_values, report_notes
 from dkrls_cli.cli.describe import error_words, level_table, missing_words, model_rows, shape_text
+from dkrls_cli.cli.fitting.inputs import read_values, report_notes
+from dkrls_cli.cli.fitting.suggestions import last_slice
 from dkrls_cli.cli.output.target import check_file, refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import bytes_text, duration_text, pairs

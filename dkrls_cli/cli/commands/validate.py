@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.commands.fit import (
+from dkrls_cli.cli.describe import level_table, model_rows, shape_text
+from dkrls_cli.cli.fitting.inputs import open_inputs, read_values, report_notes
+from dkrls_cli.cli.fitting.memory import (
     can_be_streamed,
     estimates,
-    fit_settings,
-    fit_words,
-    open_inputs,
-    read_values,
     refuse_large_gaps,
     refuse_too_large,
-    report_bounds,
-    report_notes,
 )
-from dkrls_cli.cli.describe import level_table, model_rows, shape_text
+from dkrls_cli.cli.fitting.running import fit_settings, report_bounds
+from dkrls_cli.cli.fitting.suggestions import fit_words
 from dkrls_cli.cli.output.reports import (
     check_reports,
     draw_validations,

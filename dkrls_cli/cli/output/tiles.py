@@ -118,7 +118,7 @@ def fill_variable(
     report: Report,
 ) -> Result:
     """Fill one variable in a copy of its file, and return what was done."""
-    from dkrls_cli.cli.commands.fit import report_notes
+    from dkrls_cli.cli.fitting.inputs import report_notes
     from dkrls_cli.model.tiling.fill import fill_in_tiles
 
     start = perf_counter()

@@ -280,32 +280,6 @@ def test_gaps_beside_land_are_refused_in_one_line(tmp_path, little):
     assert 0.05 < float(found.isnull().mean()) < 0.5
 
 
-def test_land_that_is_too_large_for_memory_goes_part_by_part(tmp_path, monkeypatch):
-    from dkrls_cli.cli.commands.fit import estimates, exceeds, has_large_land
-    from dkrls_cli.files.reading import open_source
-    from dkrls_cli.memory import held_bytes
-    from dkrls_cli.model.settings import DEFAULTS, Settings
-
-    monkeypatch.setattr("dkrls_cli.memory.peak_bytes", held_bytes)  # whatever other tests took
-    whole, data = globe(), globe()
-    data[:, 4:8, 3:7] = np.nan
-    form = {"f": {"chunksizes": (1, 13, 12)}}
-    whole.to_netcdf(tmp_path / "whole.nc", encoding=form)
-    data.to_netcdf(tmp_path / "land.nc", encoding=form)
-    full, land = (open_source([str(tmp_path / f"{one}.nc")]) for one in ("whole", "land"))
-    (needs,) = estimates([land], DEFAULTS, gaps=True)
-    limit = 0.999 * needs.memory
-    assert not exceeds([land], DEFAULTS, limit)
-    assert has_large_land([land], DEFAULTS, limit)
-    assert has_large_land([full, land], DEFAULTS, limit)
-    assert not has_large_land([full], DEFAULTS, limit)
-    assert not has_large_land([land], Settings(missing="error"), limit)
-    monkeypatch.setattr(
-        "dkrls_cli.model.lasting.land.find_land", lambda source: pytest.fail("looked at")
-    )
-    assert not has_large_land([land], DEFAULTS, 2 * needs.memory)
-
-
 def test_a_dry_run_sees_land(tmp_path, little):
     data = globe()
     data[:, 4:8, 3:7] = np.nan

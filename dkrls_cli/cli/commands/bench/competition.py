@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dkrls_cli.cli.commands.bench.racing import Rows, print_machine, refuse_unwritable, write_rows
-from dkrls_cli.cli.commands.fit import open_inputs, read_values
 from dkrls_cli.cli.describe import shape_text
+from dkrls_cli.cli.fitting.inputs import open_inputs, read_values
 from dkrls_cli.cli.report import Report
 from dkrls_cli.cli.terminal.tables import pairs, table
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.commands.fit import open_inputs, read_values
 from dkrls_cli.cli.describe import shape_text
+from dkrls_cli.cli.fitting.inputs import open_inputs, read_values
 from dkrls_cli.cli.report import Report
 from dkrls_cli.cli.terminal.tables import Layout, pairs, table
 from dkrls_cli.errors import InputError, SettingError

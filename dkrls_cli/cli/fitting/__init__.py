@@ -1,0 +1,1 @@
+"""What commands that fit models share."""

@@ -1,0 +1,75 @@
+"""The inputs of a command: opened, read, and what was noticed on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dkrls_cli.cli.describe import shape_text
+from dkrls_cli.cli.report import Report, command_line
+
+if TYPE_CHECKING:
+    from dkrls_cli.files.source import Source
+    from dkrls_cli.grid.grid import Grid
+
+
+def open_inputs(
+    inputs: list[str],
+    var: Sequence[str] | None,
+    levels: list[str] | None,
+    report: Report,
+    errors: Sequence[str] | None = None,
+) -> list[Source]:
+    """Open the files of variables; their values are not read yet.
+
+    `errors` is what --obs-error was given; None for a command that has no such option.
+    """
+    from dkrls_cli.files.observed.errors import GivenErrors, open_with_errors
+    from dkrls_cli.files.reading import open_variables
+
+    given = GivenErrors.read(errors)
+    with report.working("opening files"):
+        if given:
+            sources = open_with_errors(inputs, var or (), levels, given)
+        else:
+            sources = open_variables(inputs, var or (), levels)
+    if errors is not None and not given:
+        note_known_errors(inputs, sources, report)
+    for source in sources:
+        report.detail(f"{source.name}: {shape_text(source.axes)}, {source.dtype}")
+    return sources
+
+
+def note_known_errors(inputs: list[str], sources: Sequence[Source], report: Report) -> None:
+    """Say that a file has standard errors of a variable, which are used on request only."""
+    from dkrls_cli.files.observed.errors import known_errors
+
+    for source in sources:
+        name = known_errors(inputs, source)
+        if name is not None:
+            report.note(
+                f"Note: '{name}' has standard errors of '{source.name}', which are not used. "
+                f"--obs-error {name} uses them."
+            )
+
+
+def read_values(source: Source, report: Report) -> Grid:
+    """Read the values of a variable, and report what was noticed on the way."""
+    with report.working(f"reading {source.name}"):
+        grid = source.grid().freeze()  # so that a model need not copy it
+    report_notes(source, report)
+    return grid
+
+
+def report_notes(source: Source, report: Report) -> None:
+    """Report what was decided or noticed while reading."""
+    for note in source.notes:
+        report.note(f"Note: {note}.")
+
+
+def with_history(grid: Grid) -> Grid:
+    """Return a grid whose history begins with this command."""
+    from dkrls_cli.files.writing import history_line
+
+    return replace(grid, style=grid.style.after(history_line(command_line())))
