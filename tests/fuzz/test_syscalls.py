@@ -31,7 +31,8 @@ def run_failing(place: Place, ending: str, fault: str) -> subprocess.CompletedPr
     """Write answers while system calls fail."""
     call = fault.partition(":")[0]
     trace = ["strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", f"trace={call}"]
-    words = ["predict", place.path("whole.npz"), "-o", place.path(f"out.{ending}"), "--overwrite"]
+    target = place.path(f"out.{ending}")
+    words = ["predict", place.path("whole.npz"), "-o", target, "--overwrite", "-q"]  # no progress
     return subprocess.run(
         [*trace, "-e", f"inject={fault}", sys.executable, "-m", "dkrls_cli", *words],
         capture_output=True,
