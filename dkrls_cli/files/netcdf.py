@@ -379,7 +379,8 @@ def read_axis(dataset: xr.Dataset, dim: str, notes: list[str]) -> Axis:
     if written is not None:
         axis, note = written
         notes.append(note)
-        return axis
+        if axis.time is not None:
+            return axis
     stored = np.dtype(variable.encoding.get("dtype", values.dtype))
     as_stored = stored.kind in "fiu" and not is_packed(variable)
     return replace(axis, dtype=stored.newbyteorder("=").name) if as_stored else axis

@@ -24,15 +24,23 @@ from dkrls_cli.grid.style import Packing
 
 # Words for angles that go round: wind_from_direction, solar_azimuth_angle, "tidal phase".
 _GOES_ROUND = re.compile(r"\b(direction|azimuth|bearing|heading|aspect|phase)\b")
-# Words for what is told of a direction, and does not go round itself.
-_TOLD_OF_IT = re.compile(r"\b(deviation|spread|error|uncertainty|variance|difference|tendency)\b")
-# A whole turn by units of angles; units like degrees_true begin with one of them.
-_TURN = {"deg": 360.0, "rad": 2 * np.pi}
+# Words for what is told of a direction, and does not go round itself. Some tell it only right
+# behind the direction: an aspect ratio is no direction, one of the highest wind speed is.
+_TOLD_OF_IT = re.compile(
+    r"\b(deviation|spread|error|uncertainty|variance|difference|tendency)\b"
+    rf"|{_GOES_ROUND.pattern} (counts?|number|index|ratio|rate|speed|velocity|fraction|noise)\b"
+)
+# A whole turn by how units of angles begin, such as degrees_true.
+_TURN = {r"deg|°": 360.0, r"rad(ian)?s?(?![a-z])": 2 * np.pi}
+# Units that begin like those of angles: temperatures, and angles by something.
+_NO_ANGLE = re.compile(r"deg(ree)?s?[ _]?([ckf]|celsius|kelvin|fahrenheit)$|/|[a-z]\W*-\d|\bper\b")
 
 # Attributes by which CF tells the codes of a variable.
 _FLAGS = ("flag_values", "flag_masks")
 # Difference, in parts of a code, that single precision makes when it is unpacked.
 _ROUNDING = 1e-6
+# Flags that the numbers of a file have room for.
+_BITS = 64
 # Numbers that usually mark missing cells: nines, the least integers of 16 and 32 bits, and powers
 # of ten and the fill value of NetCDF beyond any measurement.
 _MARKS = np.array(
@@ -78,13 +86,12 @@ def refuse_no_averages(
     ...     print(str(error).partition(",")[0])
     'kind' holds codes
     """
-    codes = codes_of(attrs, packing)
-    found = [value for value in (least, largest) if np.isclose(value, codes, _ROUNDING, 0).any()]
-    if found:
+    if holds_codes(attrs, least, largest, packing):
         raise InputError(
             f"'{name}' holds codes, as flag_values or flag_masks tell: its values go from "
             f"{least:g} to {largest:g}. Nothing lies between codes: mark those that stand among "
-            "measurements as missing; of categories, take the nearest cell with another tool."
+            "measurements as missing; of categories, take the nearest cell with another tool. If "
+            "all are measurements, remove these attributes."
         )
     turn = turn_of(name, attrs, least, largest)
     if turn is not None and largest - least > turn / 2:
@@ -93,6 +100,29 @@ def refuse_no_averages(
             "directions on both sides of the turn lies the opposite one. Model their sine and "
             "cosine, or the components of the vector, and take the direction of the answers."
         )
+
+
+def holds_codes(
+    attrs: Mapping[str, Any], least: float, largest: float, packing: Packing | None = None
+) -> bool:
+    """Return whether the least or the largest value is a code, or both are sums of flags.
+
+    >>> holds_codes({"flag_masks": [1, 2, 4]}, 0.0, 7.0)
+    True
+    """
+    codes, ends = codes_of(attrs, packing), np.array([least, largest])
+    if np.isclose(ends[:, None], codes, _ROUNDING, 0).any():
+        return True
+    masks = codes_of({"flag_masks": attrs.get("flag_masks", ())})
+    bits = set(masks.tolist()) & {2.0**power for power in range(_BITS)}
+    if packing is not None:
+        ends = (ends - packing.offset) / packing.scale
+    whole = np.rint(ends)
+    if not bits or not np.isfinite(ends).all() or whole.min() < 0:
+        return False
+    if not np.isclose(ends, whole, _ROUNDING, _ROUNDING).all():
+        return False
+    return all(int(value) & ~int(sum(bits)) == 0 for value in whole)
 
 
 def codes_of(attrs: Mapping[str, Any], packing: Packing | None = None) -> Array:
@@ -121,8 +151,10 @@ def turn_of(name: str, attrs: Mapping[str, Any], least: float, largest: float) -
         return None
     units = str(attrs.get("units", "")).strip().lower()
     if not units:
-        return _TURN["deg"] if least >= -180 and largest <= 360 else None
-    return next((turn for start, turn in _TURN.items() if units.startswith(start)), None)
+        return 360.0 if least >= -180 and largest <= 360 else None
+    if _NO_ANGLE.search(units):
+        return None
+    return next((turn for start, turn in _TURN.items() if re.match(start, units)), None)
 
 
 def mark_note(name: str, values: NDArray[Any]) -> str:

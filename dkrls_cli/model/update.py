@@ -295,15 +295,20 @@ def measure_surprise(
     return Surprise.measure(errors[seen], promised[seen])
 
 
-def _refuse_directions(model: Model, values: Array) -> None:
-    """Raise InputError if directions go round within new slices, or from the last to them."""
-    if turn_of(model.name, model.attrs, 0.0, 0.0) is None or not values.size:
+def _refuse_no_averages(model: Model, values: Array) -> None:
+    """Raise InputError if new slices hold codes, or directions that go round.
+
+    Directions may go round within the new slices, or from the last one to them.
+    """
+    if not values.size:
         return
-    growing = model.growing
-    last = model.cut(growing.slices(np.array([np.argmax(growing.coordinates)])))
-    seen = np.concatenate([np.ravel(last), np.ravel(values)])
-    least, largest = np.fmin.reduce(seen), np.fmax.reduce(seen)
-    refuse_no_averages(model.name, model.attrs, least, largest, model.style.packing)
+    seen = np.ravel(values)
+    if turn_of(model.name, model.attrs, 0.0, 0.0) is not None:
+        growing = model.growing
+        last = model.cut(growing.slices(np.array([np.argmax(growing.coordinates)])))
+        seen = np.concatenate([np.ravel(last), seen])
+    ends = np.fmin.reduce(seen), np.fmax.reduce(seen)
+    refuse_no_averages(model.name, model.attrs, *ends, model.style.packing)
 
 
 def add_slices(
@@ -349,7 +354,7 @@ def add_slices(
         errors = np.full(values.shape, number)
     if window is not None and window < 1:
         raise SettingError(f"Invalid window {window}. It must be 1 or above.")
-    _refuse_directions(model, values)
+    _refuse_no_averages(model, values)
     if model.bounds is not None:
         model = dataclasses.replace(model, bounds=model.bounds.admit(values))
     count = int(model.origin.get("slices_added", 0)) + observed_slices(values, model.grows).size

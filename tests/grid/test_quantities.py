@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 from dkrls_cli import DkrlsError, check, fill, fit, open_grid, regrid, validate
-from dkrls_cli.grid.quantities import codes_of, mark_note, refuse_no_averages, turn_of
+from dkrls_cli.grid.quantities import codes_of, holds_codes, mark_note, refuse_no_averages, turn_of
 from dkrls_cli.grid.style import Packing
 
 FROM = {"standard_name": "wind_from_direction", "units": "degree"}
@@ -38,6 +38,19 @@ def directions(attrs: dict[str, Any], offset: float = 340.0) -> xr.DataArray:
         ("d", {"long_name": "standard deviation of wind direction", "units": "degree"}, None),
         ("d", {"standard_name": "air_temperature", "units": "degree_Celsius"}, None),
         ("t", {"units": "degrees"}, None),
+        ("wind_direction", {"units": "°"}, 360.0),
+        ("wind_direction", {"units": "degrees clockwise from true north (0-360)"}, 360.0),
+        ("dir", {"long_name": "direction of the highest wind speed", "units": "rad"}, 2 * math.pi),
+        ("aspect_ratio", {}, None),
+        ("direction_count", {}, None),
+        ("phase_speed", {"units": "degrees"}, None),
+        ("phase", {"units": "degree s-1"}, None),
+        ("phase", {"units": "deg s**-1"}, None),
+        ("phase", {"units": "rad/s"}, None),
+        ("heading", {"units": "degrees per hour"}, None),
+        ("t", {"long_name": "soil temperature, north aspect", "units": "degC"}, None),
+        ("t", {"long_name": "soil temperature, north aspect", "units": "Degrees Celsius"}, None),
+        ("flux", {"long_name": "heading", "units": "radiance"}, None),
     ],
 )
 def test_directions_are_told_by_names_and_units(
@@ -80,6 +93,36 @@ def test_codes_are_told_in_packed_numbers() -> None:
     refuse_no_averages("ice", attrs, 0.0, 251.0, packing)
 
 
+@pytest.mark.parametrize(
+    ("masks", "ends", "refused"),
+    [
+        ([1, 2, 4], (0.0, 7.0), True),  # all flags are set somewhere, none elsewhere
+        ([1, 2, 4], (3.0, 6.0), True),
+        ([1, 2, 4], (0.0, 11.0), False),
+        ([1, 2, 4], (-3.0, 3.0), False),
+        ([1, 2, 4], (0.0, 2.5), False),
+        ([1, 2, 4], (math.nan, math.nan), False),
+        ([1, 2, 4], (0.0, math.inf), False),
+        ([251], (0.0, 99.0), False),  # a code of many bits, and percentages that have some of them
+        ([], (0.0, 3.0), False),
+    ],
+)
+def test_sums_of_flags_are_codes(
+    masks: list[int], ends: tuple[float, float], refused: bool
+) -> None:
+    attrs = {"flag_masks": np.array(masks, np.int16)}
+    assert holds_codes(attrs, *ends) == refused
+    packing = Packing("uint8", {"scale_factor": 0.5, "add_offset": 1.0})
+    packed = [end * 0.5 + 1.0 for end in ends]
+    assert holds_codes(attrs, packed[0], packed[1], packing) == refused
+
+
+def test_a_code_is_told_to_the_digits_of_single_precision() -> None:
+    assert holds_codes({"flag_values": [0.1]}, float(np.float32(0.1)), 0.5)
+    assert not holds_codes({"flag_values": [0]}, 1e-7, 0.5)
+    assert not holds_codes({"flag_values": [100]}, 0.0, 100.001)
+
+
 def test_codes_of_texts_are_none() -> None:
     assert codes_of({"flag_values": "1, 2"}).size == 0
 
@@ -110,6 +153,15 @@ def test_new_slices_that_go_round_are_refused() -> None:
         model.update((new + 40) % 360)
 
 
+def test_codes_in_new_slices_are_refused() -> None:
+    attrs = {"flag_values": np.array([251, 252], np.uint8), "units": "percent"}
+    before = directions(attrs, offset=20.0).assign_coords(x=np.arange(9.0))
+    model, new = fit(before), (before + 4).isel(x=slice(0, 2)).assign_coords(x=[9.0, 10.0])
+    assert model.update(new).shape == (8, 11)
+    with pytest.raises(DkrlsError, match=r"'d' holds codes.* from 24 to 251"):
+        model.update(new.where(new < 30, 251.0))
+
+
 def test_a_file_of_codes_is_refused_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "kind.nc"
     kinds = xr.DataArray(np.eye(6, dtype=np.int8) + np.int8(1), dims=("y", "x"), attrs=CODES)
@@ -118,7 +170,9 @@ def test_a_file_of_codes_is_refused_in_one_line(tmp_path: Path) -> None:
         fit(open_grid(str(path)))
 
 
-@pytest.mark.parametrize("mark", [-9999.0, -99.9, 999.0, -32768.0, 1e20, 9.969209968386869e36])
+@pytest.mark.parametrize(
+    "mark", [-9999.0, -99.9, 999.0, -32768.0, -(2.0**31), 1e20, 9.969209968386869e36]
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_usual_marks_far_from_all_other_values_are_warned_of(mark: float, dtype: str) -> None:
     values = np.array([[12.0, mark, 14.0], [mark, np.nan, 13.0]], dtype)

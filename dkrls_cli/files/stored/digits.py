@@ -27,6 +27,8 @@ _SECONDS = 86400.0
 def dates_of_digits(axis: Axis) -> tuple[Axis, str] | None:
     """Return an axis of digits as one of dates, and a note; None if its numbers are no such dates.
 
+    Digits that cannot be read stay numbers, and the note says why.
+
     Parameters
     ----------
     axis
@@ -40,19 +42,25 @@ def dates_of_digits(axis: Axis) -> tuple[Axis, str] | None:
     >>> axis.texts, note
     (['2020-01-31T12:00', '2020-02-01T00:00'], 'time: 20200131.5 is read as 2020-01-31T12:00')
     """
-    attrs = dict(axis.attrs)
-    units, calendar = str(attrs.pop("units", "")).strip(), str(attrs.pop("calendar", "standard"))
+    units = str(axis.attrs.get("units", "")).strip()
     if (units and not _UNITS.fullmatch(units)) or not np.isfinite(axis.numbers).all():
         return None
     days = np.floor(axis.numbers)
     reading = read_dates("date" if units else axis.name, [f"{day:.0f}" for day in days.tolist()])
     fractions = np.rint((axis.numbers - days) * _SECONDS) / _SECONDS
     if reading is None or (reading.form != "yyyymmdd" and fractions.any()):
-        return None
+        return _unread(axis, f"digits by '{units}' cannot be read") if units else None
+    calendar = str(axis.attrs.get("calendar", "standard")).lower()
     try:
-        scale = TimeScale(_SCALE, calendar.lower())
+        scale = TimeScale(_SCALE, calendar)
         numbers = scale.numbers(reading.texts) + fractions
-    except (InputError, SettingError):  # no such calendar, or a day that its month does not have
-        return None
+    except (InputError, SettingError) as error:  # no such calendar, or no such day of a month
+        return _unread(axis, str(error).rstrip("."))
+    attrs = {key: value for key, value in axis.attrs.items() if key not in ("units", "calendar")}
     dates = replace(axis, numbers=numbers, time=scale, attrs=attrs, dtype="float64")
     return dates, f"{axis.name}: {axis.numbers[0]:.15g} is read as {dates.texts[0]}"
+
+
+def _unread(axis: Axis, reason: str) -> tuple[Axis, str]:
+    """Return an axis as it is, and a note that it has numbers."""
+    return axis, f"{axis.name}: {reason}; its numbers are used as they are, not as dates"

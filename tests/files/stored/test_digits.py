@@ -24,6 +24,7 @@ def texts(numbers: list[float], name: str = "time", **attrs: Any) -> list[str] |
     [
         ([20200131, 20200201], "", ["2020-01-31", "2020-02-01"]),
         ([20200131.25, 20200201.75], "day as %Y%m%d.%f", ["2020-01-31T06:00", "2020-02-01T18:00"]),
+        ([20200131.3333333], "day as %Y%m%d.%f", ["2020-01-31T08:00"]),
         ([20200131.0416667], "day as %Y%m%d.%f", ["2020-01-31T01:00"]),  # seven digits of an hour
         ([20200131, 20200201], "YYYYMMDD", ["2020-01-31", "2020-02-01"]),
         ([2020013123, 2020020100], "yyyymmddhh", ["2020-01-31T23:00", "2020-02-01T00:00"]),
@@ -36,18 +37,37 @@ def test_digits_are_read_as_dates(numbers: list[float], units: str, dates: list[
 
 
 @pytest.mark.parametrize(
+    ("numbers", "attrs", "reason"),
+    [
+        ([20200131, 20200230], {}, "2020-02-30"),
+        ([20200228, 20200229], {"calendar": "noleap"}, "2020-02-29"),
+        ([20200131], {"calendar": "lunar"}, "Unknown calendar 'lunar'"),
+        ([8500115, 8500215], {"units": "day as %Y%m%d.%f"}, "digits by 'day as %Y%m%d.%f' cannot"),
+        ([201912.5, 202001.0], {"units": "month as %Y%m.%f"}, "digits by 'month as %Y%m.%f'"),
+    ],
+)
+def test_digits_that_are_no_dates_stay_and_a_note_says_why(
+    numbers: list[float], attrs: dict[str, Any], reason: str
+) -> None:
+    axis = number_axis("time", np.array(numbers), attrs)
+    same, note = dates_of_digits(axis) or (None, "")
+    assert same is axis
+    assert note.startswith("time: ")
+    assert reason in note
+    assert note.endswith("; its numbers are used as they are, not as dates")
+
+
+@pytest.mark.parametrize(
     ("numbers", "name", "attrs"),
     [
         ([20200131, 20200201], "x", {}),  # of what, nobody says
         ([20200131, 20200201], "time", {"units": "s"}),
         ([20200131, 20201301], "time", {}),  # there is no month 13
-        ([20200131, 20200230], "time", {}),  # nor a 30th of February
         ([201912, 202001], "time", {}),  # may be seconds
-        ([201912.5, 202001.5], "time", {"units": "month as %Y%m.%f"}),
         ([20200131, np.nan], "time", {}),
         ([0.0, 1.0], "time", {}),
         ([1585429200.0, 1585432800.0], "time", {}),  # seconds since 1970
-        ([20200131], "time", {"calendar": "lunar"}),
+        ([1850.0, 1851.0], "time", {}),
         ([], "time", {}),
     ],
 )
@@ -74,3 +94,13 @@ def test_a_file_has_even_days_across_months_and_says_so(
     source = open_file(path)
     np.testing.assert_array_equal(np.diff(source.axes[0].numbers), 1.0)
     assert "time: 20200130 is read as 2020-01-30" in source.notes
+
+
+@pytest.mark.parametrize("days", [[20200130, 20200230], [20200130, 20200131]])
+def test_numbers_that_stay_keep_how_they_are_stored(tmp_path: Path, days: list[int]) -> None:
+    path = str(tmp_path / "days.nc")
+    times = ("time", np.array(days, np.int32), {"calendar": "noleap"})
+    xr.DataArray(np.arange(2.0), {"time": times}, name="v").to_dataset().to_netcdf(path)
+    axis = open_file(path).axes[0]
+    assert axis.dtype == ("float64" if axis.time else "int32")
+    assert (axis.time is None) == (days[1] == 20200230)
