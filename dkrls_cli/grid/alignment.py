@@ -19,8 +19,9 @@ from dkrls_cli.grid.axes import (
     list_some,
     text_axis,
 )
-from dkrls_cli.grid.cf import pair_axes
+from dkrls_cli.grid.cf import have_sizes, pair_axes
 from dkrls_cli.grid.grid import Grid
+from dkrls_cli.grid.units.spellings import same_units
 
 
 def align_slices(
@@ -29,7 +30,7 @@ def align_slices(
     """Bring new slices into the order and the terms of a model.
 
     The order of dimensions, and of coordinates along all but the growing one, may differ from the
-    model's; nothing else may.
+    model's, and so may units of coordinates that convert into each other; nothing else may.
 
     Parameters
     ----------
@@ -163,9 +164,9 @@ def _check_finite(new: Axis) -> Axis:
 
 
 def check_units(what: str, theirs: Attributes, own: Attributes, owner: str = "model") -> None:
-    """Raise InputError if numbers are in other units than those of the owner; none are none."""
+    """Raise InputError if numbers are in other units than those of the owner, if both have some."""
     found = [str(attrs.get("units", "")) for attrs in (theirs, own)]
-    if all(found) and found[0] != found[1]:
+    if all(found) and not same_units(*found):
         raise InputError(f"The {what} are in '{found[0]}', those of the {owner} in '{found[1]}'.")
 
 
@@ -179,7 +180,7 @@ def _check_meaning(own: Axis, its: Axis) -> None:
             f"The new slices count '{own.name}' by the calendar {calendars[0]}, the model by "
             f"{calendars[1]}."
         )
-    if own.time is None and own.turn is None:
+    if own.time is None and own.turn is None and not have_sizes(own, its):
         check_units(f"coordinates of '{own.name}'", its.attrs, own.attrs)
 
 

@@ -115,6 +115,12 @@ _SIZES = {
         ),
         **dict.fromkeys(("radian", "radians", "rad"), 180 / np.pi),
     },
+    "time": {
+        **dict.fromkeys(("s", "sec", "second", "seconds"), 1.0),
+        **dict.fromkeys(("min", "minute", "minutes"), 60.0),
+        **dict.fromkeys(("h", "hr", "hour", "hours"), 3600.0),
+        **dict.fromkeys(("d", "day", "days"), 86400.0),
+    },
 }
 
 # Names of two-dimensional latitudes and longitudes in the files of ocean and weather models:
@@ -216,6 +222,11 @@ def kilometres(axis: Axis) -> float | None:
     """Return how many kilometres one unit of the coordinates is, or None if it is no length."""
     size = _SIZES["length"].get(_units(axis.attrs))
     return None if size is None else size / _SIZES["length"]["km"]
+
+
+def have_sizes(*axes: Axis) -> bool:
+    """Return whether units of axes are known, so that :func:`in_units_of` converts or refuses."""
+    return all(_kind_and_size(_units(axis.attrs)) is not None for axis in axes)
 
 
 def in_units_of(own: Axis, theirs: Axis, numbers: Array) -> Array:

@@ -16,6 +16,7 @@ from dkrls_cli.grid.alignment import drop_other_single, rename_like
 from dkrls_cli.grid.axes import Axis, convert_coordinates, list_some
 from dkrls_cli.grid.cf import place_of
 from dkrls_cli.grid.grid import ErrorLike, Grid, GridLike, from_data_array, is_labelled
+from dkrls_cli.grid.units.spellings import same_units
 from dkrls_cli.spelling import suggest
 
 
@@ -129,7 +130,7 @@ def _plain(grid: Grid, errors: Any) -> NDArray[Any]:
 def _check_units(grid: Grid, errors: Grid) -> None:
     """Raise InputError if errors are in other units than the data."""
     own, theirs = (str(attrs.get("units", "")) for attrs in (grid.attrs, errors.attrs))
-    if own and theirs and own != theirs:
+    if own and theirs and not same_units(own, theirs):
         raise InputError(
             f"The errors '{errors.name}' are in '{theirs}', the values of '{grid.name}' in "
             f"'{own}'. Convert them to the units of the data first."

@@ -86,7 +86,12 @@ def test_new_labels_along_the_growing_axis_are_numbered_on():
         (
             (later(3), axis_of("lat", LAT.numbers, {"units": "m"}), SITE),
             ATTRS,
-            "coordinates of 'lat' are in 'm', those of the model in 'degrees_north'",
+            "Coordinates of 'lat' are in 'degrees_north' here and in 'm' there",
+        ),
+        (
+            (later(3), axis_of("lat", LAT.numbers, {"units": "furlong"}), SITE),
+            ATTRS,
+            "coordinates of 'lat' are in 'furlong', those of the model in 'degrees_north'",
         ),
         ((later(3), LAT.take([0, 1, 2]), SITE), ATTRS, "new slices lack 40.0."),
         (
@@ -129,6 +134,29 @@ def test_units_that_one_of_both_lacks_are_not_compared():
     lon = axis_of("lon", [0.0, 10.0], EAST)
     degrees = axis_of("lon", [0.0, 10.0], {"units": "degrees"})
     align_slices(slices(later(3), degrees), (TIME, lon), 0, ATTRS)
+
+
+def test_values_in_another_spelling_of_the_units_are_taken():
+    align_slices(slices(later(3), LAT, SITE, attrs={"units": "kelvin"}), MODEL, 0, ATTRS)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 3, 1]])
+@pytest.mark.parametrize(
+    ("units", "size"), [("radians", np.pi / 180), ("degree_N", 1.0), ("degrees", 1.0)]
+)
+def test_coordinates_in_other_units_are_those_of_the_model(units, size, order):
+    straight = slices(later(3), LAT, SITE)
+    lat = axis_of("lat", LAT.numbers[order] * size, {"units": units})
+    mixed = replace(straight, values=straight.values[:, order], axes=(later(3), lat, SITE))
+    np.testing.assert_array_equal(align_slices(mixed, MODEL, 0, ATTRS)[0], straight.values)
+
+
+def test_the_growing_axis_goes_on_in_the_units_of_the_model():
+    own = axis_of("lead", [0.0, 6.0, 12.0], {"units": "hours"})
+    theirs = axis_of("lead", [0.75, 1.0], {"units": "days"})
+    _, new = align_slices(slices(theirs, LAT), (own, LAT), 0, ATTRS)
+    assert new.numbers.tolist() == [18.0, 24.0]
+    assert new.units == "hours"
 
 
 def test_infinite_values_are_refused_and_missing_ones_are_not():

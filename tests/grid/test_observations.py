@@ -128,7 +128,7 @@ def test_missing_cells_need_no_error():
 
 
 def test_the_same_units_and_no_units_are_taken():
-    for units in ({"units": "K"}, {}):
+    for units in ({"units": "K"}, {"units": "kelvin"}, {}):
         np.testing.assert_array_equal(errors_of(by_lat(**units)), EXPECTED)
 
 

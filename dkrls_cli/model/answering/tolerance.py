@@ -18,6 +18,7 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.storage.compress import compress, stored_bytes
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import Attributes, Axis
+from dkrls_cli.grid.units.spellings import same_units
 
 ToleranceLike: TypeAlias = float | str | None
 """A share of the standard deviation, a text such as ``1e-3`` or ``0.05 K``, or None."""
@@ -64,7 +65,7 @@ class Tolerance:
     def check_units(self, name: str, attrs: Attributes) -> None:
         """Raise SettingError if the units are not those of a variable."""
         known = str(attrs.get("units", "")).strip()
-        if self.units is None or self.units == known:
+        if self.units is None or same_units(self.units, known):
             return
         have = f"has the units '{known}'" if known else "has no units"
         instead = f"Give '{self.number:g} {known}', or" if known else "Give"

@@ -86,6 +86,7 @@ def test_units_must_be_those_of_the_variable() -> None:
     with pytest.raises(SettingError, match=r"'tas' has no units. Give a share of the standard"):
         fit(labelled(units=""), tolerance="0.05 K")
     Tolerance(0.05, "K").check_units("tas", {"units": " K "})
+    Tolerance(0.05, "m/s").check_units("tas", {"units": "m s-1"})
     Tolerance(0.05).check_units("tas", {})
 
 

@@ -1,0 +1,1 @@
+"""Units of values as files write them."""
