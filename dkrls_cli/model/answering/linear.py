@@ -21,8 +21,10 @@ from dkrls_cli.cascade.functionals.functional import Functional
 from dkrls_cli.cascade.functionals.regions import region_blocks
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.tensors import lay_out
+from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.functionals.deviations import GapFunctionals
+from dkrls_cli.gaps.lasting.bars import LandBars
 from dkrls_cli.gaps.noisy.bars import NoisyBars
 from dkrls_cli.model.answering.bounds import Bounds
 
@@ -229,6 +231,17 @@ class LinearAnswers:
 
 
 def complete_bars(bars: Bars) -> LevelBars | JointBars | FilledBars:
-    """Return error bars that are none of missing cells or errors of the observations."""
+    """Return error bars that are none of missing cells or errors of the observations.
+
+    Raises
+    ------
+    SettingError
+        If they are those of slices with missing cells, each on its own.
+    """
+    if isinstance(bars, LandBars):
+        raise SettingError(
+            "Means over cells and derivatives of a grid with missing cells need the whole grid in "
+            "memory. Ask for values, or fill the grid first, land as well."
+        )
     assert isinstance(bars, LevelBars | JointBars | FilledBars)
     return bars

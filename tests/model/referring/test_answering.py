@@ -4,7 +4,7 @@ import numpy as np
 from chunked_grids import fitted, globe
 
 from dkrls_cli.model.answering.answers import Rules, ask_points
-from dkrls_cli.model.referring.answering import PointAnswers
+from dkrls_cli.model.referring.answering import _COLUMNS, PointAnswers, _as_matrix
 
 
 def asked(model, at, spread=()):
@@ -36,3 +36,21 @@ def test_sums_become_answers():
     model = fitted(globe(), poles="none", mean=0.25)
     answers = PointAnswers.of(asked(model, {"lat": [3.0], "lon": [4.0], "time": [5.0, 2.0]}, [0]))
     np.testing.assert_array_equal(answers.finish(np.array([[1.0, 2.0]])), [[2.25, 1.25]])
+
+
+def test_rows_that_are_an_operator_are_made_some_columns_at_a_time():
+    exact = np.random.default_rng(2).standard_normal((3, 2 * _COLUMNS + 5))
+    widths = []
+
+    class Operator:
+        """Rows that can only be applied."""
+
+        def __len__(self):
+            return len(exact)
+
+        def __matmul__(self, other):
+            widths.append(other.shape[1])
+            return exact @ other
+
+    np.testing.assert_array_equal(_as_matrix(Operator(), exact.shape[1]), exact)
+    assert widths == [_COLUMNS, _COLUMNS, 5]

@@ -66,6 +66,7 @@ def test_blocks_are_parts_of_the_answers(tmp_path):
     for part, some, error in query.blocks(4, std=True):
         np.testing.assert_array_equal(some, values[part])
         np.testing.assert_array_equal(error, errors[part])
+    assert [error for *_, error in query.blocks(40)] == [None]
     assert stack_members(query, 2, 0).shape == (2, *query.shape)
 
 

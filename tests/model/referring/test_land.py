@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from chunked_grids import globe
 
 from dkrls_cli import fit
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.reading import open_source
 from dkrls_cli.model.chunked.reference import fit_by_reference
+from dkrls_cli.model.referring import points as point_answers
+from dkrls_cli.model.referring import tiles
 from dkrls_cli.model.settings import Settings
 
 GIVEN = {"kernel": "matern32", "ridge": 1e-3, "mean": 0.1, "group": "none", "poles": "none"}
@@ -49,13 +52,42 @@ def test_points_are_those_in_memory(tmp_path, smooth):
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6)
 
 
-@pytest.mark.parametrize("at", [{}, {"time": [5.0, 1.0, 5.0]}])
-def test_stations_are_those_in_memory(tmp_path, at):
+@pytest.mark.parametrize("at", [{}, {"time": [5.0, 1.0, 5.0]}, {"time": [1.0, 2.0]}])
+@pytest.mark.parametrize("least", [tiles._LEAST, 1])
+def test_stations_are_those_in_memory(tmp_path, at, least, monkeypatch):
+    monkeypatch.setattr(tiles, "_LEAST", least)  # 1: every two times are a tile
     referring, held = pair(tmp_path)
     points = scattered(with_land(), 25)
     stations = {"lat": points["lat"], "lon": points["lon"]}
     found, expected = (model.predict_stations(stations, **at) for model in (referring, held))
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6)
+
+
+def test_slices_of_two_dimensions(tmp_path, monkeypatch):
+    monkeypatch.setattr(tiles, "_LEAST", 1)
+    data = with_land().isel(time=slice(0, 6))
+    levels = np.array([0.0, 10.0, 20.0])
+    deep = xr.concat([data * (1 + level / 7) for level in levels], "depth").assign_coords(
+        depth=levels
+    )
+    deep = deep.transpose("time", "depth", "lat", "lon")
+    path = tmp_path / "deep.nc"
+    deep.rename("f").to_netcdf(path, encoding={"f": {"chunksizes": (2, 2, 14, 18)}})
+    referring = fit_by_reference(open_source([str(path)]), Settings(sigma=SIGMA, **GIVEN))
+    points = {key: numbers[15:25] for key, numbers in scattered(with_land()).items()}
+    own = {"lat": points["lat"], "lon": points["lon"], "depth": np.resize(levels[[2, 0]], 10)}
+    found = referring.predict_stations(own, time=[4.0, 1.0])
+    for place in range(10):
+        alone = {key: float(numbers[place]) for key, numbers in own.items()}
+        answers = referring.predict(time=[4.0, 1.0], **alone)
+        np.testing.assert_allclose(found[place], answers, rtol=0, atol=1e-9)
+
+
+def test_a_cell_counts_what_completing_it_takes(tmp_path):
+    referring, _ = pair(tmp_path)
+    query = referring._point_query(None, scattered(with_land()), False, "refuse", False, "model")[1]
+    sums = point_answers._opened(query, open_source([str(tmp_path / "land.nc")]))[1](query).sums
+    assert sums.cell_bytes == 8 * 4 + 8 * 10
 
 
 def test_only_slices_that_points_need_are_completed(tmp_path, monkeypatch):
@@ -82,6 +114,14 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
         referring.predict_stations({"time": [1.0], "lat": [20.0]})
     with pytest.raises(SettingError, match="Derivatives at points"):
         referring.predict_points(time=[1.0], lat=[20.0], lon=[5.0], derivative="lat")
+    at = {"time": [1.0], "lat": [20.0, 30.0], "lon": [5.0, 6.0]}
+    for ask in (
+        lambda: referring.std_points(time=[1.0], lat=[20.0], lon=[5.0], derivative="lat"),
+        lambda: referring.std(**at, mean=True),
+        lambda: referring.predict(**at, mean=True),
+    ):
+        with pytest.raises(SettingError, match="Means over cells and derivatives of a grid with"):
+            ask()
 
 
 def test_other_gaps_are_named(tmp_path):

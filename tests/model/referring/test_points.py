@@ -153,6 +153,19 @@ def test_no_points_have_no_answers(tmp_path):
     assert block[1].shape == (0,)
 
 
+def test_blocks_are_parts_of_the_answers(tmp_path):
+    referring, _ = pair(tmp_path)
+    at = scattered(10)
+    query = refer(asked_of(referring, at), 1e9, Threads(1))
+    found = list(query.blocks(4, std=True))
+    assert len(found) > 2
+    for part, values, errors in found:
+        np.testing.assert_array_equal(values, query.values()[part])
+        np.testing.assert_array_equal(errors, query.std()[part])
+    assert sum(values.size for _, values, _ in found) == 10
+    assert [errors for *_, errors in query.blocks(10)] == [None]
+
+
 def test_missing_cells_are_named(tmp_path):
     data = globe(40, 19, 36)
     referring, _ = pair(tmp_path)
