@@ -13,6 +13,7 @@ and only the first term is cut to windows: the second is one product with g for 
 - :class:`Taken`: training coordinates that pass through, each of which is one sample.
 - :class:`Banded`: rows as matrices that are cut to windows.
 - :class:`Factored`: rows as the product of two matrices, where smooth kernels have few directions.
+- :class:`.split.Split`: wide rows, of which few sums tell all but what is near them.
 - :class:`Mixed`: some rows pass through, the others do not.
 - :class:`Whole`: rows that are an operator, as those of long levels.
 
@@ -27,11 +28,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array, Indices, Tensor
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.long import LongFactor
+from dkrls_cli.cascade.streaming.products import Both, fold, multiply
+from dkrls_cli.cascade.streaming.split import WIDTHS, Split
 from dkrls_cli.cascade.tensors import Rows, along
 from dkrls_cli.threads import one_blas_thread
 
@@ -53,13 +55,6 @@ GROUPS = (16, 32, 64)
 _THIN = 2.0
 """Extra cost of a product with a group of rows, in rows: thin products are slow."""
 
-_SMALL = 10**6
-"""Products of two numbers in a matrix product at most: BLAS libraries do small ones without copying
-their factors first, which for a few rows takes as long as the product."""
-
-_FEW = 64
-"""Fibres in a matrix product at least: with fewer, one that is not small is faster."""
-
 _ALONG_LAST = 1.2
 """Cost of products along the last axis, beside that of others: their results are thin."""
 
@@ -70,7 +65,7 @@ _MANY = 0.1
 """Share of rows that pass through from which they are worth telling from the others."""
 
 _WORTH = 0.6
-"""Operations of factored rows, beside those of others, from which two products are worth it."""
+"""Operations of rows in several products, beside those of others, from which they are worth it."""
 
 
 class AxisRows(Protocol):
@@ -233,12 +228,12 @@ class Banded:
     def apply(self, tensor: Tensor, axis: int, part: slice) -> Tensor:
         """Return some of the rows applied to all samples along an axis."""
         start, stop, _ = part.indices(self.size)
-        fibres = _fold(tensor, axis)
+        fibres = fold(tensor, axis)
         result: Tensor = np.empty((len(fibres), stop - start, fibres.shape[2]), tensor.dtype)
         shares, constant = self._constant_part(fibres)
         for own, rows, window in self._pieces(start, stop, tensor.dtype):
             here = result[:, own]
-            _multiply(rows, _pick(fibres, window), here)
+            multiply(rows, _pick(fibres, window), here)
             if shares is not None:
                 here += shares[own.start + start : own.stop + start, None] * constant
         return result.reshape(*tensor.shape[:axis], stop - start, *tensor.shape[axis + 1 :])
@@ -249,7 +244,7 @@ class Banded:
             return None, fibres
         shares, weights = (both.as_type(fibres.dtype) for both in self.trend)
         constant: Tensor = np.empty((len(fibres), 1, fibres.shape[2]), fibres.dtype)
-        _multiply(weights[None], fibres, constant)
+        multiply(weights[None], fibres, constant)
         return shares, constant
 
     def _pieces(
@@ -305,10 +300,10 @@ class Factored:
 
     def apply(self, tensor: Tensor, axis: int, part: slice) -> Tensor:
         """Return some of the rows applied to all samples along an axis."""
-        result = _fold(tensor, axis)
+        result = fold(tensor, axis)
         for rows in (self.right.as_type(tensor.dtype), self.left.as_type(tensor.dtype)[part]):
             product: Tensor = np.empty((len(result), len(rows), result.shape[2]), tensor.dtype)
-            _multiply(rows, result, product)
+            multiply(rows, result, product)
             result = product
         return result.reshape(*tensor.shape[:axis], len(rows), *tensor.shape[axis + 1 :])
 
@@ -397,24 +392,6 @@ class Whole:
 
 
 @dataclass(frozen=True, eq=False)
-class Both:
-    """Numbers in double precision, and the same in single precision."""
-
-    double: Array
-    single: NDArray[np.float32]
-
-    @classmethod
-    def of(cls, numbers: Array) -> Both:
-        """Return numbers in both precisions."""
-        double = np.ascontiguousarray(numbers)
-        return cls(double, double.astype(np.float32))
-
-    def as_type(self, dtype: np.dtype[Any]) -> Tensor:
-        """Return the numbers in the precision of a type."""
-        return self.single if dtype == np.float32 else self.double
-
-
-@dataclass(frozen=True, eq=False)
 class Constant:
     """The constant in a kernel.
 
@@ -485,12 +462,24 @@ def _unit_rows(matrix: Array) -> Indices:
 def _cut_matrix(cascade: Cascade, axis: int, matrix: Array, negligible: float) -> AxisRows:
     """Return rows in the form that costs least."""
     constant = _constant_of(cascade, axis)
-    banded = Banded.build(lambda part: matrix[part], len(matrix), constant, negligible)
-    worth = _WORTH * banded.operations
-    if min(matrix.shape) > _MOST_ROWS or _least_directions(matrix) * sum(matrix.shape) >= worth:
-        return banded
-    factored = Factored.build(matrix, negligible)
-    return factored if factored.operations < worth else banded
+    best: AxisRows = Banded.build(lambda part: matrix[part], len(matrix), constant, negligible)
+    if min(matrix.shape) > _MOST_ROWS:
+        return best
+    for width in WIDTHS:
+        if 2 * width <= matrix.shape[1] and len(matrix) * width < _WORTH * best.operations:
+            split = Split.build(matrix, width, negligible)
+            best = split if _is_worth(split, best) else best
+    if _least_directions(matrix) * sum(matrix.shape) < best.operations:
+        factored = Factored.build(matrix, negligible)
+        best = factored if _is_worth(factored, best) else best
+    return best
+
+
+def _is_worth(several: Split | Factored, other: AxisRows) -> bool:
+    """Return whether rows in several products take less time than others."""
+    share = 1.0 if isinstance(other, Split | Factored) else _WORTH
+    in_few_parts = not isinstance(several, Split) or len(several.near) <= 2 * len(several.blocks)
+    return in_few_parts and several.operations < share * other.operations
 
 
 def _least_directions(matrix: Array) -> float:
@@ -555,32 +544,6 @@ def _pick(values: Tensor, window: Window) -> Tensor:
     if len(window) == 1:
         return values[:, window[0]]
     return np.concatenate([values[:, part] for part in window], axis=1)
-
-
-def _fold(tensor: Tensor, axis: int) -> Tensor:
-    """Return a tensor with all axes before one as the first, and all behind it as the last."""
-    before, behind = math.prod(tensor.shape[:axis]), math.prod(tensor.shape[axis + 1 :])
-    if not tensor.flags.c_contiguous:
-        tensor = tensor.copy()
-    return tensor.reshape(before, tensor.shape[axis], behind)
-
-
-def _multiply(rows: Tensor, fibres: Tensor, out: Tensor) -> None:
-    """Put rows (p, m), applied to fibres (any, m, any), into `out` (any, p, any)."""
-    step = _SMALL // max(1, rows.size)
-    if fibres.shape[2] == 1:
-        columns, flat, found = np.ascontiguousarray(rows.T), fibres[:, :, 0], out[:, :, 0]
-        for part in _parts(len(flat), step):
-            np.matmul(flat[part], columns, out=found[part])
-        return
-    for part in _parts(fibres.shape[2], step):
-        np.matmul(rows, fibres[:, :, part], out=out[:, :, part])
-
-
-def _parts(size: int, step: int) -> Iterator[slice]:
-    """Yield parts of an axis of at most `step` each; all of it if these would be very small."""
-    step = step if step >= _FEW else max(1, size)
-    return (slice(start, min(start + step, size)) for start in range(0, size, step))
 
 
 def cheapest_order(rows: Sequence[AxisRows], box: Sequence[int], sizes: Sequence[int]) -> list[int]:

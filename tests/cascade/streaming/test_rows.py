@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.kernels import Kernel, kernel_named
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.cascade.streaming import rows as module
 from dkrls_cli.cascade.streaming.rows import (
     GROUPS,
     NEGLIGIBLE,
@@ -26,6 +25,7 @@ from dkrls_cli.cascade.streaming.rows import (
     cut_rows,
     negligible_in,
 )
+from dkrls_cli.cascade.streaming.split import Split
 from dkrls_cli.cascade.tensors import along
 
 SIZE = 300
@@ -92,6 +92,20 @@ def test_a_constant_does_not_widen_the_windows():
     _, lifted = cut(with_constant("matern32", 5.0), 1e-2, HALVES, 1e-9)
     assert operations(plain) < 0.6
     assert operations(lifted) == pytest.approx(operations(plain), rel=0.1)
+
+
+def test_wide_rows_are_split_into_near_entries_and_few_sums():
+    kernel = with_constant("matern52", 60.0)
+    rows, found = cut(kernel, 0.3, HALVES, NEGLIGIBLE_IN_SINGLE)
+    assert isinstance(found, Split)
+    banded = Banded.build(lambda part: rows[part], len(rows), None, NEGLIGIBLE_IN_SINGLE)
+    assert found.operations < 0.5 * banded.operations
+
+
+def test_rows_in_no_order_are_not_split():
+    query = np.random.default_rng(4).permutation(HALVES)
+    _, found = cut(with_constant("matern52", 60.0), 0.3, query, NEGLIGIBLE_IN_SINGLE)
+    assert isinstance(found, Banded)
 
 
 def test_smooth_kernels_have_few_directions():
@@ -168,9 +182,9 @@ def samples_of(window, samples) -> np.ndarray:
 
 def test_groups_of_rows_are_small_where_windows_are_narrow():
     _, narrow = cut(kernel_named("matern12", 0.2), 1e-3, HALVES)
-    _, wide = cut(kernel_named("matern12", 50.0), 10.0, HALVES)
+    rows, _ = cut(kernel_named("matern12", 50.0), 10.0, HALVES)
+    wide = Banded.build(lambda part: rows[part], len(rows))
     assert isinstance(narrow, Banded)
-    assert isinstance(wide, Banded)
     assert narrow.group == GROUPS[0] < wide.group
 
 
@@ -201,26 +215,6 @@ def test_ends_of_the_axis_are_left_out_although_rows_are_smallest_between():
     rows = np.array([[0.0, 0.0, 1.0, 1e-300, 1.0, 0.0, 1e-290]])
     found = Banded.build(lambda part: rows[part], 1, None, 1e-13)
     assert found.windows == ((slice(2, 5),),)
-
-
-@pytest.mark.parametrize("axis", [0, 1, 2])
-def test_small_products_are_parts_of_the_whole(axis, monkeypatch):
-    kernel, shape = with_constant("matern32", 5.0), [7, 9, 8]
-    rows, found = cut(kernel, 1e-2, HALVES)
-    shape[axis] = SIZE
-    data = np.random.default_rng(6).standard_normal(shape)
-    expected = along(data, axis, rows)
-    monkeypatch.setattr(module, "_FEW", 2)
-    monkeypatch.setattr(module, "_SMALL", 3 * max(group.double.size for group in found.groups))
-    answers = found.apply(data, axis, slice(0, HALVES.size))
-    np.testing.assert_allclose(answers, expected, atol=2e-12)
-
-
-def test_parts_cover_an_axis_once_and_are_not_very_small():
-    assert list(module._parts(200, 100)) == [slice(0, 100), slice(100, 200)]
-    assert list(module._parts(200, 150)) == [slice(0, 150), slice(150, 200)]
-    assert list(module._parts(200, module._FEW - 1)) == [slice(0, 200)]
-    assert list(module._parts(0, 0)) == []
 
 
 def test_noise_of_small_ridges_is_left_out_in_single_precision_only():
