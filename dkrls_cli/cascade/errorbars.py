@@ -578,8 +578,19 @@ class _LongRowsTwice:
 
     def __matmul__(self, fibres: Array) -> Array:
         """Return the slices of fibres (m, n), and their predictions."""
-        known, weights = fibres[self.nodes], self.factor.solve(fibres)[self.nodes]
+        known = fibres[self.nodes]
+        if self.nodes.size < fibres.shape[1]:
+            weights = self._inverse_rows @ fibres
+        else:
+            weights = self.factor.solve(fibres)[self.nodes]
         return np.concatenate([known, known - weights / self.diagonal[:, None]])
+
+    @property
+    def _inverse_rows(self) -> Array:
+        """Rows of C^-1 of the slices (slices, m), which are also its columns."""
+        units = np.zeros((self.factor.coordinates.size, self.nodes.size))
+        units[self.nodes, np.arange(self.nodes.size)] = 1.0
+        return self.factor.solve(units).T
 
 
 def _level_bars(

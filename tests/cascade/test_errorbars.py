@@ -20,6 +20,7 @@ from dkrls_cli.cascade.errorbars import (
     calibrate,
     variance_on_grid,
 )
+from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import SPLINE_RIDGE, Kernel, gram
 from dkrls_cli.cascade.level import Level
@@ -208,6 +209,28 @@ def test_copies_are_not_left_out_and_copied_slices_of_long_levels_neither(size, 
     cascade = fit_cascade(np.sin(x), [x], [Level("x", Kernel("matern12", 2.0), 0.1)])
     left = module.leave_out(cascade, 0, 2000, copies)
     assert left.nodes.tolist() == list(judged)
+
+
+def test_a_long_level_solves_for_its_slices_or_for_its_fibres_whichever_are_fewer(monkeypatch):
+    x, solved = np.arange(1100.0), []
+    cascade = fit_cascade(np.sin(x), [x], [Level("x", Kernel("matern32", 3.0), 0.1)])
+    left = module.leave_out(cascade, 0, 6)
+    solve = LongFactor.solve
+
+    def counted(factor, right):
+        solved.append(right.shape[1])
+        return solve(factor, right)
+
+    monkeypatch.setattr(LongFactor, "solve", counted)
+    fibres = np.random.default_rng(5).standard_normal((x.size, 9))
+    many, few, one = (left.twice @ fibres[:, :n] for n in (9, 6, 1))
+    assert solved == [6, 6, 1]
+    np.testing.assert_allclose(many[:, :6], few, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(many[:, :1], one, rtol=1e-11, atol=1e-13)
+    inverse = np.linalg.inv(gram(cascade.levels[0].kernel, x, x) + 0.1 * np.eye(x.size))
+    own, weights = fibres[left.nodes], inverse[left.nodes]
+    expected = own - weights @ fibres * left.variance[:, None]
+    np.testing.assert_allclose(many, np.concatenate([own, expected]), rtol=1e-9, atol=1e-12)
 
 
 def test_at_least_four_slices_of_a_level_are_left_out(monkeypatch):

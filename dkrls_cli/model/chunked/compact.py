@@ -146,9 +146,11 @@ def plan_compact(ground: Ground, surveyed: Surveyed, limit: float = math.inf) ->
     """
     levels, rows = surveyed.model.cascade.levels, surveyed.model.poles
     numbers = _coordinates(ground, rows)
-    factors = tuple(express(f) for f in make_factors(numbers, levels, None, [None] * len(levels)))
     constant = ground.settings.centre != 0
-    frames = tuple(_frame(factor, constant) for factor in factors)
+    with one_blas_thread():  # many small factorisations
+        made = make_factors(numbers, levels, None, [None] * len(levels))
+        factors = tuple(map(express, made))
+        frames = tuple(_frame(factor, constant) for factor in factors)
     sizes = [
         number.size if frame is None else frame.shape[1]
         for number, frame in zip(numbers, frames, strict=True)

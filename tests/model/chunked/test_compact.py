@@ -6,12 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from stored_grids import globe, stored, waves
+from threadpoolctl import threadpool_info
 
+from dkrls_cli.cascade.factors.levels import make_factors
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.reading import open_file
-from dkrls_cli.model.chunked import reduction
+from dkrls_cli.model.chunked import compact, reduction
 from dkrls_cli.model.chunked.compact import fit_compact, plan_compact, run_here
 from dkrls_cli.model.chunked.ground import prepare
 from dkrls_cli.model.chunked.survey import survey
@@ -243,3 +245,15 @@ def test_fewer_slabs_at_once_rather_than_chunks_that_are_read_twice(monkeypatch)
     plan = plan_compact(ground, found, found.plan.process + 20e6)
     assert plan.slabs.sides >= (50, 50, 50)
     assert 1 <= plan.workers < 4
+
+
+def test_factors_of_levels_are_made_on_one_thread(monkeypatch):
+    seen = []
+
+    def counted(*given):
+        seen.extend(p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas")
+        return make_factors(*given)
+
+    monkeypatch.setattr(compact, "make_factors", counted)
+    fit_compact(stored(waves(noise=0.3), (7, 5, 8)), Settings(levels=LEVELS))
+    assert set(seen) == {1}
