@@ -226,3 +226,11 @@ def known_means(source: SourceCells, asked: Functional) -> Mask:
     if not (source.are_means and isinstance(asked, Means) and len(asked)):
         return np.zeros(len(asked), bool)
     return source.cut(asked).known
+
+
+def own_cells(source: SourceCells, asked: Functional) -> Indices | None:
+    """Return the cells that means are taken over, one each, of data that are means; or None."""
+    if not isinstance(asked, Means) or not len(asked) or not known_means(source, asked).all():
+        return None
+    cells = source.cut(asked).cell
+    return cells if cells.size == len(asked) else None

@@ -31,11 +31,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from dkrls_cli.arrays import Array
+from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.levels import largest_value, ridge_shares
 from dkrls_cli.cascade.factors.long import LongFactor
-from dkrls_cli.cascade.functionals.cells import Pieces, SourceCells
+from dkrls_cli.cascade.functionals.cells import Pieces, SourceCells, own_cells
 from dkrls_cli.cascade.functionals.functional import Functional, Means, Values
 from dkrls_cli.cascade.functionals.rows import answer_long, kernel_rows
 from dkrls_cli.cascade.spectrum import Spectrum
@@ -190,10 +190,16 @@ class CellRows:
 
 def cell_rows(
     cascade: Cascade, axis: int, source: SourceCells, asked: Functional, smooth: bool
-) -> Array | CellRows:
-    """Return the rows (q, r_l) that answer from the core along an axis with cells."""
-    operator = CellRows(CellField.of(cascade, axis, source), asked, smooth)
+) -> Array | Indices | CellRows:
+    """Return the rows (q, r_l) that answer from the core along an axis with cells.
+
+    Means over the cells of data that are means pass through.
+    """
     frame = cascade.frames[axis]
+    own = None if smooth or frame is not None else own_cells(source, asked)
+    if own is not None:
+        return own
+    operator = CellRows(CellField.of(cascade, axis, source), asked, smooth)
     if frame is not None:
         return operator @ np.asarray(frame, np.float64)
     if cascade.is_long(axis):

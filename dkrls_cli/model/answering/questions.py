@@ -105,7 +105,8 @@ def read_question(
         The model that is asked.
     mean
         Over the cells of which dimensions to take means; True: of those in `asked` at other
-        coordinates than those of the data or one of them; if there are none such, of all.
+        coordinates than those of the data or one of them, and of all along which the data are
+        means; if there are none such, of all in `asked`. Dimensions to derive by do not count.
     derivative
         By which dimensions to derive.
     per_metre
@@ -121,25 +122,45 @@ def read_question(
         If a dimension is unknown or cannot be asked so.
     """
     derive = [derivative] if isinstance(derivative, str) else list(derivative)
-    means = [mean] if isinstance(mean, str) else [] if isinstance(mean, bool) else list(mean)
+    derive = [_named(model, dim) for dim in derive]
     if mean is True:
-        numeric = [dim for dim in asked if model.axis_of(dim).labels is None]
-        bounded = cells or {}
-        means = [d for d in numeric if not _is_data(model, d, asked[d], d in bounded)]
-        means = means or [dim for dim in numeric if np.size(asked[dim]) > 1]
-        if not means:
-            raise SettingError(
-                "Means over cells of which dimensions? Ask for coordinates, or name dimensions."
-            )
+        means = _averaged(model, asked, cells or {}, derive)
+    else:
+        means = [mean] if isinstance(mean, str) else [] if isinstance(mean, bool) else list(mean)
     if not (derive or means or per_metre):
         return None
-    names = [
-        [find_axis(dim, model.axes, "model", "a mean or a derivative").name for dim in dims]
-        for dims in (means, derive)
-    ]
-    question = Question(tuple(dict.fromkeys(names[0])), tuple(names[1]), per_metre, cells or {})
+    means = list(dict.fromkeys(_named(model, dim) for dim in means))
+    question = Question(tuple(means), tuple(derive), per_metre, cells or {})
     refuse_impossible(model, question)
     return question
+
+
+def _named(model: Model, dim: str) -> str:
+    """Return the name of a dimension that a mean or a derivative is asked of."""
+    return find_axis(dim, model.axes, "model", "a mean or a derivative").name
+
+
+def _averaged(
+    model: Model, asked: Mapping[str, Any], cells: Mapping[str, Array], derive: Sequence[str]
+) -> list[str]:
+    """Return the dimensions over the cells of which means are taken if none are named.
+
+    Data that are means over cells have no other sum than that of means over all of their
+    dimensions, so these count at the coordinates of the data as well.
+    """
+    numeric = [dim for dim in asked if model.axis_of(dim).labels is None]
+    found = [
+        dim
+        for dim in dict.fromkeys([*numeric, *model.cell_means])
+        if dim in model.cell_means or not _is_data(model, dim, asked[dim], dim in cells)
+    ]
+    found = found or [dim for dim in numeric if np.size(asked[dim]) > 1]
+    found = [dim for dim in found if dim not in derive]
+    if not found:
+        raise SettingError(
+            "Means over cells of which dimensions? Ask for coordinates, or name dimensions."
+        )
+    return found
 
 
 def _is_data(model: Model, dim: str, values: Any, bounded: bool) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from dkrls_cli.cascade.functionals.cells import SourceCells, known_means
+from dkrls_cli.cascade.functionals.cells import SourceCells, known_means, own_cells
 from dkrls_cli.cascade.functionals.functional import Means, Values
 from dkrls_cli.errors import InputError
 
@@ -54,3 +56,15 @@ def test_cells_of_values_end_in_gaps():
     )
     assert cells.high[2] == 2.5
     assert not cells.are_means
+
+
+def test_cells_that_means_are_taken_over_one_by_one():
+    asked = Means(np.array([3.0, 0.0]), np.array([4.0, 1.0]))
+    found = own_cells(SOURCE, asked)
+    assert found is not None
+    assert found.tolist() == [3, 0]
+    assert own_cells(SOURCE, Means(np.array([3.0]), np.array([5.0]))) is None
+    assert own_cells(SOURCE, Means(np.array([3.0, 4.5]), np.array([4.0, 5.0]))) is None
+    assert own_cells(SOURCE, Values(EDGES[:2])) is None
+    assert own_cells(SOURCE, Means(EDGES[:0], EDGES[:0])) is None
+    assert own_cells(replace(SOURCE, are_means=False), asked) is None

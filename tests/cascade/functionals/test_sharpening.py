@@ -18,7 +18,7 @@ from dkrls_cli.cascade.functionals.bars import variance_at_points, variance_bloc
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.draws import functional_draws
 from dkrls_cli.cascade.functionals.functional import Derivatives, Means, Values
-from dkrls_cli.cascade.functionals.sharpening import CellField, CellRows, joint_rows
+from dkrls_cli.cascade.functionals.sharpening import CellField, CellRows, cell_rows, joint_rows
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.gaps.solve import complete
@@ -54,6 +54,17 @@ def test_means_over_cells_of_the_data_are_the_data(family, ridge):
     assert np.allclose(coarse, noisy.reshape(-1, 3).mean(axis=1), rtol=0, atol=1e-14)
     halves = answer_grid(cascade, [over(np.arange(0.0, 30.1, 0.5))], cells={0: SOURCE})
     assert np.allclose(halves.reshape(-1, 2).mean(axis=1), noisy, rtol=0, atol=1e-10)
+
+
+def test_means_over_single_cells_pass_through():
+    cascade = model(Kernel("gaussian", 3.0), 0.1)
+    some = Means(EDGES[[4, 2]], EDGES[[5, 3]])
+    rows = cell_rows(cascade, 0, SOURCE, some, False)
+    assert isinstance(rows, np.ndarray)
+    assert rows.tolist() == [4, 2]
+    smooth = cell_rows(cascade, 0, SOURCE, some, True)
+    assert isinstance(smooth, np.ndarray)
+    assert smooth.shape == (2, 30)
 
 
 @given(st.lists(st.floats(0.01, 29.99), min_size=1, max_size=12, unique=True))

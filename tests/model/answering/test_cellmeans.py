@@ -64,6 +64,23 @@ def test_regrid_of_means():
     assert np.allclose(found, exact, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("noise", ["level", "joint"])
+def test_means_are_kept_along_dimensions_at_the_coordinates_of_the_data(noise):
+    data = array()
+    model = fit(data, cell_means=True, **GIVEN, noise=noise)
+    lon = np.arange(0.0, 360, 45)
+    exact = data.mean("lon").transpose("lat", "time")
+    for at in ({"lat": LAT, "lon": lon}, {"lon": lon}):
+        found = model.predict(**at, mean=True)
+        assert found.attrs["cell_methods"] == "lat: lon: mean"
+        assert np.allclose(found.mean("lon"), exact, rtol=0, atol=1e-10)
+    own = model.predict(mean=True)
+    assert np.allclose(own, data, rtol=0, atol=1e-10)
+    assert model.std(mean=True).max() < 1e-10
+    slopes = model.predict(lon=lon, mean=True, derivative="lat")
+    assert slopes.attrs["cell_methods"] == "lon: mean"
+
+
 def test_dimensions_that_are_told_or_named():
     axes = [axis_of(n, [0.0, 1.0]) for n in ("time", "lat", "lon", "z")] + [
         axis_of("s", ["a", "b"])
