@@ -43,7 +43,7 @@ from dkrls_cli.cascade.panels import contract_points, sum_squares
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.poles.pairs import leave_out_pairs
 from dkrls_cli.cascade.solvers import JointSolver
-from dkrls_cli.cascade.splines.cardinal import left_out_rows
+from dkrls_cli.cascade.splines.pieces import piecewise_left_out
 from dkrls_cli.cascade.tensors import Rows, along, apply, contract, count_points, lay_out
 from dkrls_cli.threads import one_blas_thread
 
@@ -673,7 +673,8 @@ def _leave_out_of_spline(cascade: Cascade, axis: int, nodes: Indices) -> LeftOut
     kernel, coordinates = cascade.levels[axis].kernel, cascade.coordinates[axis]
     order = np.argsort(coordinates)
     rows = np.empty((coordinates.size, coordinates.size))
-    rows[np.ix_(order, order)] = left_out_rows(kernel.family, kernel.warped(coordinates[order]))
+    rising = kernel.warped(coordinates[order])
+    rows[np.ix_(order, order)] = piecewise_left_out(kernel.family, kernel.pieces, rising)
     other = cascade.covariance
     factor = other.factor(axis)
     if isinstance(factor, LongFactor):

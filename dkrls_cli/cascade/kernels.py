@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from dkrls_cli.arrays import Array
-from dkrls_cli.cascade.splines.cardinal import DEGREES, spline_rows
+from dkrls_cli.cascade.splines.cardinal import DEGREES
+from dkrls_cli.cascade.splines.pieces import Piece, are_ordered, piecewise_rows
 from dkrls_cli.circle import wrap
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.spelling import suggest
@@ -108,12 +109,16 @@ class Kernel:
         coordinate itself.
     errors
         Of a spline, the family of the covariance of its errors, for error bars.
+    pieces
+        Of a spline, other splines that take over from it along the level, where the coordinate, or
+        the warped one, rises.
 
     Raises
     ------
     SettingError
-        If family or warp is unknown, sigma or period is not a finite number above 0, or a spline
-        or a warp has a circle, a constant or a cycle that it cannot have.
+        If family or warp is unknown, sigma or period is not a finite number above 0, or a kernel
+        has a part that it cannot have: a spline or a warp a circle, a constant or a cycle, another
+        kernel pieces.
 
     Examples
     --------
@@ -130,6 +135,7 @@ class Kernel:
     swing: float = 1.0
     warp: str | None = None
     errors: str | None = None
+    pieces: tuple[Piece, ...] = ()
 
     def __post_init__(self) -> None:
         known = (*FAMILIES, *SPLINES)
@@ -159,6 +165,13 @@ class Kernel:
                 f"from: {', '.join(FAMILIES)}; or say that the dimension has no period.",
                 setting="kernel",
             )
+        fits = self.is_spline and all(piece.family in DEGREES for piece in self.pieces)
+        if self.pieces and not (fits and are_ordered(self.pieces)):
+            raise SettingError(
+                f"Invalid pieces {[tuple(piece) for piece in self.pieces]} of a {self.family} "
+                "kernel. A spline may have pieces, each with a spline that takes over between two "
+                "coordinates, behind those of the piece before it."
+            )
         if self.is_spline and self.constant:
             raise SettingError(f"A {self.family} spline has no constant, got {self.constant}.")
 
@@ -169,8 +182,19 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """The warp, if there is one, and the family."""
-        return f"{self.warp}-{self.family}" if self.warp else self.family
+        """The warp, if there is one, and the family; those of all pieces, as linear/cubic."""
+        families = "/".join(dict.fromkeys(self.families))
+        return f"{self.warp}-{families}" if self.warp else families
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The family, and those of the pieces."""
+        return (self.family, *(piece.family for piece in self.pieces))
+
+    @property
+    def roughest(self) -> str:
+        """The family; of a spline with pieces, that of the lowest degree."""
+        return min(self.families, key=lambda name: DEGREES.get(name, 0))
 
     @property
     def covariance(self) -> Kernel:
@@ -221,20 +245,22 @@ def kernel_text(kernel: Kernel) -> str:
     >>> kernel_text(Kernel("gaussian", constant=1.0, cycle=365.25, swing=0.5))
     'gaussian+constant:1.0+cycle:365.25:0.5'
     """
-    parts = [kernel.name]
+    parts = [replace(kernel, pieces=()).name]
     if kernel.constant:
         parts.append(f"constant:{kernel.constant!r}")
     if kernel.cycle is not None:
         parts.append(f"cycle:{kernel.cycle!r}:{kernel.swing!r}")
     if kernel.is_spline:
         parts.append(f"errors:{kernel.covariance.family}")
-    return "+".join(parts)
+    parts += [f"{piece.family}:{piece.low!r}:{piece.high!r}" for piece in kernel.pieces]
+    return "+".join(part.replace("e+", "e") for part in parts)  # 1e+16 has no sign
 
 
 def read_kernel(text: str, sigma: float, period: float | None = None) -> Kernel:
     """Return the kernel of a name with its parts, such as ``gaussian+constant:1``.
 
-    Parts are ``constant:VARIANCE``, ``cycle:LENGTH:VARIANCE`` and, of a spline, ``errors:FAMILY``.
+    Parts are ``constant:VARIANCE``, ``cycle:LENGTH:VARIANCE`` and, of a spline, ``errors:FAMILY``
+    and ``SPLINE:LOW:HIGH``, a piece that takes over between two coordinates.
 
     Raises
     ------
@@ -246,21 +272,24 @@ def read_kernel(text: str, sigma: float, period: float | None = None) -> Kernel:
     for part in parts:
         word, *values = part.split(":")
         try:
-            found = replace(found, **_kernel_part(word, values))
+            found = replace(found, **_kernel_part(found, word, values))
         except ValueError:
             raise SettingError(
                 f"Unknown part '{part}' of the kernel '{text}'. Expected constant:VARIANCE, "
-                "cycle:LENGTH:VARIANCE, or errors:FAMILY of a spline."
+                "cycle:LENGTH:VARIANCE, or errors:FAMILY or SPLINE:LOW:HIGH of a spline."
             ) from None
     return found
 
 
-def _kernel_part(word: str, values: list[str]) -> dict[str, Any]:
+def _kernel_part(kernel: Kernel, word: str, values: list[str]) -> dict[str, Any]:
     """Return the attributes of a kernel that a part of its text gives, or raise ValueError."""
     if word == "errors":
         (family,) = values
         return {"errors": family}
     numbers = [float(value) for value in values]
+    if word in DEGREES:
+        low, high = numbers
+        return {"pieces": (*kernel.pieces, Piece(word, low, high))}
     if not all(0 <= number < math.inf for number in numbers):
         raise ValueError
     names = {"constant": ["constant"], "cycle": ["cycle", "swing"]}.get(word, [])
@@ -288,7 +317,7 @@ def gram(kernel: Kernel, a: Array, b: Array) -> Array:
     if kernel.is_spline:
         if np.array_equal(a, b):
             return np.eye(a.size)
-        return spline_rows(kernel.family, kernel.warped(b), kernel.warped(a))
+        return piecewise_rows(kernel.family, kernel.pieces, kernel.warped(b), kernel.warped(a))
     return _evaluate(kernel, a, b, np.subtract.outer, _differences)
 
 

@@ -20,6 +20,7 @@ from dkrls_cli.cascade.kernels import kernel_named
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.spectrum import ROUND_OFF
+from dkrls_cli.cascade.splines.pieces import Piece
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.field import Grouping
 from dkrls_cli.gaps.lasting.bars import LandBars
@@ -124,13 +125,17 @@ def _level_record(level: Level) -> dict[str, Any]:
         "swing": kernel.swing,
         "ridge": level.ridge,
         **({"errors": kernel.errors} if kernel.errors else {}),
+        **({"pieces": [list(piece) for piece in kernel.pieces]} if kernel.pieces else {}),
     }
 
 
 def _level_from(record: Mapping[str, Any]) -> Level:
-    named = kernel_named(record["kernel"])
+    named = kernel_named(record["kernel"].partition("/")[0])
     known = {field: record[field] for field in ("sigma", "period", "constant", "cycle", "swing")}
-    kernel = replace(named, **known, errors=record.get("errors"))
+    pieces = tuple(Piece(*piece) for piece in record.get("pieces", ()))
+    kernel = replace(named, **known, errors=record.get("errors"), pieces=pieces)
+    if kernel.name != record["kernel"]:
+        raise ValueError(f"kernel '{record['kernel']}' has the pieces of '{kernel.name}'")
     return Level(record["name"], kernel, record["ridge"])
 
 

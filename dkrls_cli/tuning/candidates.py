@@ -131,7 +131,11 @@ class LevelChoice:
         order = list(KERNELS)
         return sorted(
             best.values(),
-            key=lambda c: (c.kernel.cycle or 0.0, order.index(c.kernel.name), c.kernel.sigma),
+            key=lambda c: (
+                c.kernel.cycle or 0.0,
+                order.index(c.kernel.name.partition("/")[0]),
+                c.kernel.sigma,
+            ),
         )
 
     def warped(self, warp: str | None) -> LevelChoice:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import SPLINE_RIDGE, Kernel, gram
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.splines.pieces import Piece
 from dkrls_cli.model.validation.metrics import coverage90
 
 RNG = np.random.default_rng(3)
@@ -468,12 +470,14 @@ SPLINES = (
 )
 
 
-def test_the_error_bars_of_splines_are_scaled_by_slices_left_out_of_them():
+@pytest.mark.parametrize("pieces", [(), (Piece("linear", X[4], X[6]),)])
+def test_the_error_bars_of_splines_are_scaled_by_slices_left_out_of_them(pieces):
     axes, ridge = (X, D + 1.0), SPLINE_RIDGE
-    levels = [Level("x", SPLINES[0]), Level("d", SPLINES[1])]
+    splines = replace(SPLINES[0], pieces=pieces), SPLINES[1]
+    levels = [Level("x", splines[0]), Level("d", splines[1])]
     model = fit_cascade(VALUES, axes, levels, mean=0.3)
     bars = calibrate(model)
-    for axis, (nodes, kernel) in enumerate(zip(axes, SPLINES, strict=True)):
+    for axis, (nodes, kernel) in enumerate(zip(axes, splines, strict=True)):
         data = np.moveaxis(VALUES, axis, 0)[:, 1:-1]
         missed, left = [], []
         for j in range(1, nodes.size - 1):

@@ -17,6 +17,7 @@ from dkrls_cli.cascade.kernels import (
     pairs,
     read_kernel,
 )
+from dkrls_cli.cascade.splines.pieces import Piece
 from dkrls_cli.circle import nearest, wrap
 from dkrls_cli.errors import DkrlsError, InputError, SettingError
 
@@ -223,6 +224,9 @@ def test_a_coordinate_without_logarithm_or_root_is_refused(bad: float) -> None:
         ({"warp": "exp"}, "Unknown warp 'exp'. Choose from: log, sqrt"),
         ({"errors": "matern12"}, "Invalid covariance 'matern12' of the errors of a gaussian"),
         ({"family": "cubic", "errors": "linear"}, "Invalid covariance 'linear' of the errors"),
+        ({"pieces": (Piece("cubic", 1.0, 2.0),)}, "Invalid pieces .* of a gaussian kernel"),
+        ({"family": "cubic", "pieces": (Piece("matern12", 1.0, 2.0),)}, "Invalid pieces"),
+        ({"family": "cubic", "pieces": (Piece("linear", 2.0, 1.0),)}, "Invalid pieces"),
     ],
 )
 def test_splines_and_warps_refuse_what_they_cannot_have(settings: dict, message: str) -> None:
@@ -246,6 +250,20 @@ def test_kernels_have_names_with_their_warp() -> None:
         kernel_named("logcubic")
 
 
+PIECES = Piece("cubic", -1.5, 1e-9), Piece("linear", 3.0, 2e17)
+
+
+def test_a_spline_with_pieces_has_the_names_of_all_and_the_rows_of_each() -> None:
+    spline = Kernel("linear", warp="log", pieces=(Piece("cubic", 1.0, 2.0),))
+    assert (spline.name, spline.roughest) == ("log-linear/cubic", "linear")
+    assert Kernel("quintic", pieces=(Piece("cubic", 1.0, 2.0),)).roughest == "cubic"
+    assert Kernel("matern12").roughest == "matern12"
+    nodes = np.geomspace(1.0, 40.0, 12)
+    for query, family in ((1.7, "linear"), (30.0, "cubic")):
+        rows = gram(Kernel(family, warp="log"), np.array([query]), nodes)
+        assert np.array_equal(gram(spline, np.array([query]), nodes), rows)
+
+
 # Kernels as text
 
 
@@ -259,6 +277,7 @@ def test_kernels_have_names_with_their_warp() -> None:
         Kernel("matern32", 2.0, warp="log", constant=1.0),
         Kernel("cubic", 4.0, errors="matern12"),
         Kernel("linear", 4.0, warp="sqrt", errors="gaussian"),
+        Kernel("linear", 4.0, errors="matern52", pieces=PIECES),
     ],
 )
 def test_a_kernel_is_read_from_its_text(kernel: Kernel) -> None:
@@ -272,6 +291,7 @@ def test_a_kernel_is_read_from_its_text(kernel: Kernel) -> None:
         *("gaussian+cycle:3", "gaussian+cycle:3:1:2", "gaussian+other:1", "gaussian+constant:inf"),
         *("gaussian+errors:", "gaussian+errors:matern12", "cubic+constant:1", "gaussian+errors"),
         *("gausian+constant:1", "cubic+errors:cubic", "gaussian+constant:nan"),
+        *("gaussian+cubic:1:2", "linear+cubic:1", "linear+cubic:2:1", "linear+cubic:1:x"),
     ],
 )
 def test_a_wrong_text_of_a_kernel_is_refused(text: str) -> None:

@@ -15,6 +15,7 @@ from dkrls_cli.cascade.errorbars import Bars, FilledBars, JointBars, LevelBars, 
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.splines.pieces import Piece
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.field import NO_GROUPS, Grouping
 from dkrls_cli.grid.axes import Axis, axis_of, index_axis, text_axis
@@ -621,3 +622,18 @@ def test_a_damaged_style_is_refused(damage: str) -> None:
         header["colour"] = "red"
     with pytest.raises((KeyError, ValueError)):
         style_from(header, arrays, ())
+
+
+def test_a_spline_with_pieces_comes_back_and_wrong_pieces_are_refused() -> None:
+    kernel = Kernel("linear", 4.0, errors="matern32", pieces=(Piece("cubic", 3.0, 4.0),))
+    levels = [Level("x", KERNELS[0], 1e-3), Level("t", kernel, 0.0)]
+    cascade = fit_cascade(SMOOTH, [X, T], levels)
+    header, arrays = cascade_record(cascade)
+    read = cascade_from(through_a_file(header), arrays)
+    assert read.levels == cascade.levels
+    assert np.array_equal(read.predict(NEW), cascade.predict(NEW))
+    for pieces in ([], [["quintic", 3.0, 4.0]], [["cubic", 4.0, 3.0]]):
+        wrong = through_a_file(header)
+        wrong["levels"][1]["pieces"] = pieces
+        with pytest.raises(ValueError, match=r"pieces"):
+            cascade_from(wrong, arrays)

@@ -21,7 +21,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.kernels import CYCLE_SIGMA, Kernel, gram, pairs
-from dkrls_cli.cascade.splines.cardinal import spline_rows
+from dkrls_cli.cascade.splines.pieces import piecewise_rows
 from dkrls_cli.circle import wrap
 from dkrls_cli.errors import SettingError
 
@@ -55,7 +55,7 @@ def refuse_rough(kernel: Kernel, order: int, name: str) -> None:
 
     `name` is that of the dimension.
     """
-    most = ORDERS[kernel.family]
+    most = ORDERS[kernel.roughest]
     if order <= most:
         return
     if order > 2:
@@ -65,7 +65,7 @@ def refuse_rough(kernel: Kernel, order: int, name: str) -> None:
         )
     ordinal = {1: "first", 2: "second"}[order]
     raise SettingError(
-        f"A field with a {kernel.family} kernel, as '{name}' has, has no {ordinal} derivative. "
+        f"A field with a {kernel.roughest} kernel, as '{name}' has, has no {ordinal} derivative. "
         f"Fit with {_SMOOTH[order]} along '{name}'.",
         setting="kernel",
     )
@@ -88,7 +88,7 @@ def derivative_gram(kernel: Kernel, a: Array, b: Array, order: int) -> Array:
 def _unwarped_gram(kernel: Kernel, a: Array, b: Array, order: int) -> Array:
     """Return the derivative of k(a, b) by a, of coordinates that have no warp."""
     if kernel.is_spline:
-        return spline_rows(kernel.family, b, a, order)
+        return piecewise_rows(kernel.family, kernel.pieces, b, a, order)
     return _derivative(kernel, a, b, order, np.subtract.outer)
 
 

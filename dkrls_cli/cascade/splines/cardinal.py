@@ -37,8 +37,8 @@ _MOST_UNEVEN = 1e12
 # the ends may be held out, the outermost samples are up to four steps away.
 _BEYOND = 4.0
 
-# Splines that are kept: one for every level of a model, and some that are tried.
-_KEPT = 8
+# Splines that are kept: up to three for every level of a model, and some that are tried.
+_KEPT = 16
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,7 +97,7 @@ def with_slopes(model: Model, question: Question | None) -> tuple[Model, str]:
     rough = {
         dim: order
         for dim, order in orders.items()
-        if order > ORDERS[model.level_of(dim).kernel.family]
+        if order > ORDERS[model.level_of(dim).kernel.roughest]
     }
     if not rough:
         return model, ""

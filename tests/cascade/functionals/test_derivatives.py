@@ -18,6 +18,7 @@ from dkrls_cli.cascade.functionals.derivatives import (
     refuse_rough,
 )
 from dkrls_cli.cascade.kernels import CYCLE_SIGMA, FAMILIES, Kernel, gram
+from dkrls_cli.cascade.splines.pieces import Piece
 from dkrls_cli.errors import SettingError
 
 SMOOTH = [(family, order) for family in FAMILIES for order in range(1, ORDERS[family] + 1)]
@@ -140,6 +141,18 @@ def test_a_derivative_that_a_field_does_not_have_is_refused(family, order, words
         refuse_rough(Kernel(family), order, "time")
     for known, most in ORDERS.items():
         refuse_rough(Kernel(known), most, "time")
+
+
+def test_a_spline_with_pieces_has_the_derivatives_of_the_roughest_and_those_of_differences():
+    edged = Kernel("cubic", pieces=(Piece("linear", 2.0, 3.0),))
+    with pytest.raises(SettingError, match=r"a linear kernel, as 'time' has, has no first"):
+        refuse_rough(edged, 1, "time")
+    smooth = Kernel("cubic", pieces=(Piece("quintic", 2.0, 5.0),))
+    refuse_rough(smooth, 2, "time")
+    nodes, query, step = np.arange(9.0), np.array([1.3, 2.6, 3.4, 4.8, 6.3]), 1e-5
+    near = gram(smooth, query + step, nodes) - gram(smooth, query - step, nodes)
+    found = derivative_gram(smooth, query, nodes, 1)
+    np.testing.assert_allclose(found, near / (2 * step), atol=1e-8)
 
 
 LONG = [
