@@ -23,6 +23,7 @@ from dkrls_cli.tuning.slices.request import Request
 from dkrls_cli.tuning.slices.search import Search, sigma_range
 from dkrls_cli.tuning.slices.segments import SEGMENTS, WHOLE
 from dkrls_cli.tuning.spectra import SpectrumCache
+from dkrls_cli.tuning.tables.pieces import join_splines
 from dkrls_cli.tuning.tables.rivals import Rival, can_win, pick
 from dkrls_cli.tuning.tables.splines import spline_candidates, with_error_kernel
 from dkrls_cli.tuning.tables.warps import warps_worth_trying
@@ -97,14 +98,15 @@ def _choose_among(
     """Choose a kernel for every warp of the coordinates, and one of these and of the splines."""
     choices = {warp: _choose_unwarped(request.warped(warp), spectra) for warp in warps}
     rivals = [Rival(warp, choices[warp].taken) for warp in warps]
+    splines: list[Rival] = []
     if request.is_open and request.size <= LONG:
-        rivals += [
-            Rival(warp, spline)
-            for warp in warps
-            for spline in spline_candidates(request.warped(warp).slices)
-            if request.size <= WHOLE
-            or can_win(request.warped(warp).slices, spline, choices[warp].taken)
-        ]
+        for warp in warps:
+            slices = request.warped(warp).slices
+            singles = spline_candidates(slices)
+            splines += [Rival(warp, single) for single in singles]
+            joined = join_splines(slices, singles) if singles else None
+            if joined and (request.size <= WHOLE or can_win(slices, joined, choices[warp].taken)):
+                rivals.append(Rival(warp, joined))
     best = rivals[0]
     if len(rivals) > 1:
         best = pick({rival: _inner_errors(request, rival, spectra) for rival in rivals})
@@ -112,7 +114,7 @@ def _choose_among(
     if taken.kernel.is_spline:
         taken = with_error_kernel(slices, taken)
     tried = [c for warp in warps for c in choices[warp].warped(warp).tried]
-    tried += [r.warped for r in rivals if r.candidate.kernel.is_spline and r is not best]
+    tried += [spline.warped for spline in splines if spline != best]
     chosen = LevelChoice(Rival(best.warp, taken).warped, tuple(tried))
     if taken.kernel.is_spline:
         return replace(chosen, tried=(*tried, chosen.taken))
@@ -145,5 +147,5 @@ def _inner_errors(request: Request, rival: Rival, spectra: SpectrumCache) -> Arr
     """Return the mean square errors of a rival on inner slices."""
     slices, kernel = request.warped(rival.warp).slices, rival.candidate.kernel
     if kernel.is_spline:
-        return slices.spline_errors(kernel.family)
+        return slices.spline_errors(kernel.family, kernel.pieces)
     return slices.kernel_errors(kernel, rival.candidate.ridge, spectra)

@@ -14,7 +14,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.cascade.kernels import Kernel
-from dkrls_cli.cascade.splines.cardinal import left_out_rows
+from dkrls_cli.cascade.splines.pieces import Piece, piecewise_left_out
 from dkrls_cli.tuning.spectra import SpectrumCache
 
 _FEW = 3
@@ -52,16 +52,16 @@ class Slices:
         """Return every second slice, to be left out one by one."""
         return Slices(self.coordinates[start::2], self.data[start::2])
 
-    def spline_errors(self, family: str) -> Array:
+    def spline_errors(self, family: str, pieces: tuple[Piece, ...] = ()) -> Array:
         """Return the mean square errors of a spline, one for each inner slice that is left out."""
-        if family not in self._known:
+        if (family, pieces) not in self._known:
             few = self.coordinates.size <= _FEW
-            rows = left_out_rows(family, self.coordinates, self.blocks, ends=few)
-            self._known[family] = self._inner_squares(rows @ self.data - self.data)
-        return self._known[family]
+            rows = piecewise_left_out(family, pieces, self.coordinates, self.blocks, ends=few)
+            self._known[family, pieces] = self._inner_squares(rows @ self.data - self.data)
+        return self._known[family, pieces]
 
     @cached_property
-    def _known(self) -> dict[str, Array]:
+    def _known(self) -> dict[tuple[str, tuple[Piece, ...]], Array]:
         """The errors of splines that have been computed so far."""
         return {}
 
@@ -81,14 +81,23 @@ class Slices:
 
         None is below the rounding of the data: errors that small are equal.
         """
-        inner = slice(None)
-        if self.blocks is None and len(missed) > _FEW:
-            inner = slice(1, -1)
-        elif self.blocks is not None and len(self.blocks) > _FEW:
-            inner = slice(len(self.blocks[0]), -len(self.blocks[-1]))
         numbers = np.finfo(np.float64)
         rounding = max(float(numbers.eps * np.abs(self.data).max()) ** 2, float(numbers.tiny))
-        return np.asarray(np.maximum(np.mean(missed[inner] ** 2, axis=1), rounding))
+        return np.asarray(np.maximum(np.mean(missed[self._inner] ** 2, axis=1), rounding))
+
+    @property
+    def inner_coordinates(self) -> Array:
+        """Coordinates of inner slices, or of slices in inner blocks."""
+        return self.coordinates[self._inner]
+
+    @property
+    def _inner(self) -> slice:
+        """The inner slices, or those in inner blocks."""
+        if self.blocks is None:
+            return slice(1, -1) if self.coordinates.size > _FEW else slice(None)
+        if len(self.blocks) > _FEW:
+            return slice(len(self.blocks[0]), -len(self.blocks[-1]))
+        return slice(None)
 
 
 @dataclass(frozen=True)

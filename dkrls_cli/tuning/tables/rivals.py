@@ -15,18 +15,19 @@ BETTER = 0.5
 """Mean square error of left-out slices, as a share of the kernel's, from which on a spline is
 taken. Shares of 0.25 to 0.8 gave the same on 47 grids of many kinds."""
 
-BETTER_WARPED = 0.8
-"""The same for a kernel of a warped coordinate."""
-
-WORSE, FAR_BETTER = 8.0, 0.1
-"""Mean square error of a rival that is taken because it is far better in most places, as a
-multiple of the least, and typical ratio of its squares: a few slices beside an end or an edge
-make the mean, and where a slice is left out there the gap is twice as wide as where one asks."""
+BETTER_EVERYWHERE = 0.8
+"""The same for a spline that is better in most places as well, and for a kernel of a warped
+coordinate."""
 
 EQUAL, BETTER_ELSEWHERE = 1.02, 0.7
-"""Mean square error of linear interpolation, as a multiple of the kernel's, that is no loss, and
-the typical ratio from which on it is then taken. Across a phase boundary or an edge a kernel needs
-a ridge, which costs exactness everywhere; linear interpolation knows its two neighbours only."""
+"""Mean square error of a spline that is linear beside an edge, as a multiple of the kernel's, that
+is no loss, and the typical ratio from which on it is then taken. Across a phase boundary or an edge
+a kernel needs a ridge, which costs exactness everywhere."""
+
+EXACT_RIDGE, AS_GOOD = 1e-12, 2.0
+"""Ridge of a Gaussian kernel up to which rounding limits it, and the ratios of mean square errors,
+in the mean and typical, up to which a spline is taken instead: left-out slices are twice as far
+from their neighbours as most queries, and nearer a spline gains while the kernel does not."""
 
 
 @dataclass(frozen=True)
@@ -50,22 +51,28 @@ def pick(errors: Mapping[Rival, Array]) -> Rival:
     """
     first = next(iter(errors))
     ratios = {rival: Ratio.of(own, errors[first]) for rival, own in errors.items()}
-    limit = WORSE * min(ratio.mean for ratio in ratios.values())
     better = [
         rival
         for rival, ratio in ratios.items()
-        if rival is not first and ratio.mean <= limit and _is_clearly_better(rival, ratio)
+        if rival is not first and _is_clearly_better(rival, first.candidate, ratio)
     ]
     return min(better, key=lambda rival: ratios[rival].both, default=first)
 
 
-def _is_clearly_better(rival: Rival, ratio: Ratio) -> bool:
-    """Return whether a rival is better in the mean, or far better in most places."""
+def _is_clearly_better(rival: Rival, first: Candidate, ratio: Ratio) -> bool:
+    """Return whether a rival is better than the kernel without a warp, by a ratio of errors."""
     kernel = rival.candidate.kernel
-    if kernel.family == "linear" and ratio.mean < EQUAL and ratio.typical < BETTER_ELSEWHERE:
+    if not kernel.is_spline:
+        return ratio.mean < BETTER_EVERYWHERE
+    if ratio.mean < BETTER or (ratio.mean < BETTER_EVERYWHERE and ratio.typical < 1):
         return True
-    enough = BETTER if kernel.is_spline else BETTER_WARPED
-    return ratio.mean < enough or ratio.typical < FAR_BETTER
+    is_local = "linear" in kernel.families or kernel.pieces
+    if is_local and ratio.mean < EQUAL and ratio.typical < BETTER_ELSEWHERE:
+        return True
+    is_limited = first.kernel.family == "gaussian" and first.ridge <= EXACT_RIDGE
+    return (
+        is_limited and "linear" not in kernel.families and max(ratio.mean, ratio.typical) < AS_GOOD
+    )
 
 
 def can_win(slices: Slices, spline: Candidate, kernel: Candidate) -> bool:
@@ -73,7 +80,7 @@ def can_win(slices: Slices, spline: Candidate, kernel: Candidate) -> bool:
 
     That comparison takes a spectrum, which is dear on a long level.
     """
-    squares = slices.spline_errors(spline.kernel.family)
+    squares = slices.spline_errors(spline.kernel.family, spline.kernel.pieces)
     mean = max(kernel.error**2, float(np.finfo(np.float64).tiny))
     found = Ratio(float(squares.mean()) / mean, float(np.median(squares)) / mean)
-    return found.mean <= WORSE and _is_clearly_better(Rival(None, spline), found)
+    return _is_clearly_better(Rival(None, spline), kernel, found)

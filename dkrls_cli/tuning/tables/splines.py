@@ -69,12 +69,17 @@ def with_error_kernel(slices: Slices, spline: Candidate) -> Candidate:
     """
     if slices.coordinates.size < _LEAST:
         return spline
-    name, one_by_one = spline.kernel.family, replace(slices, blocks=None)
-    near = np.mean(one_by_one.spline_errors(name))
-    far = np.mean([np.mean(one_by_one.thinned(start).spline_errors(name)) for start in (0, 1)])
+    name, pieces, one_by_one = (
+        spline.kernel.family,
+        spline.kernel.pieces,
+        replace(slices, blocks=None),
+    )
+    near = np.mean(one_by_one.spline_errors(name, pieces))
+    thinned = [one_by_one.thinned(start) for start in (0, 1)]
+    far = np.mean([np.mean(half.spline_errors(name, pieces)) for half in thinned])
     family, reach = _growing_by(float(far / near)) if near > 0 else _USUAL
     sigma = reach * spacing(slices.coordinates)
-    return replace(spline, kernel=Kernel(name, sigma, errors=family))
+    return replace(spline, kernel=replace(spline.kernel, sigma=sigma, errors=family))
 
 
 def _growing_by(growth: float) -> tuple[str, float]:

@@ -44,8 +44,15 @@ def test_errors_are_those_of_refits_without_the_slices(folds):
     np.testing.assert_allclose(found, refitted(by_kernel, blocks), rtol=1e-7)
 
 
+def test_inner_coordinates_are_those_of_the_errors():
+    assert np.array_equal(Slices.of(X, DATA, None, 100).inner_coordinates, X[1:-1])
+    assert np.array_equal(Slices.of(X, DATA, 5, 100).inner_coordinates, X[3:-2])
+    assert np.array_equal(Slices.of(X, DATA, 3, 100).inner_coordinates, X)
+
+
 def test_three_slices_are_all_inner_ones():
     slices = Slices.of(X[:3], DATA[:3], None, 100)
+    assert np.array_equal(slices.inner_coordinates, X[:3])
     assert slices.spline_errors("linear").size == 3
     first = spline_rows("linear", X[1:3], X[:1]) @ DATA[1:3] - DATA[:1]
     assert slices.spline_errors("linear")[0] == pytest.approx(np.mean(first**2))
