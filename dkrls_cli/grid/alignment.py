@@ -197,7 +197,11 @@ def _sort_like(own: Axis, its: Axis, values: Array, place: int) -> Array:
     near, same = nearest(own.numbers, numbers, own.turn)
     _, known = nearest(numbers, own.numbers, own.turn)
     lacking = own.take(np.flatnonzero(~same)).texts
-    _refuse_others(own.name, lacking, its.take(np.flatnonzero(~known)).texts)
+    extra = its.take(np.flatnonzero(~known)).texts
+    if own.time is None and "" != own.units != its.units != "":
+        lacking = [f"{text} {own.units}" for text in lacking]
+        extra = [f"{text} {its.units}" for text in extra]
+    _refuse_others(own.name, lacking, extra)
     if its.size != own.size:
         raise InputError(f"The new slices have some coordinate of '{own.name}' twice.")
     return values.take(near, place)

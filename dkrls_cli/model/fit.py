@@ -445,7 +445,7 @@ def retune(model: Model, *, accept_inexact: bool = False) -> Model:
         accept_inexact=accept_inexact,
         poles=model.across_poles,
     )
-    from dkrls_cli.model.update import change_settings
+    from dkrls_cli.model.updating.adding import change_settings
 
     chosen = fit_grid(grid, settings)
     found = chosen.cascade

@@ -1020,7 +1020,9 @@ class Model:
         >>> model.update(values[:, 29:], t[29:]).cascade.shape
         (20, 30)
         """
-        from dkrls_cli.model.update import add_slices, align, slice_errors, with_style
+        from dkrls_cli.model.updating.adding import add_slices
+        from dkrls_cli.model.updating.alignment import align, slice_errors
+        from dkrls_cli.model.updating.update import with_style
 
         values, new = align(self, data, coordinates)
         errors = slice_errors(self, data, coordinates, values, obs_error)

@@ -15,7 +15,8 @@ from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.observations import read_number
 from dkrls_cli.model.fit import retune
 from dkrls_cli.model.model import Model
-from dkrls_cli.model.update import add_slices, usual_error
+from dkrls_cli.model.updating.adding import add_slices
+from dkrls_cli.model.updating.alignment import usual_error
 from dkrls_cli.tuning.forecasts import Forecast, Forecaster, has_weights, settings_around
 
 # Weight of a squared error after each further slice: a memory of about 100 slices.

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from dkrls_cli.files.source import Source
     from dkrls_cli.grid.grid import Grid
     from dkrls_cli.model.model import Model
-    from dkrls_cli.model.update import Surprise, Update
+    from dkrls_cli.model.updating.surprise import Surprise
+    from dkrls_cli.model.updating.update import Update
 
 
 @opt.expand
@@ -267,7 +268,7 @@ def learn(
 ) -> Change:
     """Return a model with new slices, and report what was noticed."""
     from dkrls_cli.model.fit import retune
-    from dkrls_cli.model.update import update_model
+    from dkrls_cli.model.updating.update import update_model
 
     start = perf_counter()
     with report.working(f"learning {shape_text(grid.axes)}"):
@@ -299,7 +300,7 @@ def open_new(
     """
     from dkrls_cli.files.observed.errors import GivenErrors, slices_with_errors
     from dkrls_cli.files.reading import open_slices
-    from dkrls_cli.model.update import usual_error
+    from dkrls_cli.model.updating.alignment import usual_error
 
     source = open_slices(inputs, var, model.hierarchy, model.name, raw)
     if source.name != model.name and var is None:

@@ -15,7 +15,9 @@ from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.chunked.ground import stored_chunks
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.tiling.planning import process_bytes
-from dkrls_cli.model.update import Surprise, Update, align, measure_surprise, update_model
+from dkrls_cli.model.updating.alignment import align
+from dkrls_cli.model.updating.surprise import Surprise, measure_surprise
+from dkrls_cli.model.updating.update import Update, update_model
 
 _CELL = 40
 """Bytes in use for each cell of a block: as stored, as read, and four arrays of float64."""

@@ -184,7 +184,7 @@ def check_slices(model: Model, grid: Grid, *, false_alarm: float = FALSE_ALARM) 
     InputError
         If the slices do not fit the model.
     """
-    from dkrls_cli.model.update import align
+    from dkrls_cli.model.updating.alignment import align
 
     values, new = align(model, grid)
     grows = model.grows

@@ -345,7 +345,7 @@ def test_an_input_is_not_overwritten(model: Path, tmp_path: Path) -> None:
 def test_missing_cells_that_are_not_solved_for_are_an_error_unless_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dkrls_cli.model import update
+    from dkrls_cli.model.updating import refilling
 
     x, t = np.arange(9.0), np.arange(8.0)
     values = np.sin(np.add.outer(x / 2, t / 3))
@@ -354,7 +354,7 @@ def test_missing_cells_that_are_not_solved_for_are_an_error_unless_accepted(
     path, new, out = (tmp_path / name for name in ("m.npz", "new.nc", "out.npz"))
     fit(whole.isel(t=slice(0, 6)), kernel="matern52", sigma=3.0, ridge=1e-3).save(path)
     whole.isel(t=slice(6, None)).to_netcdf(new)
-    monkeypatch.setattr(update, "_LIMIT", 1)
+    monkeypatch.setattr(refilling, "_LIMIT", 1)
     said = refusal("update", path, new, "-o", out)
     assert "The missing cells are solved for to" in said
     assert said.endswith("Option: --accept-inexact.")

@@ -10,7 +10,7 @@ from dkrls_cli.errors import InputError
 from dkrls_cli.model.chunked.growing import plan_blocks, update_in_blocks
 from dkrls_cli.model.fit import fit
 from dkrls_cli.model.tiling.planning import process_bytes
-from dkrls_cli.model.update import update_model
+from dkrls_cli.model.updating.update import update_model
 
 LEVELS = (
     Level("lat", Kernel("gaussian", 8.0), 1e-4),

@@ -20,7 +20,7 @@ from dkrls_cli.model.regrid import regrid
 from dkrls_cli.model.saving import save_models
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.stream import Plan, Stream
-from dkrls_cli.model.update import update_model
+from dkrls_cli.model.updating.update import update_model
 
 LAT, LON, TIME = rows("cell", 12), ring(16), np.arange(8.0)
 LEVELS = [

@@ -1,29 +1,16 @@
 """Models with fewer slices or other settings, and how surprising new slices are."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from growing_grids import (
-    JOINT,
-    SMALL,
-    T,
-    assert_equal_models,
-    field,
-    fitted,
-    grid_of,
-    slices,
-    small,
-)
+from growing_grids import SMALL, T, assert_equal_models, field, fitted, grid_of, slices, small
 
 from dkrls_cli import Kernel, Level, fit
 from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.kernels import gram
-from dkrls_cli.gaps.bars import GapBars
-from dkrls_cli.model import update
-from dkrls_cli.model.fit import retune
-from dkrls_cli.model.update import Surprise, change_settings, measure_surprise, thin, update_model
+from dkrls_cli.model.updating import thinning
+from dkrls_cli.model.updating.thinning import thin
 
 
 def test_thinning_keeps_what_spans_the_history():
@@ -50,25 +37,6 @@ def test_what_thinning_costs_is_measured():
     missed = fewer.predict(t=[gone], extrapolate=True).values - array.sel(t=[gone]).values
     assert fewer.origin["thinned"]["rmse"] == pytest.approx(np.sqrt(np.mean(missed**2)))
     assert thin(model, 24) is model
-
-
-@pytest.mark.parametrize("how", [{}, JOINT], ids=["level", "joint"])
-def test_retuning_changes_the_last_level_only(how):
-    array = grid_of(field())
-    model = fitted(array, **how)
-    other = retune(model)
-    assert other.levels[:2] == model.levels[:2]
-    assert other.levels[2] != model.levels[2]
-    assert other.cascade.mean == model.cascade.mean
-    assert other.hierarchy == model.hierarchy
-
-
-def test_surprise_tells_a_drift_from_more_of_the_same():
-    array = grid_of(field())
-    model = fitted(array.isel(t=slice(0, 20)))
-    assert not update_model(model, array.isel(t=slice(20, None))).surprise.drifts
-    assert update_model(model, array.isel(t=slice(20, None)) + 5).surprise.drifts
-    assert update_model(model, array.isel(t=[0]), replace=True).surprise.cells == 0
 
 
 def dense_choice(numbers, level, most):
@@ -140,92 +108,6 @@ def test_cells_that_were_missing_do_not_count_as_missed():
     assert fewer.origin["thinned"]["rmse"] == pytest.approx(np.sqrt(np.mean(missed[seen] ** 2)))
 
 
-def test_surprise_is_measured_by_root_mean_squares():
-    found = Surprise.measure(np.array([3.0, -4.0]), np.array([1.0, 7.0]))
-    assert (found.cells, found.rmse, found.promised) == (2, math.sqrt(12.5), 2.0)
-    none = Surprise.measure(np.empty(0), np.empty(0))
-    assert none.cells == 0
-    assert math.isnan(none.rmse)
-    assert math.isnan(none.promised)
-    assert not none.drifts
-
-
-@pytest.mark.parametrize(("rmse", "drifts"), [(2.9, False), (3.0, False), (3.01, True)])
-def test_a_drift_is_more_than_three_times_what_was_predicted(rmse, drifts):
-    assert Surprise(1, 2 * rmse, 2.0).drifts == drifts
-    assert not Surprise(0, 2 * rmse, 2.0).drifts
-
-
-def test_surprise_counts_cells_with_a_value_and_an_error_bar():
-    model = small(range(6))
-    values, _ = slices([6, 2])
-    values[0, 0] = np.nan
-    new = model.axes[1].at([6.0, 2.0])
-    found = measure_surprise(model, values, new)
-    assert found.cells == 3  # the other slice is known
-    missed = model.predict(t=[6.0], extrapolate=True).values[1:, 0] - values[1:, 0]
-    assert found.rmse == pytest.approx(np.sqrt(np.mean(missed**2)))
-    spread = model.std(t=[6.0], extrapolate=True).values[1:, 0]
-    assert found.promised == pytest.approx(np.sqrt(np.mean(spread**2)))
-
-
-def test_an_update_tells_what_came():
-    values, t = slices([6, 7, 8])
-    values[:, 1] = np.nan
-    after = update_model(small(range(6)), values, t, window=4)
-    assert (after.added, after.empty) == (2, 1)
-    assert after.surprise.cells == 8
-    assert after.model.axes[1].numbers.tolist() == [4, 5, 6, 8]
-
-
-@pytest.mark.parametrize("joint", [False, True], ids=["level", "joint"])
-@pytest.mark.parametrize("gaps", [False, True], ids=["complete", "gaps"])
-def test_other_settings_make_the_model_of_a_fit_with_them(joint, gaps):
-    start = small(range(6), joint)
-    model = start.update(*slices(range(6, 12), gaps))
-    levels = [replace(v, kernel=Kernel("matern12", 2.0)) for v in model.cascade.levels]
-    ridge = 0.5 if joint else None
-    other = change_settings(model, levels, ridge, model.bars, ["a note"])
-    assert other.levels == tuple(levels)
-    assert other.joint_ridge == ridge
-    assert other.axes[1].numbers.tolist() == list(range(12))
-    first = change_settings(start, levels, ridge, start.bars, [])
-    again = first.update(*slices(range(6, 12), gaps))
-    at = {"x": [0.5], "t": [3.3, 12.4]}
-    np.testing.assert_allclose(
-        other.predict(**at, extrapolate=True), again.predict(**at, extrapolate=True), rtol=1e-7
-    )
-    np.testing.assert_allclose(other.predict(), again.predict(), rtol=1e-6)
-    if gaps:
-        assert np.array_equal(other.unobserved, model.unobserved)
-    else:
-        assert other.origin["notes"] == ["a note"]
-    assert other.origin["slices_added"] == 6
-
-
-def test_bars_of_gaps_get_the_width_of_the_new_settings():
-    model = small(range(6), joint=True).update(*slices(range(6, 12), gaps=True))
-    known = model.known_bars
-    assert isinstance(known, GapBars)
-    wider = GapBars(np.zeros(1, bool), scale=7.0, power=0.4, error=0.9)
-    other = change_settings(model, model.cascade.levels, 0.5, wider, [])
-    assert (other.bars.scale, other.bars.power, other.bars.error) == (7.0, 0.4, 0.9)
-    assert np.array_equal(other.bars.unobserved, known.unobserved)
-    before, after = known.distance_in(model.cascade), other.bars.distance_in(other.cascade)
-    assert not np.allclose(after, before)  # another ridge
-
-
-def test_gaps_are_described_until_they_are_gone():
-    model = small(range(6)).update(*slices(range(6, 12), gaps=True))
-    assert model.origin["missing"]["share"] == pytest.approx(3 / 48)
-    assert model.origin["missing"]["settings_tried"] == 0
-    again = model.update(*slices([12]))
-    assert again.origin["missing"]["share"] == pytest.approx(3 / 52)
-    later = model.update(*slices(range(12, 16)), window=4)
-    assert later.unobserved is None
-    assert "missing" not in later.origin
-
-
 @pytest.fixture
 def short_is_long(monkeypatch):
     """Levels of more than 60 coordinates are long."""
@@ -270,14 +152,14 @@ def test_many_slices_of_a_long_level_go_nearly_as_well_as_one_by_one(most, short
         explained = np.einsum("qz,zq->q", cross, np.linalg.solve(system, cross.T))
         return float((1.0 - explained).sum())
 
-    kept = update._least_dependent_of_many(TIME, numbers, most)
+    kept = thinning._least_dependent_of_many(TIME, numbers, most)
     assert kept.size == most
     assert left(kept) < 1.1 * left(dense_choice(numbers, TIME, most))
 
 
 def test_slices_that_go_at_once_are_no_neighbours():
     precision = np.array([5.0, 9.0, 9.0, 8.0, 1.0, 7.0])
-    assert update._pick_apart(precision, np.arange(6.0), 6) == [1, 3, 5]
-    assert update._pick_apart(precision, np.arange(6.0), 2) == [1, 3]
+    assert thinning._pick_apart(precision, np.arange(6.0), 6) == [1, 3, 5]
+    assert thinning._pick_apart(precision, np.arange(6.0), 2) == [1, 3]
     mixed = np.array([0.0, 2.0, 1.0, 5.0, 4.0, 3.0])
-    assert update._pick_apart(precision, mixed, 6) == [1, 3, 0]
+    assert thinning._pick_apart(precision, mixed, 6) == [1, 3, 0]

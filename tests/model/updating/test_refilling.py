@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import xarray as xr
 from growing_grids import (
     JOINT,
     LEVELS,
@@ -24,8 +23,9 @@ from dkrls_cli.errors import ConvergenceError, InputError
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.field import Grouping
 from dkrls_cli.gaps.solve import Completed, complete
-from dkrls_cli.model import update
 from dkrls_cli.model.fit import retune
+from dkrls_cli.model.updating import refilling
+from dkrls_cli.model.updating.update import update_model
 
 
 @pytest.mark.parametrize("how", [{}, JOINT], ids=["level", "joint"])
@@ -145,54 +145,6 @@ def test_retuning_fills_anew():
     assert_equal_models(other, again)
 
 
-def test_several_times_show_land_that_one_time_did_not():
-    lat, lon = np.linspace(-10, 10, 9), np.linspace(0, 20, 9)
-    times = np.array(["2001-01-01", "2001-02-01", "2001-03-01"], "M8[ns]")
-    field = np.cos(lat / 9)[:, None] * np.sin(lon / 7) + np.arange(3.0)[:, None, None]
-    field[:, 4, 4] = np.nan  # an island, as small as a cloud
-    field[0, 6, 2] = np.nan  # a cloud
-    coords = {"time": times, "lat": lat, "lon": lon}
-    data = xr.DataArray(field, coords, tuple(coords), name="t")
-    settings = {"sigma": {"lat": 5.0, "lon": 5.0}, "kernel": "matern52", "ridge": 1e-4}
-    model = fit(data[:1], **settings)
-    assert model.predict().notnull().all()
-    for step in (1, 2):
-        model = model.update(data[step : step + 1])
-        answers = model.predict()
-        assert (
-            answers.isnull().sum("time").values.tolist()
-            == np.where(np.isnan(field).all(axis=0), step + 1, 0).tolist()
-        )
-    assert "land" not in model.origin
-    np.testing.assert_array_equal(
-        model.coverage.absent, fit(data, **settings, noise="joint").coverage.absent
-    )
-
-
-def test_several_times_show_a_row_of_land_that_one_time_did_not():
-    lat, days = np.linspace(-10, 10, 9), np.arange("2001-01-01", 2, dtype="M8[D]")
-    field = np.cos(lat / 9) + np.arange(2.0)[:, None]
-    field[:, 4] = np.nan
-    coords = {"time": days.astype("M8[ns]"), "lat": lat}
-    data = xr.DataArray(field, coords, tuple(coords), name="t")
-    model = fit(data[:1], sigma={"lat": 5.0})
-    assert model.predict().notnull().all()
-    answers = model.update(data[1:]).predict()
-    assert np.argwhere(answers.isnull().values).tolist() == [[0, 4], [1, 4]]
-
-
-def test_a_window_of_one_slice_does_not_forget_which_cells_had_data():
-    lat, days = np.linspace(-10, 10, 9), np.arange("2001-01-01", 4, dtype="M8[D]")
-    field = np.cos(lat / 9) + np.arange(4.0)[:, None]
-    field[:, 7] = field[1:, 3] = np.nan
-    coords = {"time": days.astype("M8[ns]"), "lat": lat}
-    data = xr.DataArray(field, coords, tuple(coords), name="t")
-    model = fit(data[:2], sigma={"lat": 5.0, "time": 2.0}, ridge=1e-4)
-    for step in (2, 3):
-        model = model.update(data[step : step + 1], window=step - 1)
-        assert np.flatnonzero(model.coverage.absent).tolist() == [7]
-
-
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("exact", ["both", "slices", "model"])
 def test_cells_are_filled_as_float32_where_all_data_is(joint, exact):
@@ -256,9 +208,9 @@ def test_new_error_bars_keep_a_group_and_its_factors():
     group = Grouping(((0, 1),), 0.4, 0.2)
     new = GapBars(lost, 2.0, 1.1, 0.3, factors=(5.0,))
     for factors, kept in (((1.5, 1.2), (1.5, 1.2)), (None, (5.0,))):
-        bars = update._keep_group(GapBars(lost, 1.0, 1.0, 0.1, group, factors), new)
+        bars = refilling.keep_group(GapBars(lost, 1.0, 1.0, 0.1, group, factors), new)
         assert (bars.grouping, bars.hole_factors, bars.scale) == (group, kept, 2.0)
-    assert update._keep_group(GapBars(lost, 1.0, 1.0, 0.1), new) is new
+    assert refilling.keep_group(GapBars(lost, 1.0, 1.0, 0.1), new) is new
 
 
 # --- solves that do not end ---------------------------------------------------------------------
@@ -280,15 +232,15 @@ def stuck(residual):
 def test_an_update_that_is_not_solved_for_is_an_error_unless_accepted(how, solver, monkeypatch):
     array, _ = with_gaps()
     start, more = fitted(array.isel(t=slice(0, 10)), **how), array.isel(t=slice(10, None))
-    monkeypatch.setattr(update, solver, stuck(0.5))
+    monkeypatch.setattr(refilling, solver, stuck(0.5))
     with pytest.raises(ConvergenceError, match=r"solved for to 0.5 of .* after 7 steps") as found:
         start.update(more)
     assert found.value.setting == "accept_inexact"
     with pytest.raises(ConvergenceError):
-        update.update_model(start, more)
+        update_model(start, more)
     accepted = start.update(more, accept_inexact=True)
     assert "solved for to 0.5 only" in accepted.origin["notes"][0]
-    assert update.update_model(start, more, accept_inexact=True).model.origin["notes"]
+    assert update_model(start, more, accept_inexact=True).model.origin["notes"]
     with pytest.raises(ConvergenceError):
         start.update(more, accept_inexact=False, max_rank=12)
     start.update(more, accept_inexact=True, max_rank=12)
@@ -299,7 +251,7 @@ def test_an_update_is_as_exact_as_a_fit_and_need_not_be_more(how, monkeypatch):
     """What is still due must be below three thousandths of the model's error."""
     array, _ = with_gaps()
     start, more = fitted(array.isel(t=slice(0, 10)), **how), array.isel(t=slice(10, None))
-    judge = update._Judge(start, accept_inexact=False)
+    judge = refilling.Judge(start, accept_inexact=False)
     enough = 3e-3 * float(start.bars.errors.min()) / float(np.nanstd(array.values))
     assert 1e-8 < enough < 1e-3
     good = Completed(array.values, 3, 0.99 * enough, converged=False)
@@ -307,9 +259,9 @@ def test_an_update_is_as_exact_as_a_fit_and_need_not_be_more(how, monkeypatch):
     poor = replace(good, residual=1.01 * enough)
     with pytest.raises(ConvergenceError):
         judge.check(poor, array.values)
-    assert update._Judge(start, accept_inexact=True).check(poor, array.values) is poor
+    assert refilling.Judge(start, accept_inexact=True).check(poor, array.values) is poor
     solver = "complete" if how else "fill_slices"
-    monkeypatch.setattr(update, solver, stuck(1e-9))
+    monkeypatch.setattr(refilling, solver, stuck(1e-9))
     assert start.update(more).origin["notes"] == []
 
 
@@ -317,7 +269,7 @@ def test_settings_that_were_given_are_solved_for_as_exactly_as_can_be():
     array, _ = with_gaps(slices=range(24))
     start = fit(array, kernel="matern52", sigma=3.0, ridge=1e-3)
     assert start.origin["missing"]["settings_tried"] == 1
-    judge = update._Judge(start, accept_inexact=False)
+    judge = refilling.Judge(start, accept_inexact=False)
     done = Completed(array.values, 3, 1e-8, converged=False)
     with pytest.raises(ConvergenceError):
         judge.check(done, array.values)
@@ -326,7 +278,7 @@ def test_settings_that_were_given_are_solved_for_as_exactly_as_can_be():
 def test_retuning_is_as_strict(monkeypatch):
     array, _ = with_gaps(slices=range(24))
     start = fit(array, kernel="matern52", sigma=3.0, ridge=1e-3)
-    monkeypatch.setattr(update, "complete", stuck(0.5))
+    monkeypatch.setattr(refilling, "complete", stuck(0.5))
     with pytest.raises(ConvergenceError):
         retune(start)
     assert "solved for to 0.5" in retune(start, accept_inexact=True).origin["notes"][0]

@@ -31,7 +31,10 @@ def test_units_are_named():
     with pytest.raises(InputError, match="'speed' are in 'knots', those of the model in 'm s-1'"):
         model.update(new.assign_attrs(units="knots"))
     new["x"].attrs["units"] = "m"
-    with pytest.raises(InputError, match="coordinates of 'x' are in 'm'"):
+    with pytest.raises(InputError, match=r"'x' differ: .* lack 0.125 km, .* model's 0.125 m, "):
+        model.update(new)
+    new["x"].attrs["units"] = "hPa"
+    with pytest.raises(InputError, match="hPa"):
         model.update(new)
 
 

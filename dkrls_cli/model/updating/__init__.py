@@ -1,0 +1,1 @@
+"""Models that grow along their last level."""
