@@ -268,9 +268,20 @@ def fill_source(
         report.note(f"Note: {filled.note}. {OTHER_MASKS}")
     if filled.model is not None:
         report_fit_notes(filled.model, report)
-    elif filled.left:
-        report.note("Note: nothing is left to fill; --mask, --max-gap and --within decide.")
+    else:
+        _report_nothing(whole, filled, report)
     return FilledVariable(filled, int(np.isnan(whole.values).sum()), seconds)
+
+
+def _report_nothing(whole: Grid, filled: Filled, report: Report) -> None:
+    """Report why there was nothing to fill: a rule, or marks that the file does not declare."""
+    from dkrls_cli.grid.quantities import mark_note
+
+    marks = mark_note(whole.name, whole.values)
+    if marks:
+        report.note(f"Warning: {marks}.")
+    if filled.left:
+        report.note("Note: nothing is left to fill; --mask, --max-gap and --within decide.")
 
 
 def file_target(

@@ -261,7 +261,17 @@ def test_a_complete_grid_is_copied(tmp_path):
     source, out = ROOT / "sample_data" / "ocean.nc", tmp_path / "same.nc"
     result = dkrls("fill", source, "-o", out)
     assert "0 of 0 missing cells" in result.stdout
+    assert "Warning" not in result.stderr
     assert np.array_equal(raw(source), raw(out))
+
+
+def test_marks_that_are_not_declared_are_warned_of_where_nothing_else_is_missing(tmp_path):
+    path, values = tmp_path / "marked.nc", 10 + np.add.outer(np.arange(5.0), np.arange(6.0))
+    values[1, 2] = -9999
+    xr.DataArray(values, dims=("y", "x"), name="v").to_netcdf(path)
+    result = dkrls("fill", path, "-o", tmp_path / "same.nc")
+    assert "Warning: 1 cell of 'v' holds -9999, and all others 10 to 19" in result.stderr
+    assert "0 of 0 missing cells" in result.stdout
 
 
 @pytest.mark.parametrize(
