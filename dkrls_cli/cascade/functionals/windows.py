@@ -55,16 +55,17 @@ def window_scale(
     float or None
         None if the series are too short to tell.
     """
+    nodes = _opened(nodes, 0.5 * (low + high), level.kernel.period)
     run = _nearest_run(nodes, 0.5 * (low + high))
     if run.size < _LEAST:
         return None
+    period = level.kernel.period if run.size == nodes.size else None  # a part of a circle is a line
     nodes, series = nodes[run], series[run]
-    period = level.kernel.period
     count = int(np.count_nonzero(_offset(nodes - low, period) <= high - low))
     asked = _windows(nodes, count, period, latitude)
-    answered = _rows(level, nodes, np.arange(run.size), asked)
+    answered = _rows(level, nodes, np.arange(run.size), asked, period)
     differences = [
-        answered - _rows(level, nodes, kept, asked)
+        answered - _rows(level, nodes, kept, asked, period)
         for kept in _halves(run.size, closed=period is not None)
     ]
     rows = np.concatenate(differences)
@@ -72,6 +73,14 @@ def window_scale(
     known = expected > 0
     ratios = (rows[known] @ series) ** 2 / expected[known, None]
     return float(ratios.mean()) if ratios.size else None
+
+
+def _opened(nodes: Array, middle: float, period: float | None) -> Array:
+    """Return coordinates within half a turn of the middle of a range; on a line, as they are."""
+    if period is None:
+        return nodes
+    start = middle - 0.5 * period
+    return np.asarray(start + (nodes - start) % period)
 
 
 def _nearest_run(nodes: Array, middle: float) -> Indices:
@@ -127,10 +136,10 @@ def _half_way(nodes: Array, period: float | None, latitude: bool) -> Array:
     return np.clip(edges, -90.0, 90.0) if latitude else edges
 
 
-def _rows(level: Level, nodes: Array, kept: Indices, asked: Means) -> Array:
+def _rows(level: Level, nodes: Array, kept: Indices, asked: Means, period: float | None) -> Array:
     """Return the rows (q, m) that answer means from the samples that are kept."""
     some, kernel = nodes[kept], level.kernel
-    edges = _half_way(some, kernel.period, asked.latitude)
+    edges = _half_way(some, period, asked.latitude)
     low = edges[:-1] if kernel.warp is None else np.maximum(edges[:-1], 0.5 * some)
     cells = SourceCells.around(some, low, edges[1:], asked.latitude, kernel.period)
     cascade = fit_cascade(np.zeros(kept.size), [some], [level])

@@ -90,6 +90,19 @@ def test_of_long_series_those_near_the_range_count(monkeypatch):
     assert last == pytest.approx(window_scale(LEVEL, nodes[40:], series[40:], 56.0, 59.0))
 
 
+@pytest.mark.parametrize("middle", [180.0, 0.0, 357.0])
+def test_of_long_circles_those_near_the_range_count_wherever_it_is(monkeypatch, middle):
+    """They are those of a line of the same samples: the rest of the circle is no gap in it."""
+    monkeypatch.setattr(module, "_MOST", 20)
+    kernel, nodes = Kernel("matern32", 9.0, period=360.0), np.arange(0.0, 360, 3)
+    series = np.random.default_rng(4).standard_normal((120, 2))
+    found = window_scale(Level("lon", kernel, 0.05), nodes, series, middle - 7.0, middle + 7.0)
+    places = np.arange(round(middle / 3) - 10, round(middle / 3) + 10)
+    line = Level("lon", Kernel("matern32", 9.0), 0.05)
+    expected = window_scale(line, 3.0 * places, series[places % 120], middle - 7.0, middle + 7.0)
+    assert found == pytest.approx(expected, rel=1e-3)  # a kernel of chords differs by as much
+
+
 def test_many_windows_are_thinned_evenly(monkeypatch):
     monkeypatch.setattr(module, "_WINDOWS", 3)
     nodes = np.arange(10.0)
