@@ -184,7 +184,8 @@ def left_out_rows(
 
     With `blocks` of neighbours, samples are predicted from those outside of their block. The
     samples at an end are predicted by a spline that goes on straight. That takes other splines, and
-    without `ends` their rows are arbitrary where there is a cheaper way for all others.
+    without `ends` their rows are arbitrary where there is a cheaper way for all others. A spline
+    through one sample more than its degree is a polynomial, and so is the one through all but one.
     """
     count = nodes.size
     spline = _cardinal(name, nodes.tobytes())
@@ -199,11 +200,22 @@ def left_out_rows(
         at_end = block[0] == 0 or block[-1] == count - 1
         if at_end or kept.size <= spline.degree:
             result[block] = 0.0
-            if kept.size:  # a sample alone is predicted by 0, as by any kernel
+            if kept.size == spline.degree and block.size == 1 and not at_end:
+                result[np.ix_(block, kept)] = _polynomial_rows(nodes[kept], nodes[block])
+            elif kept.size:  # a sample alone is predicted by 0, as by any kernel
                 result[np.ix_(block, kept)] = spline_rows(name, nodes[kept], nodes[block])
         else:
             result[block] -= spline.left_out_block(block)
             result[np.ix_(block, block)] = 0.0
+    return result
+
+
+def _polynomial_rows(nodes: Array, query: Array) -> Array:
+    """Return the rows of the polynomial through all samples, by the formula of Lagrange (q, m)."""
+    result = np.ones((query.size, nodes.size))
+    for place, node in enumerate(nodes.tolist()):
+        others = np.delete(nodes, place)
+        result[:, place] = np.prod((query[:, None] - others) / (node - others), axis=1)
     return result
 
 

@@ -43,13 +43,20 @@ _LEAST = 8
 """Samples from which a level can be thinned by two and still have inner slices."""
 
 
+_FEWEST = 3
+"""Samples from which splines are tried: of two, one is predicted by the other alone."""
+
+
 def spline_candidates(slices: Slices, family: str | None = None) -> list[Candidate]:
-    """Return the spline that is named, or all that a level is long enough for."""
+    """Return the spline that is named, or all that a level is long enough for.
+
+    One that is a polynomial through all samples is judged by those through all but one.
+    """
     if family is not None:
         return [_candidate(slices, family)]
-    if not is_solvable(slices.coordinates):
+    if slices.coordinates.size < _FEWEST or not is_solvable(slices.coordinates):
         return []
-    left_out = max(len(block) for block in slices.blocks) if slices.blocks else 1
+    left_out = max(len(block) for block in slices.blocks) if slices.blocks else 0
     most = slices.coordinates.size - left_out - 1
     return [_candidate(slices, name) for name in SPLINES if DEGREES[name] <= most]
 

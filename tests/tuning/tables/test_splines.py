@@ -17,9 +17,9 @@ def smooth(x):
 @pytest.mark.parametrize(("count", "folds", "names"), [
     (2, None, []),
     (3, None, ["linear"]),
-    (4, None, ["linear"]),
+    (4, None, ["linear", "cubic"]),
     (5, None, ["linear", "cubic"]),
-    (6, None, ["linear", "cubic"]),
+    (6, None, ["linear", "cubic", "quintic"]),
     (7, None, ["linear", "cubic", "quintic"]),
     (8, 4, ["linear", "cubic", "quintic"]),
     (7, 3, ["linear", "cubic"]),
@@ -27,6 +27,15 @@ def smooth(x):
 def test_splines_are_tried_where_enough_samples_are_left(count, folds, names):
     slices = Slices.of(X[:count], smooth(X[:count]), folds, 100)
     assert [candidate.kernel.family for candidate in spline_candidates(slices)] == names
+
+
+@pytest.mark.parametrize(("count", "name"), [(4, "cubic"), (6, "quintic")])
+def test_a_polynomial_through_all_samples_is_taken_where_the_data_is_one(count, name):
+    x = X[:count]
+    data = np.outer(x ** (count - 2), [1.0, 2.0, -1.0]) + np.outer(x, [0.3, -1.0, 2.0])
+    assert choose_level(x, data).taken.kernel.family == name
+    noise = np.random.default_rng(3).standard_normal((count, 30))
+    assert choose_level(x, noise).taken.kernel.family != name
 
 
 def test_splines_are_not_tried_where_steps_are_too_uneven():
