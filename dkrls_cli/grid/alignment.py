@@ -198,7 +198,7 @@ def _sort_like(own: Axis, its: Axis, values: Array, place: int) -> Array:
     _, known = nearest(numbers, own.numbers, own.turn)
     lacking = own.take(np.flatnonzero(~same)).texts
     extra = its.take(np.flatnonzero(~known)).texts
-    if own.time is None and "" != own.units != its.units != "":
+    if own.time is None and own.units and its.units and own.units != its.units:
         lacking = [f"{text} {own.units}" for text in lacking]
         extra = [f"{text} {its.units}" for text in extra]
     _refuse_others(own.name, lacking, extra)
