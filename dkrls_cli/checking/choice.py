@@ -154,6 +154,11 @@ class Predictor:
 
     steps: tuple[Step, ...]
 
+    @property
+    def error(self) -> float:
+        """Typical residual after the last step; infinite if no axis is of any use."""
+        return self.steps[-1].error if self.steps else np.inf
+
     def residuals(self, values: Array, used: Mask) -> tuple[Array, Array]:
         """Return what is left of every cell, and its standard error but for a common factor."""
         return self.trace(values - middle(values, used), used).residuals

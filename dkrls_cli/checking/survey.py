@@ -45,6 +45,12 @@ FALSE_ALARM = 1e-3
 # Times that the predictor is chosen and cells are checked. The first time only near cells predict.
 _PASSES = 2
 
+# Steps of a series from which on its median is its usual value, and the fewest series: usual values
+# of a dozen of them are no better known than what is unusual.
+_SERIES, _PLACES = 16, 64
+# Share of the residuals without usual values below which those with them are clearly smaller.
+_BETTER = 0.8
+
 # Rounds in which series with jumps are left out, and the share of the largest jump that one needs
 # in each: a series that others with a jump predict seems to jump by half as much.
 _JUMP_ROUNDS, _WORST = 12, 0.75
@@ -133,12 +139,12 @@ def survey(
         _check_series(work, flags, axes, along)
     used = flags == GOOD
     used |= flags == UNIT  # these are in the right units by now
-    predictor = choose_predictor(work, used, axes, near=True)
     floor = _rounding(work)
-    found = check_cells(work, used, predictor, rate, floor)
+    predictor, usual = _choose_first(work, used, axes, along)
+    found = check_cells(work - usual, used, predictor, rate, floor)
     for _ in range(1, _PASSES):
-        predictor = choose_predictor(work, used & ~found.bad, axes)
-        found = check_cells(work, used, predictor, rate, floor, found.bad)
+        predictor = choose_predictor(work - usual, used & ~found.bad, axes)
+        found = check_cells(work - usual, used, predictor, rate, floor, found.bad)
     flags[found.bad & (flags == GOOD)] = SPIKE
     expected = work - found.residual
     spikes = flags == SPIKE
@@ -146,6 +152,37 @@ def survey(
     flags[spikes & (units >= 0)] = UNIT
     limits = (found.limits.low, found.limits.high)
     return Survey(flags, expected, found.std, units, predictor, limits)
+
+
+def _choose_first(
+    work: Array,
+    used: Mask,
+    axes: Sequence[CheckAxis],
+    along: int | None,
+    without: Sequence[int] = (),
+) -> tuple[Predictor, Array]:
+    """Return the predictor from near cells, and the usual values of series to take off first.
+
+    A place that differs from all around it does so at all times. Taken with its usual value, its
+    cells look bad, or to jump, where neighbours are left out for a while; and the more of them are
+    left out, the less is known of it. Usual values are 0 where cells are clearly predicted better
+    with them, as of fields without noise, and where there are few series.
+    """
+    plain = choose_predictor(work, used, axes, without, near=True)
+    if along is None or (steps := work.shape[along]) < _SERIES or work.size < _PLACES * steps:
+        return plain, np.zeros(())
+    usual = _usual_values(work, used, along)
+    better = choose_predictor(work - usual, used, axes, without, near=True)
+    if _BETTER * better.error < plain.error:
+        return better, usual
+    return plain, np.zeros(())
+
+
+def _usual_values(work: Array, used: Mask, along: int) -> Array:
+    """Return the median of every series, 0 of those without cells; of size 1 along their axis."""
+    series = np.where(used, work, np.nan)
+    some = ~np.isnan(series).all(axis=along, keepdims=True)
+    return np.asarray(np.nanmedian(np.where(some, series, 0.0), axis=along, keepdims=True))
 
 
 def _rows(values: NDArray[Any], along: int) -> NDArray[Any]:
@@ -201,7 +238,8 @@ def _check_series(work: Array, flags: Flags, axes: Sequence[CheckAxis], along: i
     stuck = _unrow(find_runs(_rows(np.where(used, work, np.nan), along)), work.shape, along)
     flags[(flags == GOOD) & stuck] = STUCK
     used &= ~stuck.astype(bool)
-    predictor = choose_predictor(work, used, axes, [along], near=True)
+    predictor, usual = _choose_first(work, used, axes, along, [along])
+    work = work - usual
     for _ in range(_JUMP_ROUNDS):
         left, _ = predictor.residuals(work, used)
         shifted, sizes = find_jumps(_rows(np.where(used, left, np.nan), along))

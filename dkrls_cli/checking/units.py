@@ -14,6 +14,8 @@ from dkrls_cli.arrays import Array, Indices
 _BREAK, _SMOOTH = 3.0, 3.0
 # The same of a single series, where steps are not medians of many.
 _SERIES_BREAK = 40.0
+# Share of their distance to the usual slices at which those of a kind are, converted, at most.
+_NEARER = 0.7
 # A conversion must bring a break down to this share of itself.
 _GAIN = 0.2
 # The same where the spread of the values agrees with the conversion as well.
@@ -91,8 +93,44 @@ def find_unit_slices(slices: Array) -> Indices:
         found = _explain(before, after, float(steps[place - 1]), typical)
         if found is not None:
             breaks[int(place)] = found
-    kinds[full] = _states(full.size, breaks)
+    kinds[full] = _confirmed_slices(rows, _states(full.size, breaks))
     return kinds
+
+
+def _confirmed_slices(rows: Array, kinds: Indices) -> Indices:
+    """Return the conversions of slices (m, n), without those that one step alone speaks for.
+
+    The slices of a kind are spread as much wider than those in the usual units as the conversion
+    tells, and where that is no wider, they are nearer to these when converted. A field that varies
+    about 0, such as one of anomalies, may well turn its sign, or grow tenfold, between two slices.
+    """
+    usual = kinds < 0
+    if usual.all() or not usual.any():
+        return kinds
+    some = ~np.isnan(rows[usual]).all(axis=0)
+    profile = np.full(rows.shape[1], np.nan)
+    profile[some] = np.nanmedian(rows[usual][:, some], axis=0)
+    result = kinds.copy()
+    for kind in np.unique(kinds[~usual]).tolist():
+        here, one = rows[kinds == kind], CONVERSIONS[kind]
+        about = np.broadcast_to(profile, here.shape)
+        before, after = (np.nanmedian(_distances(w, about)) for w in (here, one.undo(here)))
+        widths = [float(np.nanmedian(_widths(some))) for some in (here, rows[usual])]
+        ratio = widths[0] / widths[1] if min(widths) > 0 else np.nan
+        is_wider = abs(np.log(abs(one.slope))) > np.log(_ALIKE) and not np.isnan(ratio)
+        if not (_agree(one, ratio) and (is_wider or after <= _NEARER * before)):
+            result[kinds == kind] = -1
+    return result
+
+
+def _widths(rows: Array) -> Array:
+    """Return how widely the values of slices are spread (m,); NaN for those with few values."""
+    found = np.full(len(rows), np.nan)
+    enough = (~np.isnan(rows)).sum(axis=1) >= _FEWEST
+    if enough.any():
+        low, high = np.nanquantile(rows[enough], [0.25, 0.75], axis=1)
+        found[enough] = high - low
+    return found
 
 
 def _distances(some: Array, others: Array) -> Array:

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import dkrls_cli.checking.survey as survey_module
 from dkrls_cli.checking.choice import CheckAxis
 from dkrls_cli.checking.survey import (
     DUPLICATE,
@@ -123,3 +124,55 @@ def test_neighbours_of_series_that_jump_do_not(seed):
     told = (run(values).flags == JUMP).any(axis=0)
     assert not told[~jumping].any()  # 2 to 14 of them were
     assert told[jumping].mean() > 0.8
+
+
+def unusual_places(seed, times, size=12):
+    """Return weather that all places share, on places that differ much from their neighbours."""
+    rng = np.random.default_rng(seed)
+    y, x = np.ix_(np.arange(size), np.arange(size))
+    waves = [
+        np.sin(y / 4 + x / 6),
+        np.cos(y / 5 - x / 4),
+        np.sin((y - x) / 3),
+        np.ones((size, size)),
+    ]
+    weather = np.einsum("tk,kyx->tyx", rng.normal(size=(times, 4)), np.stack(waves))
+    coast = np.sin(y / 2 + rng.normal()) + np.sin(x / 1.5 + rng.normal()) > 0.5
+    places = 5.0 * coast + 3.0 * (rng.random((size, size)) < 0.05)
+    return weather + places + 0.02 * rng.normal(size=weather.shape)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 2, 4])
+def test_spikes_among_unusual_places_leave_these_alone(seed):
+    values, rng = unusual_places(seed, 40), np.random.default_rng(100 + seed)
+    bad = rng.random(values.shape) < 0.02
+    sign = rng.choice([-1, 1], values.shape)
+    found = run(np.where(bad, values + 5 * values.std() * sign, values))
+    assert found.bad[bad].mean() > 0.98
+    assert found.bad[~bad].mean() < 5e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_unusual_places_beside_stuck_series_do_not_jump(seed):
+    values, rng = unusual_places(seed, 80), np.random.default_rng(seed)
+    stuck = np.zeros(values.shape, bool)
+    for y, x in rng.integers(2, 10, (4, 2)):
+        values[30:45, y, x] = values[30, y, x]
+        stuck[31:45, y, x] = True
+    found = run(values)
+    assert not (found.flags == JUMP).any()
+    assert (found.flags[stuck] == STUCK).all()
+
+
+def test_a_few_series_keep_their_usual_values():
+    axes = [CheckAxis(np.arange(60.0)), CheckAxis(np.arange(12.0))]
+    used = np.ones((60, 12), bool)
+    assert not survey_module._choose_first(field(), used, axes, 0)[1].any()
+    many = np.concatenate([field(), field() + 5.0, field(), field() + 9.0, field(), field() - 7], 1)
+    axes[1] = CheckAxis(np.arange(72.0))
+    _, usual = survey_module._choose_first(many, np.ones(many.shape, bool), axes, 0)
+    assert np.allclose(usual, np.median(many, axis=0, keepdims=True))
+    assert not survey_module._choose_first(many[:15], many[:15] > -99, axes, 0)[1].any()
+    assert not survey_module._choose_first(many, many > -99, axes, None)[1].any()

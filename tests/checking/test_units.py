@@ -82,3 +82,24 @@ def test_single_cells_are_named():
         "sign changed",
         "",
     ]
+
+
+def anomalies(seed):
+    """Return slices of two patterns, of which each has any size from slice to slice."""
+    rng = np.random.default_rng(seed)
+    patterns = np.stack([np.ones(30), np.sin(np.arange(30) / 6)])
+    return rng.normal(size=(40, 2)) @ patterns + 0.02 * rng.normal(size=(40, 30))
+
+
+def test_anomalies_that_turn_or_grow_at_once_keep_their_units():
+    found = [find_unit_slices(anomalies(seed)) for seed in range(40)]
+    assert (np.array(found) == -1).all()
+
+
+def test_fields_about_zero_in_other_units_are_found_by_their_width():
+    rng = np.random.default_rng(1)
+    wind = rng.normal(size=(1, 40)) + 0.1 * np.cumsum(rng.normal(size=(30, 40)), axis=0)
+    wind[20:] *= 3.6
+    found = find_unit_slices(wind)
+    assert [CONVERSIONS[kind].words for kind in np.unique(found[20:])] == ["km/h instead of m/s"]
+    assert (found[:20] == -1).all()
