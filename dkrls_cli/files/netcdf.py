@@ -23,6 +23,7 @@ from dkrls_cli.files.stored.handles import (
     NETCDF_LOCK,
     declared_sizes,
     explain_reading,
+    file_state,
     open_netcdf,
     zarr_sizes,
 )
@@ -103,7 +104,8 @@ def open_dataset(
         if engine_of(path) is not None:
             load = partial(_load_by_engine, stored)
             return Source(axes, name, attrs, style, stored.dtype, load, scalars, notes)
-        reader, chunks = Reader((stored,)), _chunks_of(array, len(axes))
+        reader = Reader((replace(stored, state=file_state(path, name)),))
+        chunks = _chunks_of(array, len(axes))
     return Source(
         axes,
         name,

@@ -2,7 +2,8 @@
 
 The libraries for NetCDF are not thread-safe, so that one lock (`NETCDF_LOCK`) is held around
 everything they do. Files that are read part by part stay open, the last few of them in each
-process; a file that has changed since is opened again.
+process. A file that has changed since is opened again, for whoever asks for what it has now, and
+refused to those who have begun to read what it had before.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from dkrls_cli.arrays import Indices
 from dkrls_cli.errors import DkrlsError, InputError
 from dkrls_cli.files.source import FileKind
 from dkrls_cli.files.stored.decoding import Decoder
+
+State = tuple[int, ...]
+"""Sizes of a file or of folders, and when they were changed."""
 
 NETCDF_LOCK = RLock()
 """Held while a library reads or writes a NetCDF file."""
@@ -48,7 +52,11 @@ _left: list[_Handle] = []  # of the process that this one was forked from: never
 
 
 def read_part(
-    path: str, kind: FileKind, name: str, part: Sequence[slice | Indices]
+    path: str,
+    kind: FileKind,
+    name: str,
+    part: Sequence[slice | Indices],
+    state: State | None = None,
 ) -> NDArray[Any]:
     """Read a part of a stored variable as floating numbers, NaN where a value is missing.
 
@@ -59,13 +67,20 @@ def read_part(
     part
         A slice or ascending indices for each dimension of the variable; if there are more than it
         has, the first ones are of axes of one coordinate that it does not have.
+    state
+        The state of the file when it was opened first; None: any will do.
 
     Raises
     ------
     InputError
-        If the file cannot be read.
+        If the file cannot be read, or is in another state.
     """
     with explain_reading(path):
+        if state is not None and file_state(path, name) != state:
+            raise InputError(
+                f"'{path}' was written to after it was opened, and parts of it have been read. "
+                "Start again when nothing writes to it."
+            )
         with NETCDF_LOCK:
             handle = _handle(path, kind, name)
             own = tuple(part[len(part) - len(handle.variable.shape) :])
@@ -74,6 +89,17 @@ def read_part(
         if kind == "zarr":
             raw = handle.variable[own].values
         return handle.decoder.decode(raw)
+
+
+def file_state(path: str, name: str) -> State:
+    """Return what differs once a file has been written to: its size and when it was changed.
+
+    Of a store these are those of its folder and of the folder of a variable, where new chunks are
+    seen if they lie in that folder itself, as in version 2 of the format.
+    """
+    folder = os.path.join(path, name)
+    found = [os.stat(each) for each in (path, folder) if each == path or os.path.isdir(each)]
+    return tuple(number for each in found for number in (each.st_size, each.st_mtime_ns))
 
 
 def close_files(paths: Collection[str]) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Indices, Slices
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.source import FileKind
-from dkrls_cli.files.stored.handles import close_files, read_part
+from dkrls_cli.files.stored.handles import State, close_files, read_part
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class StoredVariable:
         does not have: a scalar of the file.
     dtype
         Floating type of its values.
+    state
+        The state of the file when it was opened; None: it may change.
     """
 
     path: str
@@ -40,13 +42,14 @@ class StoredVariable:
     name: str
     shape: tuple[int, ...]
     dtype: str
+    state: State | None = None
 
     def read(self, part: Sequence[slice | Indices]) -> NDArray[Any]:
         """Return the values of a part, NaN where they are missing."""
         sizes = [_length(own) for own in part]
         if 0 in sizes:
             return np.empty(sizes, self.dtype)
-        values = read_part(self.path, self.kind, self.name, part)
+        values = read_part(self.path, self.kind, self.name, part, self.state)
         if values.size != math.prod(sizes):
             raise InputError(
                 f"'{self.path}' has changed: '{self.name}' has fewer cells than before."
