@@ -20,9 +20,9 @@ BETTER_EVERYWHERE = 0.8
 coordinate."""
 
 EQUAL, BETTER_ELSEWHERE = 1.02, 0.7
-"""Mean square error of a spline that is linear beside an edge, as a multiple of the kernel's, that
-is no loss, and the typical ratio from which on it is then taken. Across a phase boundary or an edge
-a kernel needs a ridge, which costs exactness everywhere."""
+"""Mean square error of a spline with pieces, as a multiple of the kernel's, that is no loss, and
+the typical ratio from which on it is then taken. Across a phase boundary or an edge a kernel needs
+a ridge, which costs exactness everywhere."""
 
 EXACT_RIDGE, AS_GOOD = 1e-12, 2.0
 """Ridge of a Gaussian kernel up to which rounding limits it, and the ratios of mean square errors,
@@ -66,8 +66,7 @@ def _is_clearly_better(rival: Rival, first: Candidate, ratio: Ratio) -> bool:
         return ratio.mean < BETTER_EVERYWHERE
     if ratio.mean < BETTER or (ratio.mean < BETTER_EVERYWHERE and ratio.typical < 1):
         return True
-    is_local = "linear" in kernel.families or kernel.pieces
-    if is_local and ratio.mean < EQUAL and ratio.typical < BETTER_ELSEWHERE:
+    if kernel.pieces and ratio.mean < EQUAL and ratio.typical < BETTER_ELSEWHERE:
         return True
     is_limited = first.kernel.family == "gaussian" and first.ridge <= EXACT_RIDGE
     return (
