@@ -8,13 +8,12 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from dkrls_cli.arrays import Array, Slices, blocks
+from dkrls_cli.arrays import Array, Slices
 from dkrls_cli.errors import InputError
 from dkrls_cli.model.answering.answers import PointQuery, Query
-from dkrls_cli.model.answering.bounds import Bounds
-from dkrls_cli.model.answering.ensembles import refuse_unknown_errors
 from dkrls_cli.model.chunked.loading import room
 from dkrls_cli.model.chunked.reference import open_reference
+from dkrls_cli.model.referring.finishing import bounded_errors, bounded_values, cut_blocks
 from dkrls_cli.model.referring.points import ReferredPoints
 from dkrls_cli.model.streaming.known import gather
 from dkrls_cli.model.streaming.request import plan_stream, process_bytes
@@ -67,29 +66,17 @@ class ReferredGrid(Query):
 
     def values(self) -> Array:
         """Return the answers, NaN where there is none."""
-        return self._free if self._bounds is None else self._bounds.clip(self._free)
+        return bounded_values(self)
 
     def std(self) -> Array:
         """Return the standard errors of the answers, NaN where there is none."""
-        model, bounds = self.model, self._bounds
-        refuse_unknown_errors(model)
-        if self.linear is not None:
-            std = replace(self.linear, bounds=None).std()
-        else:
-            std = replace(model, bounds=None).std_on(self.asked, smooth=self.rules.smooth)
-        return self.blank(std if bounds is None else bounds.spread(self._free, std))
-
-    @property
-    def _bounds(self) -> Bounds | None:
-        return self.model.bounds if self.linear is None else self.linear.bounds
+        return bounded_errors(self)
 
     def blocks(
         self, cells: int, *, std: bool = False
     ) -> Iterator[tuple[Slices, Array, Array | None]]:
         """Yield the answers in C order in blocks of about `cells` cells, with slices and errors."""
-        values, errors = self.values(), self.std() if std else None
-        for part in blocks(self.shape, cells):
-            yield part, values[part], None if errors is None else errors[part]
+        return cut_blocks(self, cells, std)
 
 
 def refer(query: Asked, limit: float = 0.0, scheduler: Scheduler | None = None) -> Asked:

@@ -10,19 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Indices, Slices, blocks
+from dkrls_cli.arrays import Array, Indices, Slices
 from dkrls_cli.cascade.streaming.windows import SMALL, SMALL_IN_SINGLE
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.source import Source
 from dkrls_cli.model.answering.answers import PointQuery
-from dkrls_cli.model.answering.bounds import Bounds
-from dkrls_cli.model.answering.ensembles import refuse_unknown_errors
 from dkrls_cli.model.chunked.ground import stored_chunks
 from dkrls_cli.model.chunked.loading import room
 from dkrls_cli.model.chunked.reference import open_reference
 from dkrls_cli.model.lasting.choosing import known_land
 from dkrls_cli.model.lasting.slices import LandSlices
 from dkrls_cli.model.referring.answering import PointAnswers
+from dkrls_cli.model.referring.finishing import bounded_errors, bounded_values, cut_blocks
 from dkrls_cli.model.referring.sums import ANSWER, CELL, PointSums, TileTask
 from dkrls_cli.model.referring.tiles import tile_sizes
 from dkrls_cli.model.streaming.boxes import boxes_of
@@ -59,33 +58,17 @@ class ReferredPoints(PointQuery):
 
     def values(self) -> Array:
         """Return the answers, NaN where there is none."""
-        bounds = self._bounds
-        return self.blank(self._free if bounds is None else bounds.clip(self._free))
+        return bounded_values(self)
 
     def std(self) -> Array:
         """Return the standard errors of the answers, NaN where there is none."""
-        model, bounds = self.model, self._bounds
-        refuse_unknown_errors(model)
-        if self.linear is not None:
-            std = replace(self.linear, bounds=None).std()
-        else:
-            std = replace(model, bounds=None).std_at(
-                self.asked, spread=self.spread, smooth=self.rules.smooth
-            )
-        return self.blank(std if bounds is None else bounds.spread(self._free, std))
-
-    @property
-    def _bounds(self) -> Bounds | None:
-        return self.model.bounds if self.linear is None else self.linear.bounds
+        return bounded_errors(self)
 
     def blocks(
         self, cells: int, *, std: bool = False
     ) -> Iterator[tuple[Slices, Array, Array | None]]:
         """Yield the answers in C order in blocks of about `cells` cells, with slices and errors."""
-        values, errors = self.values(), self.std() if std else None
-        whole = tuple(slice(0, size) for size in self.shape)
-        for part in blocks(self.shape, cells) if values.size else [whole]:
-            yield part, values[part], None if errors is None else errors[part]
+        return cut_blocks(self, cells, std)
 
 
 def answer_at_points(query: PointQuery, limit: float, scheduler: Scheduler) -> Array:

@@ -120,7 +120,7 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
         lambda: referring.std(**at, mean=True),
         lambda: referring.predict(**at, mean=True),
     ):
-        with pytest.raises(SettingError, match="Means over cells and derivatives of a grid with"):
+        with pytest.raises(SettingError, match="of a grid with missing cells need the whole grid"):
             ask()
 
 
