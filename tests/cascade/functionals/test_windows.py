@@ -90,6 +90,11 @@ def test_of_long_series_those_near_the_range_count(monkeypatch):
     assert last == pytest.approx(window_scale(LEVEL, nodes[40:], series[40:], 56.0, 59.0))
 
 
+def test_a_range_of_all_samples_counts_as_the_widest_window_between_the_ends():
+    widest = window_scale(LEVEL, T, SERIES, 0.5, 12.5)  # all but the first and the last
+    assert window_scale(LEVEL, T, SERIES, -1.0, 14.0) == pytest.approx(widest)
+
+
 @pytest.mark.parametrize("middle", [180.0, 0.0, 357.0])
 def test_of_long_circles_those_near_the_range_count_wherever_it_is(monkeypatch, middle):
     """They are those of a line of the same samples: the rest of the circle is no gap in it."""

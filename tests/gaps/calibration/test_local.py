@@ -88,6 +88,13 @@ def test_a_mean_is_over_sixty_cells(shape):
     assert 1 / np.sum(weights**2) == pytest.approx(60.0, rel=0.1)
 
 
+def test_the_scale_is_relative_to_the_mean_of_observed_cells_by_default():
+    errors = np.random.default_rng(3).random((20, 30))
+    observed = np.random.default_rng(4).random((20, 30)) < 0.7
+    expected = local_scale(errors, observed, float(errors[observed].mean()))
+    np.testing.assert_array_equal(local_scale(errors, observed), expected)
+
+
 def test_far_from_data_the_error_is_the_usual_one():
     observed = np.ones((80, 80), bool)
     observed[20:60, 20:60] = False

@@ -13,6 +13,13 @@ def test_durations(text):
     assert TimeScale("days since 2020-01-01").length(text) > 0
 
 
+@pytest.mark.parametrize(
+    ("text", "days"), [("2W", 14), ("3D", 3), ("6H", 0.25), ("36MIN", 0.025), ("864S", 0.01)]
+)
+def test_units_of_fixed_length(text, days):
+    assert TimeScale("days since 2020-01-01").length(text) == pytest.approx(days, rel=1e-12)
+
+
 @pytest.mark.parametrize("text", ["", "30", "D", "0D", "-3D", "3 days", "auto", "1D2H", "1e3D"])
 def test_what_is_no_duration(text):
     assert not is_duration(text)

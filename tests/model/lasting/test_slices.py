@@ -1,5 +1,7 @@
 """Slices with land are completed once their missing cells are those that are known."""
 
+import pickle
+
 import numpy as np
 import pytest
 from chunked_grids import globe
@@ -40,6 +42,15 @@ def test_an_end_that_is_not_reached_is_told_unless_it_is_accepted(tmp_path):
     with pytest.raises(ConvergenceError, match="after"):
         replace(land, tolerance=-1.0).complete(data.values.copy())
     replace(land, tolerance=-1.0, inexact=True).complete(data.values.copy())
+
+
+def test_other_processes_make_a_solver_of_their_own(tmp_path):
+    data, land = slices_of(tmp_path)
+    expected = land.ready().complete(data.values.copy())
+    assert land.solver is land.solver
+    sent = pickle.loads(pickle.dumps(land))
+    assert "_solver" not in vars(sent)
+    np.testing.assert_array_equal(sent.complete(data.values.copy()), expected)
 
 
 def test_other_missing_cells_are_refused(tmp_path):

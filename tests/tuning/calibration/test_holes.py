@@ -60,6 +60,19 @@ def test_error_bars_are_calibrated_on_hidden_cells_beside_their_local_scale():
     np.testing.assert_array_equal(bars.unobserved, np.isnan(holed))
 
 
+def test_error_bars_do_not_depend_on_where_zero_is():
+    _, holed, axes = field()
+    given = [LevelConstraint("gaussian", sigma) for sigma in (1.8, 2.0, 4.0)]
+    found = [
+        gap_bars(
+            holed + mean, axes, choose_with_gaps(holed + mean, axes, given, ridge=0.02, mean=mean)
+        )
+        for mean in (0.0, 30.0)
+    ]
+    assert found[1].scale == pytest.approx(found[0].scale, rel=1e-6)
+    assert found[1].power == pytest.approx(found[0].power, rel=1e-6)
+
+
 def test_windows_of_a_part_have_spectra_of_their_own():
     values, axes = smooth()
     given = [LevelConstraint("matern32", 5.0)] * 2
