@@ -23,8 +23,9 @@ from dkrls_cli.files.stored.handles import NETCDF_LOCK
 _CHUNK_CACHE = 2**24
 # Bytes of a store that are written at a time: zarr holds all chunks of them, twice.
 _AT_ONCE = 2**23
-# Seconds between two times that a file is brought onto the disk while it is written.
-_FLUSH_EVERY = 0.5
+# Seconds between two times that a file is brought onto the disk while it is written: few, so that
+# the disk has something to do all the time.
+_FLUSH_EVERY = 0.1
 
 
 class Remote(Protocol):
