@@ -104,6 +104,7 @@ def refuse_several(sources: Sequence[Source]) -> None:
 
 def plan_result(source: Source, settings: Settings, limit: float) -> Result:
     """Return what a fit beyond memory would do and take; one time may be read, to see land."""
+    from dkrls_cli.model.chunked.compact import plan_given
     from dkrls_cli.model.chunked.survey import plan_survey
     from dkrls_cli.model.lasting.choosing import plan_land
     from dkrls_cli.model.lasting.land import find_land
@@ -117,21 +118,26 @@ def plan_result(source: Source, settings: Settings, limit: float) -> Result:
         else plan_land(land, settings, limit, bars=True)[1]
     )
     total = source_bytes(source)
-    read = choosing.bytes_read + (total if is_compact else 0)
+    passes = 0 if not is_compact else 1 if settings.tolerance is None else 2
+    known = plan_given(source, settings, limit) if is_compact else None
+    memory = max(choosing.memory, limit if is_compact and known is None else 0)
+    read = (choosing.bytes_read if known is None else 0) + passes * total
     facts: dict[str, Any] = {
         "variable": source.name,
         "model": "compact" if is_compact else "reference",
-        "memory_bytes": int(min(limit, max(choosing.memory, limit if is_compact else 0))),
+        "memory_bytes": int(min(limit, memory) if known is None else known.memory),
         "passes": read / total,
-        "chunks_read_for_settings": choosing.chunks_read,
+        "chunks_read_for_settings": choosing.chunks_read if known is None else 0,
         "bytes_read": read,
     }
-    what = "compact, in one pass" if is_compact else "refers to the data, which stays where it is"
+    what = "refers to the data, which stays where it is"
+    if is_compact:
+        what = "compact, in one pass" if passes == 1 else "compact, in two passes"
     words = {
         "variable": source.name,
         "grid": shape_text(source.axes),
         "model": what,
-        "memory": f"at most {bytes_text(facts['memory_bytes'])}",
+        "memory": f"{'at most' if known is None else 'about'} {bytes_text(facts['memory_bytes'])}",
         "read": f"{bytes_text(read)}, {facts['passes']:.2g} passes",
     }
     return facts, (pairs(words),)

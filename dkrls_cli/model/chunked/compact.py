@@ -250,6 +250,17 @@ def fit_compact(
     return _finish(plan, found, _pass(plan, tell, run))
 
 
+def plan_given(source: Source, settings: Settings, limit: float = math.inf) -> CompactPlan | None:
+    """Plan the pass over a grid whose settings are given; None if some are left to be chosen.
+
+    Nothing is read. Parameters and errors are those of :func:`fit_compact`.
+    """
+    panels = plan_survey(source, settings, None, limit, bars=False).panels
+    if any(panel.whole for panel in panels):
+        return None
+    return plan_compact(prepare(source, settings), _survey(source, settings, limit), limit)
+
+
 def _survey(source: Source, settings: Settings, limit: float) -> Surveyed:
     """Return the settings of a grid; where none is to be chosen, nothing is read for its mean."""
     panels = plan_survey(source, settings, None, limit, bars=False).panels

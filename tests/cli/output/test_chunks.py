@@ -95,6 +95,34 @@ def test_a_dry_run_reads_one_time_at_most_and_writes_nothing(folder, little, mon
     assert set(folder.iterdir()) == before
 
 
+@pytest.mark.parametrize(
+    ("how", "passes"),
+    [(["--compact"], 1), (["--tolerance", "0.01"], 2)],
+    ids=["compact", "promise"],
+)
+def test_the_plan_of_given_settings_is_what_is_read(
+    folder, tmp_path, little, monkeypatch, how, passes
+):
+    real, read = reader.read_part, []
+
+    def noting(*part):
+        found = real(*part)
+        read.append(found.nbytes)
+        return found
+
+    monkeypatch.setattr(reader, "read_part", noting)
+    words = ["fit", folder / "a.nc", *GIVEN, *how, "--max-memory", "900MB"]
+    plan = json.loads(dkrls(*words, "--dry-run", "--json").stdout)
+    assert not read
+    assert plan["bytes_read"] == passes * 8 * 30 * 12 * 14
+    assert plan["passes"] == passes
+    assert plan["memory_bytes"] < 900e6
+    told = dkrls(*words, "--dry-run").stdout
+    assert ("about" in told, "two passes" in told) == (True, passes == 2)
+    dkrls(*words, "-o", tmp_path / "m.npz")
+    assert sum(read) == plan["bytes_read"]
+
+
 def interrupted(after):
     """Return a function that keeps sums, and is interrupted when it has done so some times."""
     from dkrls_cli.files.regions.checkpoint import Checkpoint

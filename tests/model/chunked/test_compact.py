@@ -14,7 +14,7 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.reading import open_file
 from dkrls_cli.model.chunked import compact, reduction
-from dkrls_cli.model.chunked.compact import fit_compact, plan_compact, run_here
+from dkrls_cli.model.chunked.compact import fit_compact, plan_compact, plan_given, run_here
 from dkrls_cli.model.chunked.ground import prepare
 from dkrls_cli.model.chunked.survey import survey
 from dkrls_cli.model.fit import fit, fit_grid
@@ -257,3 +257,13 @@ def test_factors_of_levels_are_made_on_one_thread(monkeypatch):
     monkeypatch.setattr(compact, "make_factors", counted)
     fit_compact(stored(waves(noise=0.3), (7, 5, 8)), Settings(levels=LEVELS))
     assert set(seen) == {1}
+
+
+def test_given_settings_are_planned_without_reading_and_others_are_not_planned():
+    source = stored(waves(noise=0.3), (7, 5, 8))
+    plan = plan_given(source, Settings(levels=LEVELS))
+    assert plan is not None
+    assert source.read.cells == 0
+    found = survey(source, Settings(levels=LEVELS, mean=0.0), bars=False)
+    assert plan.memory == plan_compact(prepare(source, Settings(levels=LEVELS)), found).memory
+    assert plan_given(source, Settings()) is None
