@@ -24,6 +24,7 @@ from dkrls_cli.files.source import Source
 from dkrls_cli.gaps.lasting.completion import completion_bytes
 from dkrls_cli.grid.axes import Axis, text_axis
 from dkrls_cli.grid.grid import Grid
+from dkrls_cli.grid.quantities import mark_note
 from dkrls_cli.model.answering.bounds import choose_bounds
 from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.chunked.ground import refuse_whole_grid, stored_chunks
@@ -121,18 +122,22 @@ def survey_land(land: Land, settings: Settings, limit: float, *, bars: bool = Fa
         panel = _panel(land, kept, limit, _SLICES[0] if is_open else _SLICES[1])
         _refuse_other_gaps(land, panel)
         mean = float(np.nanmean(panel.values)) if mean is None else mean
+    panel.refuse_unsuitable()
+    marks = mark_note(panel.name, panel.values)
     if is_open:
         plan, found = _choose(land, panel, plan, mean)
         tolerance = max(tolerance, found)
         count = max(panel.axes[a].size for a in land.slices)
         note = f"settings chosen on {count} slices along {land.names}"
     bounds, told = choose_bounds(settings.bounds, panel)
-    facts = {"dropped_coordinates": notes, "bounds": told, SURVEYED: note, "notes": []}
+    facts = {"dropped_coordinates": notes, "bounds": told, SURVEYED: note}
+    facts["notes"] = [marks] if marks else []
     levels = [any_level(level, axis) for level, axis in zip(plan.levels, axes, strict=True)]
     known: Bars = JointBars(math.nan, math.nan)
     if bars:
         many = panel if is_open else _panel(land, kept, limit, _SLICES[0])
         _refuse_other_gaps(land, many)
+        many.refuse_unsuitable()
         given = replace(plan, levels=tuple(levels))
         known = calibrate_land(*_apart(land, many, given), mean, land.slices)
     model = _stand_in(land, axes, plan, levels, mean, facts, known)

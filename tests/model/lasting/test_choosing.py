@@ -52,6 +52,19 @@ def test_settings_that_are_given_are_taken_and_nothing_is_chosen(tmp_path):
     assert "2 of 14 coordinates have no observed cell" in str(found.model.origin)
 
 
+@pytest.mark.parametrize("settings", [{}, GIVEN])
+def test_directions_are_refused_and_marks_are_warned_of(tmp_path, settings):
+    data = with_land()
+    turning = 180.0 + 120.0 * data
+    turning.attrs = {"standard_name": "wind_from_direction", "units": "degree"}
+    with pytest.raises(InputError, match="'f' holds directions"):
+        fit_by_reference(stored(tmp_path, turning), Settings(**settings))
+    marked = data.where(np.isnan(data) | (data.lat < 60.0), -9999.0)
+    model = fit_by_reference(stored(tmp_path, marked, "marked.nc"), Settings(**settings))
+    (note,) = model.origin["notes"]
+    assert "cells of 'f' hold -9999" in note
+
+
 def test_the_mean_is_that_of_the_sea(tmp_path):
     data = with_land() + 7.0
     found = surveyed(stored(tmp_path, data.rename("f")), **{**GIVEN, "mean": "auto"})
