@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dkrls_cli.files.stored.digits import cells_of_digits
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import counts_time, is_place
 from dkrls_cli.grid.style import Companion, Packing, Style, source_coordinates
@@ -50,6 +51,8 @@ def style_of(dataset: xr.Dataset, array: xr.DataArray, axes: Sequence[Axis]) -> 
     auxiliary = _auxiliaries(dataset, array)
     names = [*auxiliary, *(name for _, name in bounds.values()), *_bounds_of(dataset, auxiliary)]
     companions = {name: _companion(dataset[name]) for name in dict.fromkeys(names)}
+    for dim, (_, name) in bounds.items():
+        companions[name] = _dated(dataset, dim, companions[name])
     found = {name: one for name, one in companions.items() if one is not None}
     others = {str(dim): np.arange(float(size)) for dim, size in array.sizes.items()}
     return Style(
@@ -132,6 +135,24 @@ def _axis_bounds(dataset: xr.Dataset, array: xr.DataArray) -> dict[str, tuple[st
     return found
 
 
+def _dated(dataset: xr.Dataset, dim: str, bounds: Companion | None) -> Companion | None:
+    """Return the bounds of an axis as its coordinates count: dates, where these are digits."""
+    if bounds is None or bounds.values.dtype.kind not in "fiu":
+        return bounds
+    cells = _cells(dataset[coordinate_of(dataset, dim)], dim, bounds.values)
+    if cells is bounds.values:
+        return bounds
+    return None if cells is None else Companion(bounds.dims, cells)
+
+
+def _cells(coordinate: xr.DataArray, dim: str, bounds: NDArray[Any]) -> NDArray[Any] | None:
+    """Return bounds of a coordinate, as dates if it has digits; None if they are not such dates."""
+    values = np.atleast_1d(coordinate.values)
+    if values.dtype.kind not in "fiu":
+        return bounds
+    return cells_of_digits(dim, attrs_of(coordinate), values, bounds)
+
+
 def read_cells(dataset: xr.Dataset, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
     """Return the bounds (m, 2) of coordinates of a dataset that have them, by name."""
     found = {}
@@ -139,8 +160,11 @@ def read_cells(dataset: xr.Dataset, names: Sequence[str]) -> dict[str, NDArray[n
         bounds = str(_setting(dataset[name], "bounds") or "")
         if bounds in dataset.variables and dataset[bounds].dims[:-1] == (name,):
             values = np.asarray(dataset[bounds].values)
-            if values.shape[-1] == 2 and values.dtype.kind in "fiu":
-                found[name] = values.astype(np.float64)
+            if values.shape[-1] != 2 or values.dtype.kind not in "fiu":
+                continue
+            cells = _cells(dataset[name], name, values)
+            if cells is not None:
+                found[name] = cells.astype(np.float64)
     return found
 
 

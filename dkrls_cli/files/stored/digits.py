@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.text.dates import read_dates
-from dkrls_cli.grid.axes import Axis
+from dkrls_cli.grid.axes import Attributes, Axis, number_axis
 from dkrls_cli.grid.calendars import TimeScale
 
 # Units that tell of digits: "day as %Y%m%d.%f", "month as %Y%m.%f", "YYYYMMDDhh", "yyyy-mm-dd".
@@ -59,6 +61,38 @@ def dates_of_digits(axis: Axis) -> tuple[Axis, str] | None:
     attrs = {key: value for key, value in axis.attrs.items() if key not in ("units", "calendar")}
     dates = replace(axis, numbers=numbers, time=scale, attrs=attrs, dtype="float64")
     return dates, f"{axis.name}: {axis.numbers[0]:.15g} is read as {dates.texts[0]}"
+
+
+def cells_of_digits(
+    name: str, attrs: Attributes, coordinates: NDArray[Any], cells: NDArray[Any]
+) -> NDArray[Any] | None:
+    """Return the bounds (m, 2) of coordinates: as dates are counted, if these are dates of digits.
+
+    Parameters
+    ----------
+    name, attrs, coordinates
+        Name, attributes and values of the coordinates.
+    cells
+        Their bounds, in digits as well.
+
+    Returns
+    -------
+    array or None
+        None if the bounds are no dates, and the coordinates are.
+
+    Examples
+    --------
+    >>> cells_of_digits("time", {}, np.array([20200115]), np.array([[20200101, 20200201]]))
+    array([[18262., 18293.]])
+    """
+    if not _are_dates(dates_of_digits(number_axis(name, coordinates, attrs))):
+        return cells
+    ends = dates_of_digits(number_axis(name, cells.ravel(), attrs))
+    return ends[0].numbers.reshape(cells.shape) if ends and _are_dates(ends) else None
+
+
+def _are_dates(read: tuple[Axis, str] | None) -> bool:
+    return read is not None and read[0].time is not None
 
 
 def _unread(axis: Axis, reason: str) -> tuple[Axis, str]:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dkrls_cli.files.reading import open_file
-from dkrls_cli.files.stored.digits import dates_of_digits
+from dkrls_cli import fit
+from dkrls_cli.files.reading import open_file, read_target_cells
+from dkrls_cli.files.stored.digits import cells_of_digits, dates_of_digits
 from dkrls_cli.grid.axes import number_axis
 
 
@@ -104,3 +105,42 @@ def test_numbers_that_stay_keep_how_they_are_stored(tmp_path: Path, days: list[i
     axis = open_file(path).axes[0]
     assert axis.dtype == ("float64" if axis.time else "int32")
     assert (axis.time is None) == (days[1] == 20200230)
+
+
+def monthly(path: Path, times: np.ndarray, ends: np.ndarray, **attrs: Any) -> str:
+    """Write four means over months, with the ends of these."""
+    data = xr.Dataset(
+        {
+            "v": ("time", np.array([1.0, 3.0, 2.0, 4.0])),
+            "time_bnds": (("time", "n"), np.stack([ends[:-1], ends[1:]], axis=1)),
+        },
+        {"time": ("time", times, {"bounds": "time_bnds", **attrs})},
+    )
+    data.to_netcdf(path)
+    return str(path)
+
+
+def test_bounds_of_digits_are_those_of_the_dates(tmp_path: Path) -> None:
+    months = np.array([20191201, 20200101, 20200201, 20200301, 20200401])
+    digits = monthly(tmp_path / "a.nc", months[:-1] + 14, months, units="day as %Y%m%d.%f")
+    days = np.array([18231, 18262, 18293, 18322, 18353])
+    dates = monthly(tmp_path / "b.nc", days[:-1] + 14, days, units="days since 1970-01-01")
+    given = {"kernel": "matern52", "sigma": 30.0, "ridge": 1e-6, "cell_means": "time"}
+    found, expected = (fit(open_file(path).grid(), **given) for path in (digits, dates))
+    at = {"time": ["2020-01-10", "2020-02-29"]}
+    np.testing.assert_allclose(found.predict(**at), expected.predict(**at), rtol=1e-12)
+    cells = read_target_cells(digits, [expected.axes])[0][1]
+    np.testing.assert_array_equal(cells["time"][1], [18262.0, 18293.0])
+
+
+def test_bounds_that_are_no_dates_are_left_out(tmp_path: Path) -> None:
+    months = np.array([20191201, 20200101, 20200201, 20200301, 20200401])
+    path = monthly(tmp_path / "a.nc", months[:-1] + 14, np.arange(5.0))
+    assert open_file(path).style.bounds == {}
+    assert read_target_cells(path, [open_file(path).axes])[0][1] == {}
+
+
+def test_bounds_of_other_numbers_stay() -> None:
+    cells = np.array([[0.0, 1.0]])
+    assert cells_of_digits("time", {}, np.array([0.5]), cells) is cells
+    assert cells_of_digits("time", {"units": "days"}, np.array([20200115]), cells) is cells
