@@ -110,7 +110,7 @@ def parse_region(texts: Sequence[str], axes: Sequence[Axis]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for word in (word.strip() for text in texts for word in text.split(",")):
         name, equals, spec = (part.strip() for part in word.partition("="))
-        axis = find_axis(name, axes, "model", "a mean over a region")
+        axis = find_axis(name, axes, "model", " for a mean over a region")
         if axis.name in found:
             raise SettingError(f"'{axis.name}' is named twice in the region.")
         found[axis.name] = _ends(axis, word, spec) if equals else None

@@ -72,7 +72,9 @@ def cell_mean_dims(
         return found
     assert not isinstance(given, bool)
     names = given.split(",") if isinstance(given, str) else given
-    dims = tuple(find_axis(name.strip(), axes, purpose="means over cells").name for name in names)
+    dims = tuple(
+        find_axis(name.strip(), axes, purpose=" for means over cells").name for name in names
+    )
     known = [axis.name for axis in usable]
     for dim in dims:
         if dim not in known:

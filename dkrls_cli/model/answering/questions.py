@@ -137,7 +137,7 @@ def read_question(
 
 def _named(model: Model, dim: str) -> str:
     """Return the name of a dimension that a mean or a derivative is asked of."""
-    return find_axis(dim, model.axes, "model", "a mean or a derivative").name
+    return find_axis(dim, model.axes, "model", " for a mean or a derivative").name
 
 
 def _averaged(

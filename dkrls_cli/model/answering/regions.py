@@ -63,7 +63,7 @@ def read_region(model: Model, region: RegionLike) -> dict[str, Array]:
     else:
         texts = [region] if isinstance(region, str) else list(region)
         given = parse_region(texts, model.axes)
-    found = by_dimension(given, model.axes, "model", "a mean over a region")
+    found = by_dimension(given, model.axes, "model", " for a mean over a region")
     if not found:
         raise SettingError("A mean over which region? Name dimensions, with ranges or without.")
     return {dim: _range(model, model.axis_of(dim), ends) for dim, ends in found.items()}
@@ -141,7 +141,7 @@ def ask_region(
     if both:
         raise SettingError(f"'{both[0]}' is a dimension of the region, and has coordinates.")
     derive = [derivative] if isinstance(derivative, str) else list(derivative)
-    names = [find_axis(dim, model.axes, "model", "a derivative").name for dim in derive]
+    names = [find_axis(dim, model.axes, "model", " for a derivative").name for dim in derive]
     question = region_question(ranges, names, per_metre)
     refuse_impossible(model, question)
     asked = {**asked, **region_middle(ranges)}

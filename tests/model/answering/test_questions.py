@@ -238,3 +238,18 @@ def test_one_coordinate_has_no_derivative():
     assert model.predict(x=[2.5], derivative="x").shape == (1, 1)
     with pytest.raises(SettingError, match="'time' has one coordinate, which says nothing of a"):
         model.predict(derivative="time")
+
+
+@pytest.mark.parametrize(
+    ("ask", "purpose"),
+    [
+        (lambda data: fit(data, cell_means="t"), "means over cells"),
+        (lambda data: fit(data).predict(mean=["t"]), "a mean or a derivative"),
+        (lambda data: fit(data).predict(derivative="t"), "a mean or a derivative"),
+        (lambda data: fit(data).mean_over({"t": (0, 1)}), "a mean over a region"),
+        (lambda data: fit(data).mean_over({"x": (0, 1)}, derivative="t"), "a derivative"),
+    ],
+)
+def test_a_dimension_that_is_not_there_is_named_with_what_it_was_given_for(ask, purpose):
+    with pytest.raises(SettingError, match=rf"no dimension 't' for {purpose}\. The"):
+        ask(xr.DataArray(np.ones((3, 4)), dims=("y", "x")))
