@@ -101,7 +101,7 @@ def _confirmed_slices(rows: Array, kinds: Indices) -> Indices:
     """Return the conversions of slices (m, n), without those that one step alone speaks for.
 
     The slices of a kind are spread as much wider than those in the usual units as the conversion
-    tells, and where that is no wider, they are nearer to these when converted. A field that varies
+    tells, or they are nearer to these when converted, and about as wide. A field that varies
     about 0, such as one of anomalies, may well turn its sign, or grow tenfold, between two slices.
     """
     usual = kinds < 0
@@ -114,11 +114,14 @@ def _confirmed_slices(rows: Array, kinds: Indices) -> Indices:
     for kind in np.unique(kinds[~usual]).tolist():
         here, one = rows[kinds == kind], CONVERSIONS[kind]
         about = np.broadcast_to(profile, here.shape)
-        before, after = (np.nanmedian(_distances(w, about)) for w in (here, one.undo(here)))
+        before, after = (np.nanmean(_distances(w, about)) for w in (here, one.undo(here)))
         widths = [float(np.nanmedian(_widths(some))) for some in (here, rows[usual])]
         ratio = widths[0] / widths[1] if min(widths) > 0 else np.nan
-        is_wider = abs(np.log(abs(one.slope))) > np.log(_ALIKE) and not np.isnan(ratio)
-        if not (_agree(one, ratio) and (is_wider or after <= _NEARER * before)):
+        wider = ratio / abs(one.slope)  # spreads of day and night differ, but not tenfold
+        is_possible = np.isnan(ratio) or 1 / _FAR_ALIKE < wider < _FAR_ALIKE
+        is_wider = abs(np.log(abs(one.slope))) > np.log(_ALIKE) and 1 / _ALIKE < wider < _ALIKE
+        before = before / max(1.0, abs(one.slope))  # what is divided is nearer to 0 anyway
+        if not (is_wider or (is_possible and after <= _NEARER * before)):
             result[kinds == kind] = -1
     return result
 

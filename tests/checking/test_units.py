@@ -103,3 +103,11 @@ def test_fields_about_zero_in_other_units_are_found_by_their_width():
     found = find_unit_slices(wind)
     assert [CONVERSIONS[kind].words for kind in np.unique(found[20:])] == ["km/h instead of m/s"]
     assert (found[:20] == -1).all()
+
+
+def test_slices_in_other_units_may_be_spread_otherwise_by_themselves():
+    values = maps()
+    season = np.nanmean(values, axis=1, keepdims=True)
+    values[15:] = season[15:] + (values[15:] - season[15:]) / 2
+    values[13:] = 1.8 * values[13:] + 32
+    assert find_unit_slices(values).tolist() == [-1] * 13 + [2] * 7
