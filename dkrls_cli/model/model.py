@@ -513,7 +513,7 @@ class Model:
         True
         """
         rules = self._rules(smooth, outside, False, mask)
-        query = ask_region(self, region, at, rules, derivative, per_metre)
+        query = self._refer(ask_region(self, region, at, rules, derivative, per_metre))
         found = to_data_array(query.values(), query.axes, query.model.name, query.model.attrs)
         dropped = [
             *query.averaged,

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from typing import TypeAlias
 
 import numpy as np
 
@@ -47,6 +48,10 @@ from dkrls_cli.cascade.functionals.rows import left_variance
 from dkrls_cli.cascade.functionals.windows import window_scale
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.circle import spacing
+
+SeriesMaker: TypeAlias = Callable[[int, Sequence[Functional]], Array]
+"""Returns the data less its mean along one axis (m, n), averaged along the others as the questions
+tell; that of the axis itself does not count."""
 
 # Answers along the axes that are not averaged from which scales are taken: enough for a mean.
 _MOST = 512
@@ -68,12 +73,14 @@ def region_blocks(
     smooth: bool = False,
     cells: Mapping[int, SourceCells] = NO_CELLS,
     poles: Continuation | None = None,
+    make: SeriesMaker | None = None,
 ) -> Callable[[Slices], Array]:
     """Return a function that computes the variance of a block of means, with a ridge per level.
 
-    `poles` are rows of the cascade that go on across the poles.
+    `poles` are rows of the cascade that go on across the poles. `make` returns the data along one
+    axis where the cascade does not hold it.
     """
-    parts = region_parts(cascade, asked, smooth, cells, poles)
+    parts = region_parts(cascade, asked, smooth, cells, poles, make)
 
     def variance(part: Slices) -> Array:
         return np.asarray(reduce(np.add.outer, [v[p] for v, p in zip(parts, part, strict=True)]))
@@ -87,14 +94,22 @@ def region_parts(
     smooth: bool,
     cells: Mapping[int, SourceCells],
     poles: Continuation | None = None,
+    make: SeriesMaker | None = None,
 ) -> list[Array]:
     """Return what every level adds to the variance, at its own questions."""
     errors, copies = cascade.covariance, copies_of(cascade, poles)
+
+    def series(axis: int) -> Array:
+        few = [each.take(_spread_out(len(each))) for each in asked]
+        if make is not None:
+            return make(axis, few)
+        return region_series(cascade, axis, few, smooth, cells)
+
     found = []
     for axis, each in enumerate(asked):
         source = cells.get(axis)
         if isinstance(each, Means) and not smooth and source is not None and not source.are_means:
-            found.append(_range_part(cascade, axis, asked, cells, copies.get(axis)))
+            found.append(_range_part(cascade, axis, each, series(axis), cells, copies.get(axis)))
             continue
         between = answered(cascade, axis, each, smooth, source)
         here = np.flatnonzero(between)
@@ -102,7 +117,7 @@ def region_parts(
         if here.size:
             left = left_variance(errors, axis, each.take(here))
             left += errors.levels[axis].ridge * noise_left(errors, axis, each.take(here))
-            scale = region_scale(cascade, axis, asked, smooth, cells, copies.get(axis))
+            scale = left_out_scale(cascade, axis, series(axis), copies.get(axis))
             part[here] = scale * left
         found.append(part)
     return found
@@ -111,15 +126,14 @@ def region_parts(
 def _range_part(
     cascade: Cascade,
     axis: int,
-    asked: Sequence[Functional],
+    each: Means,
+    series: Array,
     cells: Mapping[int, SourceCells],
     copies: Indices | None,
 ) -> Array:
     """Return what a level adds to the variance of means over ranges of it (q,)."""
-    series = region_series(cascade, axis, asked, False, cells)
-    alone = _left_out_scale(cascade, axis, series, copies)
-    each, errors = asked[axis], cascade.covariance
-    assert isinstance(each, Means)
+    alone = left_out_scale(cascade, axis, series, copies)
+    errors = cascade.covariance
     found = np.empty(len(each))
     for place in range(len(each)):
         one = each[place : place + 1]
@@ -191,24 +205,14 @@ def _window_scale(
     return window_scale(cascade.levels[axis], nodes, series, low, high, latitude=asked.latitude)
 
 
-def region_scale(
-    cascade: Cascade,
-    axis: int,
-    asked: Sequence[Functional],
-    smooth: bool = False,
-    cells: Mapping[int, SourceCells] = NO_CELLS,
-    copies: Indices | None = None,
+def left_out_scale(
+    cascade: Cascade, axis: int, series: Array, copies: Indices | None = None
 ) -> float:
-    """Return s^2 of a level for means over a region, from samples left out of their series.
+    """Return s^2 of a level for means over a region, from samples left out of their series (m, n).
 
-    `copies` has the place of the sample that each sample copies, -1 where it copies none.
+    It is the mean square of what they are off by, wider where few samples tell it. `copies` has the
+    place of the sample that each sample copies, -1 where it copies none.
     """
-    series = region_series(cascade, axis, asked, smooth, cells)
-    return _left_out_scale(cascade, axis, series, copies)
-
-
-def _left_out_scale(cascade: Cascade, axis: int, series: Array, copies: Indices | None) -> float:
-    """Return the mean square of samples left out of series, wider where few samples tell it."""
     left = leave_out(cascade, axis, cascade.shape[axis], copies)
     known, predicted = np.split(left.twice @ series, 2)
     scale = float(np.mean((predicted - known) ** 2 / left.variance[:, None]))
@@ -223,11 +227,7 @@ def region_series(
     cells: Mapping[int, SourceCells],
 ) -> Array:
     """Return the data along one axis (m, n), averaged along the others as the answers are."""
-    few = [
-        each if other == axis else each.take(_spread_out(len(each)))
-        for other, each in enumerate(asked)
-    ]
-    rows = all_rows(cascade, few, smooth, cells, skip=axis)
+    rows = all_rows(cascade, asked, smooth, cells, skip=axis)
     own = cascade.frames[axis]
     operators = [own if other == axis else row for other, row in enumerate(rows)]
     found = np.moveaxis(cascade.apply_centred(operators), axis, 0)

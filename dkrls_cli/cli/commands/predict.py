@@ -102,8 +102,12 @@ def predict(
         with report.working(f"reading {model}"):
             models = chosen_models(model, var)
         refers = any(one.reference is not None for one in models)
-        if refers and scheduling.resume and (points is not None or members.ensemble):
-            raise SettingError("--resume is for answers on grids, without --ensemble.")
+        held = points is not None or members.ensemble or (answers.mean_over and answers.std)
+        if refers and scheduling.resume and held:
+            raise SettingError(
+                "--resume is for answers on grids, without --ensemble and without --std of "
+                "--mean-over."
+            )
         if scheduling.is_given and not refers:
             raise SettingError(
                 f"'{model}' holds its data: --scheduler and --resume are for models that refer to "
@@ -129,6 +133,9 @@ def predict(
                 if members.ensemble:
                     queries = [q if reading is None else reading.refer(q) for q in queries]
                     cells = answer_ensembles(queries, target, answers, members, report)
+                elif reading is not None and answers.mean_over and answers.std:
+                    queries = [reading.refer(query) for query in queries]
+                    cells = answer_grids(queries, target, answers, report)
                 elif reading is not None:
                     cells = answer_references(queries, target, answers, reading, scheduling, report)
                 else:

@@ -241,8 +241,7 @@ class RegridRequest:
         """Return the axes of a variable that are asked between their coordinates."""
         from dkrls_cli.model.streaming.request import asked_between
 
-        names = [axis.name for axis in source.axes]
-        others = asked_dims(self.answers, names)
+        others = asked_dims(self.answers, source.axes)
         if self.answers.mean or self.settings.cell_means:
             others += list(self.asked[place])
         return asked_between(source.axes, self.asked[place], others)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dkrls_cli.files.regions.checkpoint import Checkpoint
     from dkrls_cli.files.regions.writer import Writer
     from dkrls_cli.files.source import Source
+    from dkrls_cli.grid.axes import Axis
     from dkrls_cli.model.answering.answers import Query
     from dkrls_cli.model.chunked.survey import SurveyPlan
     from dkrls_cli.model.streaming.request import Streamed
@@ -311,8 +312,16 @@ def stream_result(
     return data, (pairs(words),)
 
 
-def asked_dims(answers: AnswerOptions, names: Sequence[str]) -> list[str]:
-    """Return the dimensions that options ask between coordinates, whatever the coordinates are."""
+def asked_dims(answers: AnswerOptions, axes: Sequence[Axis]) -> list[str]:
+    """Return the dimensions that options ask between coordinates, whatever the coordinates are.
+
+    They may be called by other names, as latitude is by lat.
+    """
+    from dkrls_cli.grid.cf import find_axis
+    from dkrls_cli.grid.spec import parse_region
+
     if answers.smooth:
-        return list(names)
-    return [*answers.mean_dims, *(answers.derivative or ())]
+        return [axis.name for axis in axes]
+    region = parse_region(answers.mean_over, axes) if answers.mean_over else {}
+    given = [*answers.mean_dims, *(answers.derivative or ()), *region]
+    return [find_axis(dim, axes, purpose="a mean or a derivative").name for dim in given]

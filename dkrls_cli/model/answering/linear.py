@@ -18,7 +18,7 @@ from dkrls_cli.cascade.functionals.bars import variance_at_points, variance_bloc
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.draws import filled_variance, functional_draws
 from dkrls_cli.cascade.functionals.functional import Functional
-from dkrls_cli.cascade.functionals.regions import region_blocks
+from dkrls_cli.cascade.functionals.regions import SeriesMaker, region_blocks
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.tensors import lay_out
 from dkrls_cli.errors import SettingError
@@ -55,6 +55,9 @@ class LinearAnswers:
         Whether errors are those of means over a region, from data averaged over it.
     poles
         Rows of the cascade that go on across the poles, or None.
+    series
+        Returns the data along one axis, averaged along the others as questions tell, where the
+        cascade does not hold it; None: it does.
     """
 
     cascade: Cascade
@@ -67,6 +70,7 @@ class LinearAnswers:
     cells: Mapping[int, SourceCells] = field(default_factory=dict)
     region: bool = False
     poles: Continuation | None = None
+    series: SeriesMaker | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -136,7 +140,10 @@ class LinearAnswers:
     def _observed_blocks(self, bars: LevelBars | JointBars) -> Callable[[Slices], Array]:
         """Return a function that computes the variance of one block, of a complete grid."""
         if self.region and isinstance(bars, LevelBars):
-            return region_blocks(self.cascade, self.functionals, poles=self.poles, **self._how)
+            make = self.series
+            return region_blocks(
+                self.cascade, self.functionals, poles=self.poles, make=make, **self._how
+            )
         return variance_blocks(bars, self.cascade, self.functionals, **self._how)
 
     def _filled_variance(self, bars: FilledBars) -> Array:

@@ -15,6 +15,7 @@ from dkrls_cli.model.chunked.loading import room
 from dkrls_cli.model.chunked.reference import open_reference
 from dkrls_cli.model.referring.finishing import bounded_errors, bounded_values, cut_blocks
 from dkrls_cli.model.referring.points import ReferredPoints
+from dkrls_cli.model.referring.regions import with_series
 from dkrls_cli.model.streaming.known import gather
 from dkrls_cli.model.streaming.request import plan_stream, process_bytes
 from dkrls_cli.model.streaming.running import Scheduler, local_threads
@@ -55,6 +56,8 @@ class ReferredGrid(Query):
         source = open_reference(self.model)
         kept = tuple(axis.distinct for axis in source.axes)
         asked = Query(**{each.name: getattr(self, each.name) for each in fields(Query)})
+        if asked.linear is not None:  # what reads series is not sent to other processes
+            asked = replace(asked, linear=replace(asked.linear, series=None))
         left = limit - held
         streamed = plan_stream(source, kept, asked, False, left, scheduler.workers)
         answers = replace(streamed.answers, bounded=False)
@@ -94,4 +97,6 @@ def refer(query: Asked, limit: float = 0.0, scheduler: Scheduler | None = None) 
     plain = PointQuery if isinstance(query, PointQuery) else Query
     kind = ReferredPoints if isinstance(query, PointQuery) else ReferredGrid
     known: dict[str, Any] = {each.name: getattr(query, each.name) for each in fields(plain)}
+    if isinstance(query, Query):
+        known["linear"] = with_series(query, limit, scheduler)
     return kind(**known, limit=limit, scheduler=scheduler)

@@ -29,6 +29,7 @@ from dkrls_cli.cascade.streaming.rows import (
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.source import UNWRITTEN
 from dkrls_cli.model.answering.answers import Query
+from dkrls_cli.model.answering.regions import RegionAnswers
 from dkrls_cli.model.model import Model
 
 _IN_CACHE = 2**21
@@ -100,7 +101,8 @@ class BlockAnswers:
         Raises
         ------
         SettingError
-            If the answers do not go axis by axis: under a joint ridge, or for means over regions.
+            If the answers do not go axis by axis: under a joint ridge, for means over regions with
+            cells that are left out, or for their standard errors.
         """
         query = replace(query, model=stand_in(query.model))
         cascade, linear = query.model.cascade, query.linear
@@ -111,11 +113,8 @@ class BlockAnswers:
                 "per level, or take all of it into memory.",
                 setting="noise",
             )
-        if asked is not None and asked.region:
-            raise SettingError(
-                "Means over regions take the whole grid at once, which is beyond memory. Ask for "
-                "means over cells, or take all of it into memory."
-            )
+        if isinstance(linear, RegionAnswers):
+            _refuse_region(linear, std)
         single = single and not (asked is not None and asked.derivative)
         if linear is None:
             queries = query.model.queries(query.asked)
@@ -270,6 +269,20 @@ class BlockAnswers:
     def __getstate__(self) -> dict[str, Any]:
         """Return what is sent to other processes: not the function, which each makes for itself."""
         return {key: value for key, value in self.__dict__.items() if key != "_variance"}
+
+
+def _refuse_region(linear: RegionAnswers, std: bool) -> None:
+    """Raise SettingError if means over a region do not go axis by axis, or their errors do not."""
+    if linear.has_land:
+        raise SettingError(
+            "Means over a region of which cells are left out take the whole grid at once, which is "
+            "beyond memory. Take all cells of the region, or all of the grid into memory."
+        )
+    if std:
+        raise SettingError(
+            "Standard errors of means over regions need other means of the same data, which takes "
+            "passes of their own. Fit a model that refers to the data, and ask it."
+        )
 
 
 def centre_box(

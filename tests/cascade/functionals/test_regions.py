@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from long_models import long_model
@@ -10,14 +12,14 @@ from scipy.interpolate import make_interp_spline
 from dkrls_cli.cascade.calibration.local import student_factor
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals import regions as module
-from dkrls_cli.cascade.functionals.answers import answer_grid
+from dkrls_cli.cascade.functionals.answers import NO_CELLS, answer_grid
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.functional import Means, Values
 from dkrls_cli.cascade.functionals.regions import (
     find_gaps,
+    left_out_scale,
     region_blocks,
     region_parts,
-    region_scale,
     region_series,
 )
 from dkrls_cli.cascade.functionals.windows import window_scale
@@ -29,6 +31,11 @@ LEVELS = [Level("x", Kernel("gaussian", 2.0), 0.01), Level("t", Kernel("matern32
 DATA = np.random.default_rng(0).standard_normal((8, 40))
 CASCADE = fit_cascade(DATA, [X, T], LEVELS, mean=0.3)
 REGION = Means(np.array([1.0]), np.array([6.0]))
+
+
+def region_scale(cascade, axis, asked, cells=NO_CELLS, copies=None):
+    series = region_series(cascade, axis, asked, False, cells)
+    return left_out_scale(cascade, axis, series, copies)
 
 
 def test_a_series_is_the_data_averaged_as_the_answer_is():
@@ -236,3 +243,19 @@ def test_samples_without_cells_are_no_part_of_windows():
     assert scale != pytest.approx(window_scale(LEVELS[1], T, series, 5.5, 25.5), rel=1e-3)
     left = module._open_in_cells(CASCADE, 1, asked[1])
     assert region_parts(CASCADE, asked, False, cells)[1] == pytest.approx([scale * left], rel=1e-9)
+
+
+def test_errors_need_no_data_where_its_series_are_told():
+    asked = [REGION, Values(np.linspace(0.5, 38.5, 600))]
+    cells = {0: around(X)}
+    told = []
+
+    def make(axis, few):
+        told.append((axis, [len(each) for each in few]))
+        return region_series(CASCADE, axis, few, False, cells)
+
+    bare = replace(CASCADE, core=np.broadcast_to(0.0, CASCADE.shape))
+    found = region_parts(bare, asked, False, cells, make=make)
+    for ours, theirs in zip(found, region_parts(CASCADE, asked, False, cells), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert told == [(0, [1, 512]), (1, [1, 512])]

@@ -240,6 +240,17 @@ def test_predict_answers_as_a_model_with_its_data(folder, tmp_path, refers, std)
     assert a.f.attrs == b.f.attrs
 
 
+def test_means_over_regions_of_a_reference(folder, tmp_path, refers):
+    held = in_memory(folder, tmp_path)
+    words = ["--mean-over", "lat=24:36,lon", "--std"]
+    ours, theirs = (csv_rows(dkrls("predict", path, *words).stdout) for path in (refers, held))
+    assert len(ours) == len(theirs)
+    for name in ("f", "f_std"):
+        np.testing.assert_allclose(
+            *([float(r[name]) for r in x] for x in (ours, theirs)), rtol=1e-6
+        )
+
+
 def test_predict_in_parts_writes_the_same(folder, tmp_path, refers):
     dkrls("predict", refers, *AT, "-o", tmp_path / "once.nc")
     dkrls("predict", refers, *AT, "--resume", "-o", tmp_path / "parts.nc")
@@ -317,7 +328,8 @@ def test_ensembles_of_a_reference_pass_through_its_data(folder, tmp_path, refers
 
 def test_what_a_reference_does_not_answer_is_refused(folder, tmp_path, refers):
     (tmp_path / "p.csv").write_text(POINTS)
-    for words in (["--points", tmp_path / "p.csv"], [*AT, "--ensemble", 3]):
+    over = ["--mean-over", "lat,lon", "--std"]
+    for words in (["--points", tmp_path / "p.csv"], [*AT, "--ensemble", 3], over):
         told = refusal("predict", refers, *words, "--resume", "-o", tmp_path / "o.nc", code=2)
         assert "--resume is for answers on grids" in told
     held = in_memory(folder, tmp_path)

@@ -108,7 +108,7 @@ def test_a_dry_run_in_memory_tells_what_a_fit_takes(folder, tmp_path):
         (["-o", "out.csv"], "Give -o OUT.nc or OUT.zarr"),
         (["-o", "out.nc", "--noise", "joint"], "joint ridge needs the whole grid"),
         (["-o", "out.nc", "--robust"], "robust fit needs the whole grid"),
-        (["-o", "out.nc", "--mean-over", "lat"], "Means over regions take the whole grid"),
+        (["-o", "out.nc", "--mean-over", "lat", "--std"], "Standard errors of means over regions"),
         (["-o", "out.nc", "--scheduler", "local:0"], "no local scheduler"),
         (["-o", "out.nc", "--scheduler", "local", "--scheduler-file", "x"], "do not go together"),
     ],

@@ -7,7 +7,9 @@ import pytest
 from chunked_grids import fitted, globe, query_of
 
 from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.grid.grid import as_grid
 from dkrls_cli.model.answering.answers import Rules
+from dkrls_cli.model.answering.coverage import coverage_of
 from dkrls_cli.model.answering.regions import ask_region
 from dkrls_cli.model.streaming import answering
 from dkrls_cli.model.streaming.answering import BlockAnswers, refuse_missing, stand_in
@@ -129,8 +131,25 @@ def test_what_goes_over_the_whole_grid_is_refused():
     with pytest.raises(SettingError, match="joint ridge takes the whole grid"):
         BlockAnswers.of(query_of(fitted(data, noise="joint"), MAP), std=False, single=False)
     region = ask_region(fitted(data), ["lat=0:40,lon"], {}, Rules("missing"), (), False)
-    with pytest.raises(SettingError, match="Means over regions take the whole grid"):
+    with pytest.raises(SettingError, match="Standard errors of means over regions"):
+        BlockAnswers.of(region, std=True, single=False)
+    sea = as_grid(data.isel(time=0, drop=True).clip(0.0, 1.0).round())
+    model = fitted(data, poles="none")
+    rules = Rules("missing", coverage_of(sea, model.axes))
+    region = ask_region(model, ["lat,lon"], {}, rules, (), False)
+    with pytest.raises(SettingError, match="region of which cells are left out"):
         BlockAnswers.of(region, std=False, single=False)
+
+
+@pytest.mark.parametrize("over", ["lat=0:40,lon=20:200", "time", "lat,time", "lat,lon,time"])
+@pytest.mark.parametrize("means", [False, True])
+def test_means_over_regions_are_those_in_memory(over, means):
+    data = globe()
+    model = fitted(data, cell_means=means, poles="none")
+    region = ask_region(model, over, {}, Rules("missing"))
+    answers = BlockAnswers.of(region, std=False, single=False)
+    values, _ = by_blocks(answers, data.values, 4)
+    np.testing.assert_allclose(values, region.values(), rtol=0, atol=1e-12)
 
 
 def test_the_first_missing_cell_is_named():
