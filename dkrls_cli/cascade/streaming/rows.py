@@ -29,7 +29,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Indices, Tensor
+from dkrls_cli.arrays import Array, Indices, Slices, Tensor
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.streaming.products import Both, fold, multiply
@@ -259,6 +259,45 @@ class Banded:
 
 
 @dataclass(frozen=True, eq=False)
+class Dense:
+    """Rows as one matrix.
+
+    Attributes
+    ----------
+    matrix
+        The rows (size, samples).
+    """
+
+    matrix: Both
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return len(self.matrix.double)
+
+    @property
+    def samples(self) -> int:
+        """Number of samples of the axis."""
+        return int(self.matrix.double.shape[1])
+
+    @property
+    def operations(self) -> int:
+        """Products of two numbers for every fibre."""
+        return self.matrix.double.size
+
+    def window(self, part: slice) -> slice:
+        """Return all samples."""
+        return slice(0, self.samples)
+
+    def apply(self, tensor: Tensor, axis: int, part: slice) -> Tensor:
+        """Return some of the rows applied to all samples along an axis."""
+        fibres, rows = fold(tensor, axis), self.matrix.as_type(tensor.dtype)[part]
+        result: Tensor = np.empty((len(fibres), len(rows), fibres.shape[2]), tensor.dtype)
+        multiply(rows, fibres, result)
+        return result.reshape(*tensor.shape[:axis], len(rows), *tensor.shape[axis + 1 :])
+
+
+@dataclass(frozen=True, eq=False)
 class Factored:
     """Rows as the product of two matrices.
 
@@ -268,8 +307,8 @@ class Factored:
         The factors (size, directions) and (directions, samples).
     """
 
-    left: Both
-    right: Both
+    left: Dense
+    right: Dense
 
     @classmethod
     def build(cls, rows: Array, negligible: float) -> Factored:
@@ -277,22 +316,22 @@ class Factored:
         with one_blas_thread():
             u, sizes, v = np.linalg.svd(rows, full_matrices=False)
         kept = max(1, int(np.count_nonzero(sizes > negligible * sizes[0])))
-        return cls(Both.of(u[:, :kept] * sizes[:kept]), Both.of(v[:kept]))
+        return cls(Dense(Both.of(u[:, :kept] * sizes[:kept])), Dense(Both.of(v[:kept])))
 
     @property
     def size(self) -> int:
         """Number of rows."""
-        return len(self.left.double)
+        return self.left.size
 
     @property
     def samples(self) -> int:
         """Number of samples of the axis."""
-        return int(self.right.double.shape[1])
+        return self.right.samples
 
     @property
     def operations(self) -> int:
         """Products of two numbers for every fibre."""
-        return self.left.double.size + self.right.double.size
+        return self.left.operations + self.right.operations
 
     def window(self, part: slice) -> slice:
         """Return all samples."""
@@ -300,12 +339,8 @@ class Factored:
 
     def apply(self, tensor: Tensor, axis: int, part: slice) -> Tensor:
         """Return some of the rows applied to all samples along an axis."""
-        result = fold(tensor, axis)
-        for rows in (self.right.as_type(tensor.dtype), self.left.as_type(tensor.dtype)[part]):
-            product: Tensor = np.empty((len(result), len(rows), result.shape[2]), tensor.dtype)
-            multiply(rows, result, product)
-            result = product
-        return result.reshape(*tensor.shape[:axis], len(rows), *tensor.shape[axis + 1 :])
+        directions = self.right.apply(tensor, axis, slice(None))
+        return self.left.apply(directions, axis, part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -559,10 +594,64 @@ def cheapest_order(rows: Sequence[AxisRows], box: Sequence[int], sizes: Sequence
     box, sizes
         Sizes of the data and of the answers along all axes.
     """
+    steps = [Step(axis, own, slice(0, sizes[axis])) for axis, own in enumerate(rows)]
+    return [step.axis for step in sorted(steps, key=lambda step: step.gain(box, len(rows)))]
 
-    def gain(axis: int) -> float:
-        left = sizes[axis] / box[axis]
-        each = max(1, rows[axis].operations) / rows[axis].samples
-        return (left - 1.0) / (each * (_ALONG_LAST if axis == len(rows) - 1 else 1.0))
 
-    return sorted(range(len(rows)), key=gain)
+@dataclass(frozen=True, eq=False)
+class Step:
+    """Rows that are applied along an axis.
+
+    Attributes
+    ----------
+    axis, rows
+        The axis, and its rows or a factor of these.
+    part
+        Some of the rows.
+    """
+
+    axis: int
+    rows: AxisRows
+    part: slice
+
+    def gain(self, box: Sequence[int], count: int) -> float:
+        """Return (r - 1) / c for a tensor of `count` axes: the least goes first.
+
+        `box` has the sizes of the data, of which some rows take a part only.
+        """
+        kept = len(range(*self.part.indices(self.rows.size)))
+        before = self.rows.samples if isinstance(self.rows, Dense) else box[self.axis]
+        each = max(1, self.rows.operations) / self.rows.samples
+        return (kept / before - 1.0) / (each * (_ALONG_LAST if self.axis == count - 1 else 1.0))
+
+
+def plan_steps(
+    rows: Sequence[AxisRows], box: Sequence[int], parts: Slices, axes: Sequence[int]
+) -> list[Step]:
+    """Return the steps in which rows of some axes cost least, applied one after the other.
+
+    Of factored rows the first factor leaves few directions and the second makes many answers of
+    them: all that lies between them is done in these directions.
+
+    Parameters
+    ----------
+    rows
+        Rows of all axes.
+    box
+        Sizes of the data along all axes.
+    parts
+        Some of the rows of every axis.
+    axes
+        The axes.
+    """
+    steps = []
+    for axis in axes:
+        own = rows[axis]
+        whole = Step(axis, own, parts[axis])
+        if not isinstance(own, Factored):
+            steps.append(whole)
+            continue
+        right, left = Step(axis, own.right, slice(None)), Step(axis, own.left, parts[axis])
+        in_order = right.gain(box, len(rows)) < left.gain(box, len(rows))
+        steps += [right, left] if in_order else [whole]
+    return sorted(steps, key=lambda step: step.gain(box, len(rows)))

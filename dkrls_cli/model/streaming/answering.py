@@ -22,9 +22,9 @@ from dkrls_cli.cascade.functionals.answers import all_rows
 from dkrls_cli.cascade.streaming.rows import (
     AxisRows,
     Taken,
-    cheapest_order,
     cut_rows,
     negligible_in,
+    plan_steps,
 )
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.source import UNWRITTEN
@@ -190,16 +190,12 @@ class BlockAnswers:
         A box with rows across the poles has all latitudes, also where these pass through.
         """
         result = tensor
-        sizes = [
-            len(range(*part.indices(own.size))) for part, own in zip(parts, self.rows, strict=True)
-        ]
-        order = cheapest_order(self.rows, tensor.shape, sizes)
-        for axis in (axis for axis in order if axis in axes):
-            rows, part = self.rows[axis], parts[axis]
+        for step in plan_steps(self.rows, tensor.shape, parts, axes):
+            rows, axis = step.rows, step.axis
             if isinstance(rows, Taken) and not self.passes(axis):
-                result = result.take(rows.indices[part], axis)
+                result = result.take(rows.indices[step.part], axis)
             else:
-                result = rows.apply(result, axis, part)
+                result = rows.apply(result, axis, step.part)
         return result
 
     def finish(self, tensor: Tensor, part: Slices) -> tuple[Tensor, Array | None]:

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.kernels import Kernel, kernel_named
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.streaming.products import Both
 from dkrls_cli.cascade.streaming.rows import (
     GROUPS,
     NEGLIGIBLE,
     NEGLIGIBLE_IN_SINGLE,
     Banded,
+    Dense,
     Factored,
     Mixed,
     Taken,
@@ -24,6 +26,7 @@ from dkrls_cli.cascade.streaming.rows import (
     cheapest_order,
     cut_rows,
     negligible_in,
+    plan_steps,
 )
 from dkrls_cli.cascade.streaming.split import Split
 from dkrls_cli.cascade.tensors import along
@@ -237,7 +240,7 @@ def test_rows_without_their_noise_are_as_close_to_those_of_an_exact_solve():
     assert isinstance(found, Factored)
     assert operations(found) < 0.5
     exact = exact_row(query[3], sigma, ridge)
-    kept = found.left.double[3] @ found.right.double
+    kept = found.left.matrix.double[3] @ found.right.matrix.double
     noise = np.linalg.norm(rows[3] - exact)
     assert 1e-9 < noise < 1e-5
     assert np.linalg.norm(kept - exact) < 1.1 * noise
@@ -286,3 +289,42 @@ def test_no_order_of_axes_is_cheaper(pairs):
     found = cost(rows, cheapest_order(rows, box, sizes), box, sizes)
     least = min(cost(rows, order, box, sizes) for order in permutations(range(len(rows))))
     assert found == pytest.approx(least)
+
+
+def smooth_rows(size: int, samples: int, directions: int, seed: int = 0) -> Factored:
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((size, directions)) @ rng.standard_normal((directions, samples))
+    return Factored.build(rows, 1e-10)
+
+
+def test_other_axes_are_answered_in_the_directions_of_factored_rows():
+    rng = np.random.default_rng(8)
+    matrix = rng.standard_normal((30, 40))
+    rows = [Taken(np.arange(3), 3), Dense(Both.of(matrix)), smooth_rows(20, 60, 4)]
+    parts = tuple(slice(0, own.size) for own in rows)
+    steps = plan_steps(rows, (3, 40, 60), parts, range(3))
+    assert [(step.axis, step.rows.size) for step in steps if step.axis] == [
+        (2, 4),
+        (1, 30),
+        (2, 20),
+    ]
+    data = result = rng.standard_normal((3, 40, 60))
+    for step in steps:
+        result = step.rows.apply(result, step.axis, step.part)
+    expected = np.einsum("abc,pb,qc->apq", data, matrix, rows[2].apply(np.eye(60), 0, parts[2]))
+    np.testing.assert_allclose(result, expected, rtol=1e-10, atol=1e-9)
+
+
+def test_fewer_answers_than_directions_take_factored_rows_at_once():
+    rows = [smooth_rows(20, 21, 18)]
+    steps = plan_steps(rows, (21,), (slice(3, 5),), [0])
+    assert [step.rows for step in steps] == rows
+    data = np.random.default_rng(9).standard_normal((21, 2))
+    found = steps[0].rows.apply(data, 0, steps[0].part)
+    np.testing.assert_allclose(found, (rows[0].apply(np.eye(21), 0, slice(None)) @ data)[3:5])
+
+
+def test_axes_that_are_not_asked_have_no_step():
+    rows = [smooth_rows(20, 60, 4), smooth_rows(20, 60, 4)]
+    parts = (slice(None), slice(2, 5))
+    assert {step.axis for step in plan_steps(rows, (60, 60), parts, [1])} == {1}
