@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -120,8 +121,16 @@ class Taken:
 
     def window(self, part: slice) -> slice:
         """Return the samples from the first to the last that is taken."""
+        if self._takes_all:
+            start, stop, _ = part.indices(self.size)
+            return slice(start, stop)
         some = self.indices[part]
         return slice(int(some.min()), int(some.max()) + 1)
+
+    @cached_property
+    def _takes_all(self) -> bool:
+        """Whether every sample is taken, in their order: plans ask for thousands of windows."""
+        return np.array_equal(self.indices, np.arange(self.samples))
 
     def apply(self, tensor: Tensor, axis: int, part: slice) -> Tensor:
         """Return the samples that are taken."""

@@ -231,12 +231,14 @@ def _cuts(shape: Sequence[int], sizes: Sequence[int]) -> tuple[tuple[slice, ...]
 def _bytes_read(answers: BlockAnswers, work: Work, sizes: Sequence[int]) -> int:
     """Return what blocks of some sizes read, in whole chunks: a product over the axes."""
     total = work.item
-    for axis, parts in enumerate(_cuts(answers.shape, sizes)):
+    for axis, (parts, samples) in enumerate(
+        zip(_cuts(answers.shape, sizes), answers.samples, strict=True)
+    ):
         if answers.passes(axis):
             windows = [answers.rows[axis].window(part) for part in parts]
         else:
-            windows = [slice(0, answers.samples[axis])] * len(parts)
-        total *= sum(_in_chunks(w, work.chunks[axis], answers.samples[axis]) for w in windows)
+            windows = [slice(0, samples)] * len(parts)
+        total *= sum(_in_chunks(window, work.chunks[axis], samples) for window in windows)
     return total
 
 

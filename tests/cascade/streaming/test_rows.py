@@ -126,6 +126,10 @@ def test_training_coordinates_are_taken_and_not_multiplied():
     np.testing.assert_array_equal(found.apply(data, 0, slice(0, 2)), data[[4, 0]])
     all_of_them = Taken(np.arange(5), 5)
     assert all_of_them.apply(data, 0, slice(0, 5)) is data
+    assert all_of_them.window(slice(1, 9)) == slice(1, 5)
+    np.testing.assert_array_equal(all_of_them.apply(data[1:4], 0, slice(1, 4)), data[1:4])
+    assert Taken(np.arange(5), 6).window(slice(2, 4)) == slice(2, 4)
+    assert Taken(np.array([0, 2, 1]), 3).window(slice(1, 2)) == slice(2, 3)
 
 
 def test_rows_that_pass_through_beside_others():
