@@ -3,7 +3,7 @@
 The system is V' M V + lambda / w, see :mod:`dkrls_cli.gaps.solve`. Dividing by p + lambda / w, with
 p the observed share, is good for directions that change from cell to cell: some of their cells are
 observed. Smooth directions fit into a hole, where nothing is. So for the k directions of largest w
-the system is formed with the mask as it is, and factored; all others are divided as before. The
+the system is formed with the mask as it is, and factored. The
 matrix V_k' M V_k is the same for all kernels in one basis, so a search makes it once.
 """
 
@@ -24,20 +24,30 @@ from dkrls_cli.gaps.pattern import distance_to_data
 _SIZES = (200, 300, 450, 700, 1000, 1500, 2200, 3000)
 """Numbers of directions to choose from: 3000 take 140 MB, and some 0.5 s to factor."""
 
-_STEPS = 7.0
-"""Iterations of a solve per root of the ratio that a coarse space leaves, as measured."""
+_STEPS = 3.0
+"""Iterations of a solve per root of the ratio that a coarse space leaves, as measured: 2 to 3.5."""
 
-_MOST_STEPS = 1000.0
-"""Iterations of a solve at most: a ratio that asks for more is of directions at round-off."""
+_PRODUCTS = 3.0
+"""Products with the system in an iteration: the space is solved for before and after the others."""
 
-_DEARER = 1.5
-"""Cost of an operation in an iteration against one in making the space.
+_MOST_STEPS, _TRIAL_STEPS = 1000.0, 500.0
+"""Iterations of a solve at most: a ratio that asks for more is of directions at round-off.
 
-Products of an iteration are thin, and one factor serves many solves.
+Trials of a search that take more are given up. Were it less, settings with a small ridge would get
+few directions, and seem not to converge.
 """
 
-_READING = 5.0
-"""Cost of an entry of the factor in an iteration: it is read from memory twice."""
+_SOLVES = 2.0
+"""Solves that a space serves, roughly; that of a trial serves one."""
+
+_READING = 40.0
+"""Cost of an entry of the factor in an iteration: it is read from memory four times."""
+
+_AS_GOOD = 1.25
+"""Cost, as a multiple of the least, up to which a larger space is made: it leaves fewer steps.
+
+That of a trial is the cheapest.
+"""
 
 _SINGLE = 1e-6
 """Ridge, as a share of the largest variance, from which the factor is held in single precision."""
@@ -70,15 +80,15 @@ class CoarseSpace:
     roots: Array
     factor: tuple[Array, bool]
 
-    def solve(self, left: Array, result: Array) -> None:
-        """Overwrite the directions of `result` with the solution for `left`."""
+    def add_solution(self, left: Array, result: Array) -> None:
+        """Add the solution for `left` on these directions to `result`."""
         from scipy.linalg import cho_solve
 
         right = self.roots * left[self.places]
         size = float(np.abs(right).max()) or 1.0
         right = (right / size).astype(self.factor[0].dtype)
         part = cho_solve(self.factor, right, overwrite_b=True, check_finite=False)
-        result[self.places] = (size * self.roots) * part
+        result[self.places] += (size * self.roots) * part
 
 
 class CoarseMaker:
@@ -90,10 +100,12 @@ class CoarseMaker:
         Weight of every cell in the system: 1 where it is observed, 0 where it is missing.
     most
         Directions at most; None: as many as are worth their time.
+    is_trial
+        Whether each space serves one trial of a search.
     """
 
-    def __init__(self, weights: Array, most: int | None = None) -> None:
-        self._weights, self._most = weights, most
+    def __init__(self, weights: Array, most: int | None = None, *, is_trial: bool = False) -> None:
+        self._weights, self._most, self._is_trial = weights, most, is_trial
         self._known: tuple[tuple[Array | SphereBasis, ...], tuple[Indices, ...], Array] | None = (
             None
         )
@@ -119,7 +131,9 @@ class CoarseMaker:
         from scipy.linalg import cho_factor
 
         share = float(self._weights.mean())
-        most = coarse_size(field, share, ridge) if self._most is None else self._most
+        most = self._most
+        if most is None:
+            most = coarse_size(field, share, ridge, is_trial=self._is_trial)
         places = largest_places(field.variances, most, _NO_USE * ridge)
         system = self._gram(field, places)
         roots = np.sqrt(field.variances[places])
@@ -148,8 +162,8 @@ class CoarseMaker:
         return gram.copy()
 
 
-def coarse_size(field: Field, share: float, ridge: float) -> int:
-    """Return the number of directions with which making the space and solving cost least.
+def coarse_size(field: Field, share: float, ridge: float, *, is_trial: bool = False) -> int:
+    """Return the number of directions with which making the space and solving cost about least.
 
     The k-th largest variance w leaves eigenvalues from lambda to p w + lambda, of whose ratio the
     iterations are the root.
@@ -160,15 +174,19 @@ def coarse_size(field: Field, share: float, ridge: float) -> int:
     if not sizes:
         return flat.size
     ordered = np.partition(flat, [flat.size - 1 - size for size in sizes])
-    products = _DEARER * field.operations
+    limit, solves, slack = (
+        (_TRIAL_STEPS, 1.0, 1.0) if is_trial else (_MOST_STEPS, _SOLVES, _AS_GOOD)
+    )
+    products = _PRODUCTS * field.operations
     least = max(ridge, _LEAST * float(flat.max()))
     ratios = [1.0 + share * float(ordered[flat.size - 1 - size]) / least for size in sizes]
-    steps = [min(_STEPS * math.sqrt(ratio), _MOST_STEPS) for ratio in ratios]
+    steps = [min(_STEPS * math.sqrt(ratio), limit) for ratio in ratios]
     costs = [
-        2 * size**2 * cells / max(shape) + size**3 / 3 + step * (products + _READING * size**2)
+        size**2 * cells / max(shape) + size**3 / 3 + solves * step * (products + _READING * size**2)
         for size, step in zip(sizes, steps, strict=True)
     ]
-    return sizes[int(np.argmin(costs))]
+    found = [place for place, cost in enumerate(costs) if cost <= slack * min(costs)]
+    return sizes[min(found, key=lambda place: steps[place])]  # the smallest of as few steps
 
 
 def largest_places(variances: Array, most: int, least: float) -> tuple[Indices, ...]:
@@ -190,7 +208,8 @@ def masked_gram(weights: Array, bases: Sequence[Array], places: Sequence[Indices
     """Return V' M V for some directions (k, k), given the weights of the cells, M.
 
     One axis is summed over before the others, once for each pair of its directions: the one with
-    which that costs least.
+    which that costs least. In the order of its directions the matrix has blocks, of which those on
+    one side of the diagonal are computed.
     """
     if weights.ndim == 1:
         columns = bases[0][:, places[0]]
@@ -198,7 +217,10 @@ def masked_gram(weights: Array, bases: Sequence[Array], places: Sequence[Indices
     first = _cheapest_first(weights.shape, places)
     others = [axis for axis in range(weights.ndim) if axis != first]
     shape, count = [1, *(weights.shape[axis] for axis in others)], places[0].size
-    distinct, which = np.unique(places[first], return_inverse=True)
+    order = np.argsort(places[first], kind="stable")
+    ordered = [place[order] for place in places]
+    distinct, starts = np.unique(ordered[first], return_index=True)
+    which = np.repeat(np.arange(distinct.size), np.diff(starts, append=count))
     basis = bases[first][:, distinct]
     cells = np.moveaxis(weights, first, 0).reshape(len(basis), -1).astype(np.float64, copy=False)
     gram = np.zeros((count, count))
@@ -208,12 +230,15 @@ def masked_gram(weights: Array, bases: Sequence[Array], places: Sequence[Indices
         spots = np.unravel_index(np.arange(start, start + fibres.shape[1]), shape)
         rest = np.ones((fibres.shape[1], count))
         for axis, spot in zip(others, spots[1:], strict=True):
-            rest *= bases[axis][np.ix_(spot, places[axis])]
-        for place in range(distinct.size):
-            sums = (basis * basis[:, [place]]).T @ fibres
-            mine = np.flatnonzero(which == place)
-            gram[mine] += rest[:, mine].T @ (sums[which].T * rest)
-    return gram
+            rest *= bases[axis][np.ix_(spot, ordered[axis])]
+        for place, (here, end) in enumerate(zip(starts, [*starts[1:], count], strict=True)):
+            sums = (basis[:, place:] * basis[:, [place]]).T @ fibres
+            behind = sums[which[here:] - place].T * rest[:, here:]
+            gram[here:end, here:] += rest[:, here:end].T @ behind
+    for here, end in zip(starts, [*starts[1:], count], strict=True):
+        gram[end:, here:end] = gram[here:end, end:].T
+    back = np.argsort(order)
+    return gram if (back == np.arange(count)).all() else np.asarray(gram[np.ix_(back, back)])
 
 
 def decompose_in_place(system: Array) -> tuple[Array, Array]:

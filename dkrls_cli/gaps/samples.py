@@ -20,7 +20,7 @@ import numpy as np
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.gaps.coarse import CoarseMaker
 from dkrls_cli.gaps.field import Field
-from dkrls_cli.gaps.solve import LEAST_RIDGE, cell_weights, complete_field
+from dkrls_cli.gaps.solve import LEAST_RIDGE, cell_weights, complete_field, useful_field
 
 DRAWS = 24
 """Draws whose mean square is the variance: the root of that errs by a seventh."""
@@ -64,7 +64,7 @@ def posterior_draws(
     """
     ridge = max(ridge, LEAST_RIDGE * float(field.variances.max()))
     coarse = CoarseMaker(cell_weights(observed, ridge, noise))
-    field = field.useful(ridge)
+    field = useful_field(field, ridge, _EXACT)  # as solves have it: they share a coarse space
     sizes = np.sqrt(ridge if noise is None else ridge + noise)
 
     def draw(number: int) -> Array:

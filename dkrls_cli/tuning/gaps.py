@@ -271,7 +271,7 @@ def choose_with_gaps(
         best = _calm(search, best, Move((), bounds, ridge_factor=_CALMING))
     if ridge is None and errors is None and room < WIDE_ROOM and values.size > WHOLE:
         views = hide_cells(values, coordinates, rng, targets, room=WIDE_ROOM)
-        wide = _Search(views, mean, float(spread), spectra, limited, "views")
+        wide = _Search(views, mean, float(spread), spectra, limited, "views", is_last=True)
         best = _confirm(wide, best, Move((), bounds, ridge_factor=_CALMING))
         search.tried += wide.tried - 1
         search.trials += wide.trials
@@ -358,6 +358,10 @@ class _Search:
 
     Every solve starts from zero. If it started from the answers of another setting it would keep
     them where the observed cells decide little, and be credited with what the other has found.
+
+    Preconditioners of a search through many settings are made in little time. The last ones that
+    are solved for have those of the solve on the whole grid (`is_last`): with others a setting that
+    converges there may seem not to.
     """
 
     def __init__(
@@ -368,6 +372,8 @@ class _Search:
         spectra: SpectrumCache,
         limited: Mapping[int, Array] = MappingProxyType({}),
         measure: Measure = "cells",
+        *,
+        is_last: bool = False,
     ) -> None:
         self.trials: list[JointTrial] = []
         self._measure = measure
@@ -376,7 +382,10 @@ class _Search:
         self.tried, self.better = 0, _BETTER
         self._known: dict[JointSetting, Attempt] = {}
         self._spectra = spectra
-        self._coarse = [CoarseMaker(np.isfinite(window.seen) * 1.0) for window in windows]
+        self._coarse = [
+            None if is_last else CoarseMaker(np.isfinite(window.seen) * 1.0, is_trial=True)
+            for window in windows
+        ]
         self._spreads = [
             measure_spread(window.values, window.errors)
             for window in windows

@@ -7,6 +7,7 @@ import pytest
 from sphere_grids import SPHERE, kernels_of
 
 from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.gaps import coarse
 from dkrls_cli.gaps import samples as module
 from dkrls_cli.gaps.field import Grouping, SphereField, make_field
 from dkrls_cli.gaps.samples import posterior_draws, posterior_variance, thinning
@@ -80,6 +81,19 @@ def test_a_draw_depends_on_its_number_and_the_seed_alone():
     np.testing.assert_array_equal(posterior_draws(field, observed, 0.05, (1,))(3), third)
     assert np.abs(posterior_draws(field, observed, 0.05, (2,))(3) - third).max() > 1e-3
     assert np.abs(draw(2) - third).max() > 1e-3
+
+
+def test_draws_share_one_coarse_space(monkeypatch):
+    """Also of a smooth kernel, of which directions of no use are dropped."""
+    made, gram = [], coarse.masked_gram
+    monkeypatch.setattr(coarse, "masked_gram", lambda *args: made.append(1) or gram(*args))
+    axes = [np.arange(24.0), np.arange(26.0)]
+    observed = np.ones((24, 26), bool)
+    observed[6:18, 7:20] = False
+    draw = posterior_draws(make_field(axes, [Kernel("gaussian", 4.0)] * 2), observed, 1e-3, [0])
+    for number in range(3):
+        draw(number)
+    assert len(made) == 1
 
 
 def test_noise_of_zero_is_no_noise():

@@ -485,6 +485,24 @@ def test_a_choice_is_confirmed_on_larger_views_unless_its_ridge_is_given(ridge, 
     assert sum(window.values.size for window in found.windows) == cells
 
 
+def test_larger_views_are_solved_as_the_whole_grid_is(monkeypatch):
+    """Trials of the search have smaller coarse spaces, with which more steps are left."""
+    makers = []
+
+    def solve(*args, coarse, **options):
+        makers.append((args[1].size, coarse))
+        return complete_field(*args, coarse=coarse, **options)
+
+    monkeypatch.setattr(gaps, "complete_field", solve)
+    rng = np.random.default_rng(0)
+    axes = [np.arange(30.0), np.arange(30.0), np.arange(25.0)]
+    values = np.sin(axes[0] / 5)[:, None, None] + 0.1 * rng.standard_normal((30, 30, 25))
+    values[rng.random(values.shape) < 0.1] = np.nan
+    choose_with_gaps(values, axes, [LevelConstraint("matern32", 4.0)] * 3)
+    assert {coarse is None for size, coarse in makers if size == values.size} == {True}
+    assert {coarse is None for size, coarse in makers if size < values.size} == {False}
+
+
 def long_grid():
     rng = np.random.default_rng(0)
     t, x = np.arange(1200.0), np.arange(3.0)
