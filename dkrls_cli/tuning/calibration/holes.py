@@ -1,8 +1,9 @@
 """Error bars of a grid with missing cells, calibrated on hidden cells.
 
 Where all gaps are narrow, the cells that the setting was chosen by tell enough. In holes others are
-hidden: the gaps are put to six other places, and bands hold what they promise over all of them.
-Errors are relative to the local scale of :mod:`dkrls_cli.gaps.calibration.local`.
+hidden: the gaps are put to other places, such that there are six deep holes or more, and bands hold
+what they promise over all of them. Errors are relative to the local scale of
+:mod:`dkrls_cli.gaps.calibration.local`.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ from dkrls_cli.gaps.calibration.local import left_out_errors, local_scale, usual
 from dkrls_cli.gaps.field import make_field
 from dkrls_cli.gaps.pattern import distance_to_data
 from dkrls_cli.gaps.solve import complete_field
-from dkrls_cli.tuning.calibration.placements import place_gaps
+from dkrls_cli.tuning.calibration.placements import count_deep_holes, place_gaps
 from dkrls_cli.tuning.gaps import GapChoice, has_holes
 from dkrls_cli.tuning.masks import HiddenWindow, distance_powers, hide_cells
 
 _NARROW = 2.0
 """Distance to data in cells from which error bars take draws."""
 
-_PLACES, _DRAWS = 6, 6
-"""Places of the gaps, and draws for the variance of the cells hidden at each.
+_PLACES, _FEWEST_PLACES, _DRAWS = 6, 2, 6
+"""Places of a hole, least places of all gaps, and draws for the variance of the hidden cells.
 
-Twice as many of either changed no coverage; four draws made bands too wide.
+Twice as many places or draws changed no coverage; four draws made bands too wide. If there are
+several deep holes, each time that the gaps are placed puts all of them to other places.
 """
 
 _SEED = 1
@@ -169,7 +171,8 @@ def hole_factors(
 def _hide_in_turn(values: Array, coordinates: Sequence[Array], targets: Mask) -> Iterator[Mask]:
     """Yield cells to hide: the gaps at other places, or single cells if they hide none there."""
     rng, some = np.random.default_rng(_SEED), False
-    for _ in range(_PLACES):
+    deep = count_deep_holes(targets, distance_to_data(np.isfinite(values)))
+    for _ in range(max(_FEWEST_PLACES, math.ceil(_PLACES / max(1, deep)))):
         hidden = place_gaps(np.isfinite(values), targets, rng)
         if hidden.any():
             some = True

@@ -76,10 +76,34 @@ def widest_hole(targets: Mask, away: Array) -> Mask:
     [0, 0, 0, 1, 1, 1, 1, 0]
     """
     far = np.where(targets, away, 0.0)
+    cores, _ = _label_cores(far)
     reach = _DEEP * float(far.max())
-    cores, _ = label_holes(far > reach)
     core = cores == cores[np.unravel_index(int(np.argmax(far)), far.shape)]
     return np.asarray(targets & (distance_to_data(core) <= reach))
+
+
+def count_deep_holes(targets: Mask, away: Array) -> int:
+    """Return the number of holes that are at least half as deep as the deepest.
+
+    Parameters
+    ----------
+    targets
+        The cells to be filled.
+    away
+        Distance of every cell to data, in cells.
+
+    Examples
+    --------
+    >>> targets = np.array([0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1], bool)
+    >>> count_deep_holes(targets, distance_to_data(~targets))
+    2
+    """
+    return _label_cores(np.where(targets, away, 0.0))[1]
+
+
+def _label_cores(far: Array) -> tuple[Indices, int]:
+    """Return the numbers of the cores of holes, given distances to data, and how many there are."""
+    return label_holes(far > _DEEP * float(far.max()))
 
 
 def _find_place(observed: Mask, cells: Indices, rng: np.random.Generator) -> tuple[Indices, ...]:

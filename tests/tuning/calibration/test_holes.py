@@ -303,6 +303,16 @@ def test_hidden_errors_are_in_units_of_draws_and_local_scale():
     assert set(powers) == {0, 1}
 
 
+@pytest.mark.parametrize(("holes", "places"), [(1, 6), (2, 3), (3, 2), (4, 2)])
+def test_the_more_deep_holes_there_are_the_fewer_places_they_need(holes, places):
+    """All of them are put to other places each time, but one of them is put where most is seen."""
+    values, axes = np.zeros((40, 40)), [np.arange(40.0)] * 2
+    for row, column in [(3, 3), (3, 25), (25, 3), (25, 25)][:holes]:
+        values[row : row + 7, column : column + 7] = np.nan
+    values[15:18, 35] = np.nan  # a shallow gap is none of them
+    assert len(list(module._hide_in_turn(values, axes, np.isnan(values)))) == places
+
+
 def test_single_cells_are_hidden_if_the_gaps_hide_none(monkeypatch):
     values, axes = smooth()
     nothing = np.zeros(values.shape, bool)
