@@ -26,8 +26,9 @@ a ridge, which costs exactness everywhere."""
 
 EXACT_RIDGE, AS_GOOD = 1e-12, 2.0
 """Ridge of a Gaussian kernel up to which rounding limits it, and the ratios of mean square errors,
-in the mean and typical, up to which a spline is taken instead: left-out slices are twice as far
-from their neighbours as most queries, and nearer a spline gains while the kernel does not."""
+in the mean and typical, up to which a quintic spline is taken instead: left-out slices are twice as
+far from their neighbours as most queries, and nearer the spline gains while the kernel does not.
+With noise a lower degree would be the best of the splines, and then the kernel stays."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,8 @@ def _is_clearly_better(rival: Rival, first: Candidate, ratio: Ratio) -> bool:
     if kernel.pieces and ratio.mean < EQUAL and ratio.typical < BETTER_ELSEWHERE:
         return True
     is_limited = first.kernel.family == "gaussian" and first.ridge <= EXACT_RIDGE
-    return (
-        is_limited and "linear" not in kernel.families and max(ratio.mean, ratio.typical) < AS_GOOD
-    )
+    is_smooth = set(kernel.families) == {"quintic"}
+    return is_limited and is_smooth and max(ratio.mean, ratio.typical) < AS_GOOD
 
 
 def can_win(slices: Slices, spline: Candidate, kernel: Candidate) -> bool:
