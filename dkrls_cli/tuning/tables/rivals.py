@@ -24,6 +24,11 @@ EQUAL, BETTER_ELSEWHERE = 1.02, 0.7
 the typical ratio from which on it is then taken. Across a phase boundary or an edge a kernel needs
 a ridge, which costs exactness everywhere."""
 
+WORSE, FAR_BETTER = 2.0, 0.1
+"""Mean square error of a spline, as a multiple of the kernel's, and typical ratio from which on it
+is taken all the same: a few slices beside an end make the mean, and where a slice is left out there
+the gap is twice as wide as where one asks."""
+
 EXACT_RIDGE, AS_GOOD = 1e-12, 2.0
 """Ridge of a Gaussian kernel up to which rounding limits it, and the ratios of mean square errors,
 in the mean and typical, up to which a quintic spline is taken instead: left-out slices are twice as
@@ -68,6 +73,8 @@ def _is_clearly_better(rival: Rival, first: Candidate, ratio: Ratio) -> bool:
     if ratio.mean < BETTER or (ratio.mean < BETTER_EVERYWHERE and ratio.typical < 1):
         return True
     if kernel.pieces and ratio.mean < EQUAL and ratio.typical < BETTER_ELSEWHERE:
+        return True
+    if ratio.mean < WORSE and ratio.typical < FAR_BETTER:
         return True
     is_limited = first.kernel.family == "gaussian" and first.ridge <= EXACT_RIDGE
     is_smooth = set(kernel.families) == {"quintic"}
