@@ -161,9 +161,13 @@ def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> Su
     if panels is None:
         sides = [size if a in chosen else min(size, 3) for a, size in enumerate(stored.shape)]
         least = process + min(memory(sides), memory([min(side, 12) for side in sides]))
+        allowed = f"{limit / 1e6:.0f} MB"
+        takes = f"about {least / 1e6:.0f} MB, and {allowed} are allowed"
+        if least <= limit:  # a part of the grid from which settings can be chosen takes more
+            takes = f"more than the {allowed} that are allowed"
         raise InputError(
-            f"Choosing the settings takes about {least / 1e6:.0f} MB, and {limit / 1e6:.0f} MB are "
-            "allowed. Allow more memory, or give kernels, sigmas and ridges.",
+            f"Choosing the settings takes {takes}. Allow more memory, or give kernels, sigmas and "
+            "ridges.",
             setting="max_memory",
         )
     read = [stored.touched(panel.indices) for panel in panels]

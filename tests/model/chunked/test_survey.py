@@ -186,12 +186,15 @@ def test_settings_of_a_grid_with_missing_cells_have_a_joint_ridge():
         assert 0.4 < mine.kernel.sigma / theirs.kernel.sigma < 2.5
 
 
-def test_a_limit_is_kept_or_refused():
+def test_a_limit_is_kept_or_refused(monkeypatch):
     source = stored(waves(200, 30, 40), (10, 10, 10))
     tight = held_bytes() + 20e6
     plan = plan_survey(source, DEFAULTS, None, tight)
     assert plan.memory <= tight
     with pytest.raises(InputError, match=r"Choosing the settings takes about \d+ MB"):
         plan_survey(source, DEFAULTS, None, held_bytes())
+    monkeypatch.setattr(surveying, "plan_panels", lambda *given, **how: None)
+    with pytest.raises(InputError, match="takes more than the 100000 MB that are allowed"):
+        plan_survey(source, DEFAULTS, None, 1e11)
     with pytest.raises(SettingError, match="One joint ridge"):
         plan_survey(source, Settings(noise="joint"))
