@@ -118,7 +118,7 @@ def holds_codes(
     if packing is not None:
         ends = (ends - packing.offset) / packing.scale
     whole = np.rint(ends)
-    if not bits or not np.isfinite(ends).all() or whole.min() < 0:
+    if not bits or not np.isfinite(ends).all():
         return False
     if not np.isclose(ends, whole, _ROUNDING, _ROUNDING).all():
         return False
