@@ -16,6 +16,7 @@ from functools import reduce
 import numpy as np
 
 from dkrls_cli.arrays import Array, Mask
+from dkrls_cli.cascade.functionals.functional import Functional
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
 from dkrls_cli.cascade.tensors import apply
@@ -201,6 +202,11 @@ class MaskedSlices:
     def rows(self, axis: int, query: Array) -> Array:
         """Return the kernel between queries and an axis, in its eigenbasis (queries, m)."""
         own = gram(self.kernels[axis], query, self.coordinates[axis])
+        return np.asarray(own @ self.spectra[axis].vectors)
+
+    def functional_rows(self, axis: int, asked: Functional) -> Array:
+        """Return functionals of the kernel and an axis, in its eigenbasis (questions, m)."""
+        own = asked.rows(self.kernels[axis], self.coordinates[axis])
         return np.asarray(own @ self.spectra[axis].vectors)
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array, Indices, Slices, Tensor
+from dkrls_cli.cascade.functionals.answers import joint_shares
+from dkrls_cli.cascade.functionals.functional import Values
 from dkrls_cli.cascade.streaming.rows import AxisRows, Taken
 from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.errors import SettingError
 from dkrls_cli.model.answering.answers import Query
 from dkrls_cli.model.answering.ensembles import refuse_unknown_errors
+from dkrls_cli.model.answering.linear import LinearAnswers
 from dkrls_cli.model.lasting.choosing import LandSurvey
 from dkrls_cli.model.lasting.slices import COMPLETED, LandSlices
 from dkrls_cli.model.streaming.answering import BlockAnswers, stand_in
@@ -67,10 +73,11 @@ class LandAnswers(BlockAnswers):
         Raises
         ------
         SettingError
-            If something other than values at the slices of the data is asked for.
+            If something other than values along the slices of the data is asked for, or errors of
+            means and derivatives.
         """
         query = replace(query, model=stand_in(query.model))
-        _refuse_question(query, std)
+        _refuse_question(query, std, found.slices)
         cascade = query.model.cascade
         rows: list[AxisRows] = []
         for axis, asked in enumerate(query.model.queries(query.asked)):
@@ -86,7 +93,14 @@ class LandAnswers(BlockAnswers):
                 )
             rows.append(Taken(nodes, cascade.shape[axis]))
         land = LandSlices.of(found, query.model, inexact=inexact)
-        return cls(query, tuple(rows), None, cascade.mean, std, False, land=land)
+        if query.linear is None:
+            return cls(query, tuple(rows), None, cascade.mean, std, False, land=land)
+        bars = partial(getattr, query.model, "bars")  # of the stand-in, which can be sent
+        linear = replace(query.linear, cascade=cascade, bars=bars)
+        scales = tuple(np.asarray(factor) for factor in linear.factors)
+        offset = cascade.mean * math.prod(each.of_one for each in linear.functionals)
+        query = replace(query, linear=linear)
+        return cls(query, tuple(rows), scales, offset, std, False, land=land)
 
     @property
     def is_separable(self) -> bool:
@@ -121,6 +135,8 @@ class LandAnswers(BlockAnswers):
         solver, places = self.land.solver, self.land.places
         centred = self.land.complete(values)
         coefficients = solver.coefficients(centred)
+        if self.query.linear is not None:
+            return self._answer_linear(self.query.linear, centred, coefficients, part)
         asked = [own[part[axis]] for axis, own in zip(places, self._queries, strict=True)]
         nodes = [own[part[axis]] for axis, own in zip(places, self._nodes, strict=True)]
         rows = [solver.rows(axis, query) for axis, query in enumerate(asked)]
@@ -129,6 +145,30 @@ class LandAnswers(BlockAnswers):
         taken = [own[some] for own, some in zip(nodes, known, strict=True)]
         every = np.arange(len(values))
         result[np.ix_(every, *known)] = centred[np.ix_(every, *taken)]
+        return result
+
+    def _answer_linear(
+        self, linear: LinearAnswers, centred: Array, coefficients: Array, part: Slices
+    ) -> Array:
+        """Return means or derivatives at the cells of a block, without what the mean adds.
+
+        As in memory under a joint ridge, they are those of the smooth field, with a share of what
+        the cells have beside it.
+        """
+        solver, places = self.land.solver, self.land.places
+        asked = [linear.functionals[axis][part[axis]] for axis in places]
+        rows = [solver.functional_rows(axis, each) for axis, each in enumerate(asked)]
+        result = apply(coefficients, [None, *rows])
+        nothing = [Values(own[:1]) for own in linear.cascade.coordinates]  # along the slices
+        every = [
+            each[part[axis]] if axis in places else nothing[axis]
+            for axis, each in enumerate(linear.functionals)
+        ]
+        shares = None if linear.smooth else joint_shares(linear.cascade, every, linear.cells)
+        if shares is not None:
+            nodes = [solver.rows(axis, own) for axis, own in enumerate(solver.coordinates)]
+            residual = centred - apply(coefficients, [None, *nodes])
+            result = result + apply(residual, [None, *(shares[axis] for axis in places)])
         return result
 
     def ready(self) -> LandAnswers:
@@ -150,12 +190,23 @@ class LandAnswers(BlockAnswers):
         return [cascade.find_nodes(axis, query, smooth) for axis, query in pairs]
 
 
-def _refuse_question(query: Query, std: bool) -> None:
+def _refuse_question(query: Query, std: bool, slices: Sequence[int]) -> None:
     """Raise SettingError for what is not answered."""
     if std:
         refuse_unknown_errors(query.model)
-    if query.linear is not None:
+    linear, asked = query.linear, query.rules.question
+    if linear is None or asked is None:
+        return
+    if std or asked.region or query.model.cell_means:
         raise SettingError(
-            "Means over cells and derivatives of a grid with missing cells need the whole grid in "
-            "memory. Ask for values, or fill the grid first, land as well."
+            "Means over regions, data that are means over cells, and standard errors of means and "
+            "derivatives of a grid with missing cells need the whole grid in memory. Ask for means "
+            "over cells or derivatives alone, or fill the grid first, land as well."
         )
+    for axis in slices:
+        if not isinstance(linear.functionals[axis], Values):
+            raise SettingError(
+                f"Beyond memory, a grid with missing cells has no means and no derivatives along "
+                f"'{query.model.axes[axis].name}', whose slices are answered each on its own. Fill "
+                "it first, land as well."
+            )

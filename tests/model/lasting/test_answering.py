@@ -232,18 +232,45 @@ def test_what_takes_the_whole_grid_is_refused(tmp_path, at, std, match):
         streamed_from(stored(tmp_path, with_land()), GIVEN, at, std=std)
 
 
-def test_means_over_cells_are_refused(tmp_path):
-    with pytest.raises(SettingError, match="Means over cells and derivatives"):
-        stream_regrid(
-            stored(tmp_path, with_land()),
-            GIVEN,
-            lambda model: query_of(model, MAP, mean="lat"),
-            [1, 2],
-            std=False,
-            limit=ROOM,
-            workers=1,
-            land=True,
-        )
+def asked_of(source, settings, question, std=False):
+    def ask(model):
+        return query_of(model, MAP, **question)
+
+    return stream_regrid(
+        source, settings, ask, [1, 2], std=std, limit=ROOM, workers=2, land=True
+    ), query_of(fit_grid(source.grid(), ALONE), MAP, **question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"mean": "lat"},
+        {"mean": ["lat", "lon"]},
+        {"derivative": "lat"},
+        {"derivative": ["lat", "lon"]},
+        {"mean": "lat", "derivative": "lon"},
+    ],
+)
+def test_means_and_derivatives_are_those_of_times_on_their_own(tmp_path, question):
+    source = stored(tmp_path, with_land(), (1, 14, 18))
+    streamed, held = asked_of(source, GIVEN, question)
+    found, expected = answered(streamed), held.values()
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7 * np.nanmax(np.abs(expected)))
+    there = replace(streamed, answers=pickle.loads(pickle.dumps(streamed.answers)))
+    np.testing.assert_array_equal(answered(there), found)
+
+
+@pytest.mark.parametrize(
+    ("question", "std", "match"),
+    [
+        ({"mean": "lat"}, True, "standard errors of means and derivatives of a grid with missing"),
+        ({"derivative": "time"}, False, "no means and no derivatives along 'time'"),
+    ],
+)
+def test_questions_that_take_all_times_are_refused(tmp_path, question, std, match):
+    with pytest.raises(SettingError, match=match):
+        asked_of(stored(tmp_path, with_land()), GIVEN, question, std)
 
 
 @pytest.mark.parametrize("inexact", [False, True])
