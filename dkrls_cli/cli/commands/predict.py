@@ -96,8 +96,8 @@ def predict(
         target = chosen_target(output, form, report.json, outputs.overwrite, outputs.compress)
         refuse_together(at=at, like=like, points=points)
         members.refuse_impossible()
-        if answers.mean_over and points is not None:
-            raise SettingError("--mean-over is of a grid: it does not go with --points.")
+        if points is not None:
+            refuse_point_means(answers, at)
         target.refuse_unwritable(report, model, like, points)
         with report.working(f"reading {model}"):
             models = chosen_models(model, var)
@@ -146,6 +146,17 @@ def predict(
                 names = [one.name for one in models]
                 known = {"variables": names} if names[1:] else {"variable": names[0]}
                 report.result({"output": output, **known, "cells": cells, **members.facts})
+
+
+def refuse_point_means(answers: AnswerOptions, at: Sequence[str] | None) -> None:
+    """Raise SettingError if means are asked for at points, which have no cells."""
+    if not (answers.mean_over or (answers.mean and not at)):
+        return
+    word = "--mean-over" if answers.mean_over else "--mean"
+    raise SettingError(
+        f"Points have no cells: {word} does not go with --points. Ask for a grid, or, for means "
+        "over a dimension that the points do not have, give --mean-along DIM and --at DIM=SPEC."
+    )
 
 
 def answer_references(

@@ -24,7 +24,6 @@ from dkrls_cli.cascade.tensors import lay_out
 from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.functionals.deviations import GapFunctionals
-from dkrls_cli.gaps.lasting.bars import LandBars
 from dkrls_cli.gaps.noisy.bars import NoisyBars
 from dkrls_cli.model.answering.bounds import Bounds
 
@@ -243,12 +242,11 @@ def complete_bars(bars: Bars) -> LevelBars | JointBars | FilledBars:
     Raises
     ------
     SettingError
-        If they are those of slices with missing cells, each on its own.
+        If they are those of a grid beyond memory with missing cells, which tell errors of values.
     """
-    if isinstance(bars, LandBars):
-        raise SettingError(
-            "Means over cells and derivatives of a grid with missing cells need the whole grid in "
-            "memory. Ask for values, or fill the grid first, land as well."
-        )
-    assert isinstance(bars, LevelBars | JointBars | FilledBars)
-    return bars
+    if isinstance(bars, LevelBars | JointBars | FilledBars):
+        return bars
+    raise SettingError(
+        "Standard errors and members of means and derivatives of a grid with missing cells need "
+        "all of it in memory. Ask for the answers alone, or fill the grid first, land as well."
+    )

@@ -130,3 +130,13 @@ def test_other_gaps_are_named(tmp_path):
     referring, _ = pair(tmp_path, data, chunks=(9, 14, 18))
     with pytest.raises(InputError, match="missing at some coordinates of time only"):
         referring.predict_points(time=[8.0], lat=[20.0], lon=[5.0])
+
+
+@pytest.mark.parametrize("asked", [{"mean": "lat"}, {"derivative": "lon"}])
+def test_means_and_derivatives_have_values_and_no_errors(tmp_path, asked):
+    referring, held = pair(tmp_path)
+    at = {"lat": [10.0, 21.0], "lon": [30.0, 50.0], **asked}
+    np.testing.assert_allclose(referring.predict(**at), held.predict(**at), rtol=0, atol=1e-7)
+    for ask in (referring.std, lambda **at: referring.ensemble(2, **at)):
+        with pytest.raises(SettingError, match="members of means and derivatives of a grid with"):
+            ask(**at)
