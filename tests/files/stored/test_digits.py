@@ -133,9 +133,13 @@ def test_bounds_of_digits_are_those_of_the_dates(tmp_path: Path) -> None:
     np.testing.assert_array_equal(cells["time"][1], [18262.0, 18293.0])
 
 
-def test_bounds_that_are_no_dates_are_left_out(tmp_path: Path) -> None:
-    months = np.array([20191201, 20200101, 20200201, 20200301, 20200401])
-    path = monthly(tmp_path / "a.nc", months[:-1] + 14, np.arange(5.0))
+@pytest.mark.parametrize("ends", [[0, 1, 2, 3, 4], [20191201, 20200101, 20200201, 20200230, 0]])
+@pytest.mark.parametrize("units", [{}, {"units": "YYYYMMDD"}])
+def test_bounds_that_are_no_dates_are_left_out(
+    tmp_path: Path, ends: list[int], units: dict[str, str]
+) -> None:
+    months = np.array([20191215, 20200115, 20200215, 20200315])
+    path = monthly(tmp_path / "a.nc", months, np.array(ends), **units)
     assert open_file(path).style.bounds == {}
     assert read_target_cells(path, [open_file(path).axes])[0][1] == {}
 

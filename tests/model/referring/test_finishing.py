@@ -60,3 +60,11 @@ def test_blocks_are_parts_of_all_answers(std):
             assert (errors is not None) == std
             if errors is not None:
                 np.testing.assert_array_equal(errors, query.std()[part])
+
+
+def test_no_answers_are_one_block():
+    _, query = both()
+    none = {dim: [] for dim in AT}
+    empty = ask_points(query.model, query.model._points(none), Rules())
+    (block,) = cut_blocks(empty, 10, True)
+    assert block[1].shape == (0,)
