@@ -41,6 +41,21 @@ def test_several_models_survive_one_file_and_share_what_they_have_in_common(tmp_
         assert [name for name in file.files if name.startswith("1_")] == ["1_core"]
 
 
+def test_a_table_with_an_edge_is_fitted_saved_updated_and_read_again(tmp_path):
+    x, t = np.linspace(0.0, 3.0, 31), np.arange(9.0)
+    values = np.where(x[:, None] < 1.0, 0.0, np.sin(4 * np.outer(x - 1.0, 0.5 + t / 8)))
+    table = xr.DataArray(values, {"x": x, "t": t}, name="v")
+    model = fit(table[:, :8], levels=["x", "t"])
+    assert model.levels[0].kernel.pieces
+    query = {"x": [0.33, 0.97, 2.02], "t": [3.5]}
+    for one in (model, model.update(table[:, 8:])):
+        one.save(tmp_path / "m.npz", overwrite=True)
+        read = load_model(tmp_path / "m.npz")
+        assert read.levels == one.levels
+        np.testing.assert_array_equal(read.predict(**query), one.predict(**query))
+        np.testing.assert_array_equal(read.std(**query), one.std(**query))
+
+
 def test_one_model_is_chosen_from_several_by_name(tmp_path):
     save_models(two_models(), tmp_path / "both.npz")
     assert load_model(tmp_path / "both.npz", "u").name == "u"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array
-from dkrls_cli.cascade.kernels import FAMILIES, KERNELS
+from dkrls_cli.cascade.kernels import FAMILIES, KERNELS, SPLINES
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.model.filing.checks import (
     Check,
@@ -39,6 +39,9 @@ _MOST_LEVELS = 32
 
 # Numbers that equal steps stand for in a whole file: the header alone must not fill the memory.
 _MOST_EVEN = 2**24
+
+# Pieces of a spline at most: coordinates of the levels on which splines are tried.
+_MOST_PIECES = 1024
 
 # Rows behind a pole at most: five times as many as are ever added.
 _MOST_COPIES = 64
@@ -87,10 +90,25 @@ ERROR = number(0, finite=False)
 # Factor of a variance; NaN where error bars are not known, as beyond memory with land.
 _SCALE = number(0, sys.float_info.max, finite=False)
 
+
+def _kernel(value: Any, key: str) -> None:
+    """Check the name of a kernel, or those of all pieces of a spline, as linear/cubic."""
+    first, *others = value.split("/") if isinstance(value, str) else [value]
+    one_of(*KERNELS)(first, key)
+    list_of(one_of(*SPLINES))(others, key)
+
+
+def _piece(value: Any, key: str) -> None:
+    """Check a piece of a spline: its name, and the coordinates between which it takes over."""
+    list_of(_anything, 3, 3)(value, key)
+    one_of(*SPLINES)(value[0], key)
+    list_of(number())(value[1:], key)
+
+
 LEVEL = record(
     {
         "name": text,
-        "kernel": one_of(*KERNELS),
+        "kernel": _kernel,
         "sigma": POSITIVE,
         "period": optional(POSITIVE),
         "constant": NOT_NEGATIVE,
@@ -98,7 +116,7 @@ LEVEL = record(
         "swing": NOT_NEGATIVE,
         "ridge": NOT_NEGATIVE,
     },
-    {"errors": one_of(*FAMILIES)},
+    {"errors": one_of(*FAMILIES), "pieces": list_of(_piece, 1, _MOST_PIECES)},
 )
 
 AXIS = record(

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dkrls_cli import fit, load_model
+from dkrls_cli import Level, fit, load_model
+from dkrls_cli.cascade.kernels import Kernel
+from dkrls_cli.cascade.splines.pieces import Piece
 from dkrls_cli.errors import ModelFileError
 from dkrls_cli.files import npz
 from dkrls_cli.grid.axes import Axis, text_axis
@@ -36,7 +38,15 @@ def small_model(gaps: bool = False) -> Any:
     return fit(array, kernel="matern32", sigma=2.0, ridge=0.1)
 
 
-MODELS = {"whole": small_model(), "gaps": small_model(True)}
+def spline_model() -> Any:
+    """A model whose first level has a spline with pieces."""
+    kernel = Kernel("linear", 2.0, errors="matern52", pieces=(Piece("cubic", 0.2, 0.4),))
+    x, t = np.linspace(0, 1, 12), np.arange(5.0)
+    data = xr.DataArray(np.outer(np.sin(x), t), {"x": x, "t": t}, name="v")
+    return fit(data, levels=[Level("x", kernel), Level("t", Kernel("gaussian", 3.0), 1e-6)])
+
+
+MODELS = {"whole": small_model(), "gaps": small_model(True), "pieces": spline_model()}
 
 
 def stored(kind: str = "whole") -> tuple[dict[str, Any], dict[str, Any]]:
@@ -76,6 +86,14 @@ WRONG: list[tuple[list[str | int], Any, str]] = [
     (["levels", 0, "sigma"], 0, r"levels\[0\]\.sigma is 0"),
     (["levels", 0, "sigma"], math.nan, r"levels\[0\]\.sigma is NaN"),
     (["levels", 0, "kernel"], "rbf", r"levels\[0\]\.kernel is \"rbf\""),
+    (["levels", 0, "kernel"], "linear/rbf", r"levels\[0\]\.kernel\[0\] is \"rbf\""),
+    (["levels", 0, "kernel"], "gaussian/cubic", "kernel 'gaussian/cubic' has the pieces of"),
+    (["levels", 0, "kernel"], 3, r"levels\[0\]\.kernel is 3"),
+    (["levels", 0, "pieces"], [], r"levels\[0\]\.pieces is"),
+    (["levels", 0, "pieces"], [["cubic", 1]], r"levels\[0\]\.pieces\[0\] is"),
+    (["levels", 0, "pieces"], [["rbf", 1, 2]], r"levels\[0\]\.pieces\[0\] is \"rbf\""),
+    (["levels", 0, "pieces"], [["cubic", 1, math.inf]], r"levels\[0\]\.pieces\[0\]\[1\] is"),
+    (["levels", 0, "pieces"], [["cubic", 1, 2]], "Invalid pieces"),
     (["levels", 1, "ridge"], math.inf, r"levels\[1\]\.ridge"),
     (["levels", 1, "constant"], math.nan, r"levels\[1\]\.constant"),
     (["levels", 1, "swing"], -1, r"levels\[1\]\.swing"),
