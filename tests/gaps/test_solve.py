@@ -430,15 +430,38 @@ def test_a_hole_among_scattered_gaps_is_right_or_told(family, reach, share):
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_lasting_mask_that_is_met_again_has_a_coarse_space(again):
+def test_a_lasting_mask_that_is_met_again_is_solved_for_in_turn(again):
     """In windows of a search it ends in few steps: settings are not taken for unsolvable."""
-    observed = np.ones((30, 30, 8), bool)
+    rng = np.random.default_rng(0)
+    observed = rng.random((30, 30, 8)) > 0.1
     observed[5:20, 5:20] = False
     axes = [np.arange(float(m)) for m in observed.shape]
-    field = make_field(axes, [Kernel("matern12", 3.0)] * 3)
-    system = System(field, observed * 1.0, 1e-3, ~observed)
-    near = solve._near(system, observed, CoarseMaker(observed * 1.0) if again else None)
-    assert type(near) is (CoarseSpace if again else ProductPreconditioner)
+    field = make_field(axes, [Kernel("matern52", 6.0)] * 3)
+    system = System(field, observed * 1.0, 1e-6, ~observed)
+    maker = CoarseMaker(observed * 1.0) if again else None
+    near = solve._near(system, observed, maker)
+    assert isinstance(near, ProductPreconditioner)
+    assert near.in_turn == again
+    assert (near.places[0].size == 400) == again
+
+
+def test_what_is_solved_for_in_turn_is_solved_for_in_fewer_steps():
+    rng = np.random.default_rng(0)
+    observed = rng.random((12, 14, 6)) > 0.1
+    observed[3:9, 4:11] = False
+    axes = [np.arange(float(m)) for m in observed.shape]
+    kernels = [Kernel("matern52", 5.0)] * 3
+    field, ridge = make_field(axes, kernels), 1e-3
+    values = np.where(observed, field.draw(rng), np.nan)
+    clouds = ~observed & observed.any(axis=2, keepdims=True)
+    how = {"tolerance": 1e-7, "limit": 900, "watched": clouds}
+    alone = complete_field(field, values, ridge, 0.0, **how)
+    again = complete_field(field, values, ridge, 0.0, coarse=CoarseMaker(observed * 1.0), **how)
+    truth = dense_answers(values, axes, kernels, ridge, axes)
+    for done in (alone, again):
+        assert done.converged
+        np.testing.assert_allclose(done.values[clouds], truth[clouds], atol=1e-5)
+    assert again.iterations < 0.6 * alone.iterations
 
 
 @pytest.mark.parametrize("most", [20, 100])
