@@ -24,7 +24,9 @@ WORK = {
 
 def started(code: str) -> subprocess.Popen[str]:
     program = (
-        "import sys, time\nfrom dkrls_cli import signals\n"
+        "import signal, sys, time\nfrom dkrls_cli import signals\n"
+        "for name in ('SIGINT', 'SIGTERM', 'SIGHUP'):  # which a job in the background ignores\n"
+        "    signal.signal(getattr(signal, name), signal.SIG_DFL)\n"
         "signals.call_when_stopped(lambda: print('tidy', flush=True))\n"
         "signals.call_when_stopped(lambda: 1 / 0)\n"
         f"signals.stop_on_signals()\nprint('ready', flush=True)\n{code}\n"

@@ -42,12 +42,13 @@ def test_errors_pay_and_error_bars_hold_the_truth(gaps):
     data = observed(gaps)
     with_errors, without = fit(data, obs_error="e"), fit(data)
     assert rmse(with_errors.predict()) < 0.1 * rmse(without.predict())
-    off = np.abs(with_errors.predict() - TRUTH)
     std = with_errors.std()
-    assert 0.8 < float((off <= 1.645 * std).mean()) < 0.97
     assert float(std.min()) > 0
     good = (data.e.values < 0.1) & ~np.isnan(data.values)
     assert float(std.values[good].max()) <= 0.02 + 1e-9
+    others = [fit(observed(gaps, seed), obs_error="e") for seed in (1, 2, 3)]
+    held = [np.abs(m.predict() - TRUTH) <= 1.645 * m.std() for m in (with_errors, *others)]
+    assert 0.8 < np.mean(held) < 0.95  # of one field 0.65 to 1: its errors depend on each other
 
 
 def test_a_model_with_errors_has_a_joint_ridge_and_keeps_what_it_saw():

@@ -62,7 +62,6 @@ def test_rows_across_the_poles_are_kept_without_values(tmp_path):
 @pytest.mark.parametrize(
     "use",
     [
-        lambda m: m.mean_over({"lat": (20, 30)}),
         lambda m: m.weights(1),
         lambda m: m.update(waves(31, 12, 14).isel(time=[30])),
         lambda m: m.growing,
