@@ -94,8 +94,9 @@ def read_part(
 def file_state(path: str, name: str) -> State:
     """Return what differs once a file has been written to: its size and when it was changed.
 
-    Of a store these are those of its folder and of the folder of a variable, where new chunks are
-    seen if they lie in that folder itself, as in version 2 of the format.
+    Of a store these are those of its folder and of the folder of a variable: it is seen when a
+    store is written anew, or files are added or replaced there, and not when the bytes of a chunk
+    are overwritten in place.
     """
     folder = os.path.join(path, name)
     found = [os.stat(each) for each in (path, folder) if each == path or os.path.isdir(each)]
