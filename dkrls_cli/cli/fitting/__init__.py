@@ -1,1 +1,1 @@
-"""What commands that fit models share."""
+"""Steps that all commands share which fit models."""

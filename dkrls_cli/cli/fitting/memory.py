@@ -1,4 +1,4 @@
-"""What fits need of memory: estimated beforehand, and refused where it is more than allowed."""
+"""Memory that fits need: estimated beforehand, and refused where it is more than allowed."""
 
 from __future__ import annotations
 

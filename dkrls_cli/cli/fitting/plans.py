@@ -1,4 +1,4 @@
-"""What fits would do and take, for a dry run."""
+"""Plans of fits for a dry run: what they would do and take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be written: a target is looked at before any work is done."""
+"""Checks of a target before any work is done: whether it may be written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not whole, and who removes it.
+"""Outputs that are not whole, and who removes them.
 
 A process removes its own when it is done, or is told to stop. What it leaves behind when it is
 killed has a hidden name, which says which process made it: the next writer of the same target

@@ -1,4 +1,4 @@
-"""What is made of the answers of models that refer to their data: bounds, errors and blocks."""
+"""Bounds, errors and blocks of the answers of models that refer to their data."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Tile:
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """What points need of a grid.
+    """The parts of a grid that points need.
 
     Attributes
     ----------

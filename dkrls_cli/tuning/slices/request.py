@@ -1,4 +1,4 @@
-"""What is asked for a level: its data, the settings that are given, and those to be chosen."""
+"""The request for a level: its data, the settings that are given, and those to be chosen."""
 
 from __future__ import annotations
 
