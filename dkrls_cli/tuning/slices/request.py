@@ -23,7 +23,7 @@ _SPLINE_FIBRES = 512
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What :func:`dkrls_cli.tuning.slices.choice.choose_level` is asked for."""
+    """The request to :func:`dkrls_cli.tuning.slices.choice.choose_level`."""
 
     coordinates: Array
     data: Array
