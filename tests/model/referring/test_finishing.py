@@ -9,6 +9,7 @@ from chunked_grids import fitted, globe, query_of
 from dkrls_cli.cascade.errorbars import JointBars
 from dkrls_cli.errors import SettingError
 from dkrls_cli.model.answering.answers import Query, Rules, ask_points
+from dkrls_cli.model.asking.queries import point_axes
 from dkrls_cli.model.referring.finishing import bounded_errors, bounded_values, cut_blocks
 
 AT = {"time": [1.0, 2.5], "lat": [-20.0, 3.0], "lon": [0.0, 7.0]}
@@ -17,7 +18,7 @@ AT = {"time": [1.0, 2.5], "lat": [-20.0, 3.0], "lon": [0.0, 7.0]}
 def both(**settings):
     """A question on a grid and one at points, of a model in memory that answers them itself."""
     model = fitted(globe().clip(-1.0, 0.3), poles="none", **settings)
-    return query_of(model, AT), ask_points(model, model._points(AT), Rules())
+    return query_of(model, AT), ask_points(model, point_axes(model, AT), Rules())
 
 
 @pytest.mark.parametrize("settings", [{}, {"bounds": (-1.0, 0.3)}])
@@ -65,6 +66,6 @@ def test_blocks_are_parts_of_all_answers(std):
 def test_no_answers_are_one_block():
     _, query = both()
     none = {dim: [] for dim in AT}
-    empty = ask_points(query.model, query.model._points(none), Rules())
+    empty = ask_points(query.model, point_axes(query.model, none), Rules())
     (block,) = cut_blocks(empty, 10, True)
     assert block[1].shape == (0,)

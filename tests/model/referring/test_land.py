@@ -8,6 +8,7 @@ from chunked_grids import globe
 from dkrls_cli import fit
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.reading import open_source
+from dkrls_cli.model.asking.queries import Manner, point_query
 from dkrls_cli.model.chunked.reference import fit_by_reference
 from dkrls_cli.model.referring import points as point_answers
 from dkrls_cli.model.referring import tiles
@@ -85,7 +86,7 @@ def test_slices_of_two_dimensions(tmp_path, monkeypatch):
 
 def test_a_cell_counts_what_completing_it_takes(tmp_path):
     referring, _ = pair(tmp_path)
-    query = referring._point_query(None, scattered(with_land()), False, "refuse", False, "model")[1]
+    query = point_query(referring, None, scattered(with_land()), Manner(), (), False).query
     sums = point_answers._opened(query, open_source([str(tmp_path / "land.nc")]))[1](query).sums
     assert sums.cell_bytes == 8 * 4 + 8 * 10
 

@@ -11,6 +11,7 @@ from dkrls_cli import load_model
 from dkrls_cli.cascade.errorbars import JointBars
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.reading import open_source
+from dkrls_cli.model.asking.queries import Manner, point_query
 from dkrls_cli.model.chunked.reference import fit_by_reference
 from dkrls_cli.model.referring import points, tiles
 from dkrls_cli.model.referring.grids import refer
@@ -113,7 +114,7 @@ class Counted:
 
 
 def asked_of(model, at):
-    return model._point_query(None, at, False, "refuse", False, "model")[1]
+    return point_query(model, None, at, Manner(), (), False).query
 
 
 def test_points_that_do_not_fit_together_take_several_passes(tmp_path, monkeypatch):
