@@ -7,7 +7,8 @@ import numpy as np
 
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.gaps.bars import GapBars, distance
-from dkrls_cli.model.record import bounds_record, to_json
+from dkrls_cli.model.records.labels import bounds_record
+from dkrls_cli.model.records.values import to_json
 
 
 def write_old(path, models):

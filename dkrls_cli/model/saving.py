@@ -23,30 +23,19 @@ from dkrls_cli.model.filing.references import (
 )
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.narrowing import pack_mask
-from dkrls_cli.model.record import (
-    Record,
+from dkrls_cli.model.records.bars import bars_from, bars_record, filled_from
+from dkrls_cli.model.records.cascades import cascade_from, cascade_record, poles_from, poles_record
+from dkrls_cli.model.records.files import join_records, narrow_record, split_record, widen_arrays
+from dkrls_cli.model.records.labels import (
     axis_from,
     axis_record,
-    bars_from,
-    bars_record,
     bounds_from,
     bounds_record,
-    cascade_from,
-    cascade_record,
     coverage_from,
     coverage_record,
-    filled_from,
-    from_json,
-    join_records,
-    narrow_record,
-    poles_from,
-    poles_record,
-    split_record,
-    style_from,
-    style_record,
-    to_json,
-    widen_arrays,
 )
+from dkrls_cli.model.records.styles import style_from, style_record
+from dkrls_cli.model.records.values import Record, from_json, to_json
 from dkrls_cli.spelling import suggest
 
 

@@ -12,8 +12,9 @@ from dkrls_cli.errors import InputError, ModelFileError, SettingError
 from dkrls_cli.gaps.field import make_field
 from dkrls_cli.gaps.noisy.analysis import analyse
 from dkrls_cli.grid.axes import axis_of
-from dkrls_cli.model import record, training
+from dkrls_cli.model import training
 from dkrls_cli.model.fit import retune
+from dkrls_cli.model.records.bars import bars_from, bars_record
 from dkrls_cli.model.settings import Settings, plan_fit
 from dkrls_cli.model.stream import Plan, Stream
 
@@ -217,12 +218,12 @@ def test_a_model_file_gives_all_of_it_back(tmp_path, gaps):
 def test_errors_that_repeat_are_stored_once():
     data = observed()
     model = fit(data, obs_error=xr.DataArray(X / 10 + 0.1, {"x": X}, ("x",)), **GIVEN)
-    header, arrays = record.bars_record(model.known_bars)
+    header, arrays = bars_record(model.known_bars)
     assert arrays["observation_errors"].shape == (20, 1)
-    found = record.bars_from(header, arrays, (20, 24), joint=True)
+    found = bars_from(header, arrays, (20, 24), joint=True)
     np.testing.assert_array_equal(found.observations.errors, model.observations.errors)
     constant = fit(data, obs_error=0.3, **GIVEN)
-    assert record.bars_record(constant.known_bars)[1]["observation_errors"].shape == (1, 1)
+    assert bars_record(constant.known_bars)[1]["observation_errors"].shape == (1, 1)
 
 
 @pytest.mark.parametrize("part", ["shape", "errors", "scale", "factors", "negative"])
@@ -236,7 +237,7 @@ def test_damaged_errors_are_refused(tmp_path, part, monkeypatch):
         "factors": replace(bars, factors=(0.0,)),
         "negative": replace(bars, observations=replace(seen, errors=seen.errors - 1)),
     }[part]
-    header, arrays = record.bars_record(bars)
+    header, arrays = bars_record(bars)
     if part in ("scale", "factors"):
         header |= {"scale": damaged.scale, "hole_factors": list(damaged.known_factors)}
     else:
@@ -245,8 +246,8 @@ def test_damaged_errors_are_refused(tmp_path, part, monkeypatch):
             "observation_errors": damaged.observations.errors,
         }
     with pytest.raises(ValueError, match="errors"):
-        record.bars_from(header, arrays, model.shape, joint=True)
-    monkeypatch.setattr(record, "_noisy_record", lambda _: (header, arrays))
+        bars_from(header, arrays, model.shape, joint=True)
+    monkeypatch.setattr("dkrls_cli.model.records.bars._noisy_record", lambda _: (header, arrays))
     model.save(tmp_path / "m.npz")
     with pytest.raises(ModelFileError, match="damaged"):
         load_model(tmp_path / "m.npz")

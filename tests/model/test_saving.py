@@ -16,7 +16,7 @@ from dkrls_cli.errors import InputError, ModelFileError, OutputError, SettingErr
 from dkrls_cli.files import npz as modelfile
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.grid.style import Companion, Style
-from dkrls_cli.model.record import join_records
+from dkrls_cli.model.records.files import join_records
 from dkrls_cli.model.saving import model_record
 
 
