@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dkrls_cli.cli.terminal.tables import Layout
     from dkrls_cli.grid.axes import Axis
     from dkrls_cli.model.model import Model
-    from dkrls_cli.model.settings import LevelRequest
+    from dkrls_cli.model.planning.requests import LevelRequest
 
 
 # Seconds in a unit of time.

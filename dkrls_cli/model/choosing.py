@@ -13,7 +13,7 @@ from dkrls_cli.cascade.kernels import kernel_named
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.model.settings import FitPlan, LevelRequest
+from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
 from dkrls_cli.tuning.candidates import LevelChoice
 from dkrls_cli.tuning.joint import JointSetting, JointTrial, choose_joint
 from dkrls_cli.tuning.slices.choice import choose_level

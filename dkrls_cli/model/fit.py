@@ -38,19 +38,11 @@ from dkrls_cli.model.answering.tolerance import PROMISE, ToleranceLike, shrink
 from dkrls_cli.model.choosing import ChoiceCallback
 from dkrls_cli.model.chunked.loading import refuse_errors, refuse_large, room
 from dkrls_cli.model.model import OBS_ERRORS, Model
+from dkrls_cli.model.planning.plan import plan_fit
+from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
 from dkrls_cli.model.poles.planning import Poles
 from dkrls_cli.model.quality.robust import ROBUST, Cleaned, clean_grid
-from dkrls_cli.model.settings import (
-    DEFAULTS,
-    FitPlan,
-    LevelRequest,
-    Missing,
-    Noise,
-    PerLevel,
-    Settings,
-    Storage,
-    plan_fit,
-)
+from dkrls_cli.model.settings import DEFAULTS, Missing, Noise, PerLevel, Settings, Storage
 from dkrls_cli.model.training import (
     CHOSEN_ON,
     Tell,

@@ -35,8 +35,9 @@ from dkrls_cli.grid.axes import Axis, list_some
 from dkrls_cli.grid.cf import place_of
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.choosing import ChoiceCallback, choose_levels, single_level, watch_joint
+from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
 from dkrls_cli.model.poles.crossing import cross_poles, cross_with_gaps
-from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings
+from dkrls_cli.model.settings import Settings
 from dkrls_cli.tuning.calibration.holes import gap_bars
 from dkrls_cli.tuning.gaps import GapChoice, choose_with_gaps
 from dkrls_cli.tuning.joint import JointSetting

@@ -25,8 +25,9 @@ from dkrls_cli.cli.describe import (
 from dkrls_cli.grid.axes import axis_of
 from dkrls_cli.grid.grid import to_data_array
 from dkrls_cli.model.model import Model
+from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.poles.planning import Poles
-from dkrls_cli.model.settings import Settings, plan_fit
+from dkrls_cli.model.settings import Settings
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.grid.axes import axis_of, index_axis, text_axis
 from dkrls_cli.model.choosing import choose_levels
-from dkrls_cli.model.settings import Settings, plan_fit
+from dkrls_cli.model.planning.plan import plan_fit
+from dkrls_cli.model.settings import Settings
 from dkrls_cli.tuning.joint import choose_joint
 from dkrls_cli.tuning.slices.choice import choose_level
 from dkrls_cli.tuning.slices.fibres import predict_midpoints, sample_fibres

@@ -14,8 +14,9 @@ from dkrls_cli.gaps.noisy.analysis import analyse
 from dkrls_cli.grid.axes import axis_of
 from dkrls_cli.model import training
 from dkrls_cli.model.fit import retune
+from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.records.bars import bars_from, bars_record
-from dkrls_cli.model.settings import Settings, plan_fit
+from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.stream import Plan, Stream
 
 X, T = np.linspace(0, 6, 20), np.arange(24.0)

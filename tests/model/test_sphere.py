@@ -8,9 +8,10 @@ from sphere_grids import chordal, isotropic, places
 from dkrls_cli import fill, fit, load_model
 from dkrls_cli.grid.axes import axis_of
 from dkrls_cli.grid.grid import as_grid
-from dkrls_cli.model import settings as settings_module
 from dkrls_cli.model.fit import retune
-from dkrls_cli.model.settings import Settings, group_memory, plan_fit
+from dkrls_cli.model.planning import groups
+from dkrls_cli.model.planning.plan import group_memory, plan_fit
+from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.training import enclosed_coordinates
 
 NORTH, EAST = {"units": "degrees_north"}, {"units": "degrees_east"}
@@ -105,7 +106,7 @@ def test_a_grid_that_is_too_fine_for_the_matrices_of_a_sphere_is_a_plane(monkeyp
     held = group_memory(axes_of(), Settings())
     assert held == 8 * 2 * 9**2 * 13
     for most, sphere in ((held, True), (held - 1, False)):
-        monkeypatch.setattr(settings_module, "_SPHERE_MEMORY", most)
+        monkeypatch.setattr(groups, "_SPHERE_MEMORY", most)
         assert plan_fit(axes_of()).sphere == sphere
 
 

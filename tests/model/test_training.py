@@ -12,7 +12,8 @@ from dkrls_cli.errors import ConvergenceError, InputError, SettingError
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.grid import as_grid
 from dkrls_cli.model import training
-from dkrls_cli.model.settings import Settings, plan_fit
+from dkrls_cli.model.planning.plan import plan_fit
+from dkrls_cli.model.settings import Settings
 
 RNG = np.random.default_rng(5)
 X, D = np.linspace(0, 4, 9), np.sort(RNG.uniform(0, 6, 11))

@@ -35,7 +35,7 @@ def estimates(
     bytes that are held during the fits, `answers` those of answers after them.
     """
     from dkrls_cli.memory import held_bytes, peak_bytes
-    from dkrls_cli.model.settings import group_memory, pole_shape
+    from dkrls_cli.model.planning.plan import group_memory, pole_shape
     from dkrls_cli.tuning.footprint import Machine, footprint, kept_memory
 
     machine, kept, found = Machine(held_bytes(), peak_bytes()), besides, []

@@ -40,7 +40,7 @@ def plan_result(
 
     `gaps` is what it would take if cells are missing, which is known once the data is read.
     """
-    from dkrls_cli.model.settings import plan_fit
+    from dkrls_cli.model.planning.plan import plan_fit
 
     report_notes(source, report)
     if settings.allowed is not None:

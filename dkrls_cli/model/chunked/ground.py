@@ -17,7 +17,9 @@ from dkrls_cli.grid.axes import Axis, text_axis
 from dkrls_cli.grid.grid import Grid, drop_repeats
 from dkrls_cli.model.answering.cellmeans import cell_mean_dims, source_cells
 from dkrls_cli.model.chunked.panels import Panel, Stored
-from dkrls_cli.model.settings import FitPlan, Settings, plan_fit
+from dkrls_cli.model.planning.plan import plan_fit
+from dkrls_cli.model.planning.requests import FitPlan
+from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.scan import equal_steps
 
 

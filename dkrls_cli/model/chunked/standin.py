@@ -19,8 +19,8 @@ from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.chunked.ground import Ground
 from dkrls_cli.model.model import Model
+from dkrls_cli.model.planning.requests import LevelRequest
 from dkrls_cli.model.poles.planning import extend_axes
-from dkrls_cli.model.settings import LevelRequest
 
 
 def make_stand_in(

@@ -31,9 +31,10 @@ from dkrls_cli.model.chunked.panels import Panel, plan_panels
 from dkrls_cli.model.chunked.standin import any_level, make_stand_in, no_bars
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
+from dkrls_cli.model.planning.requests import LevelRequest
 from dkrls_cli.model.poles.crossing import continue_rows
 from dkrls_cli.model.poles.planning import SIGNS
-from dkrls_cli.model.settings import LevelRequest, Settings
+from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.planning import process_bytes
 from dkrls_cli.model.training import TrainingResult, train
 from dkrls_cli.tuning.footprint import footprint

@@ -10,7 +10,8 @@ from dkrls_cli.cascade.calibration.folds import BetweenScale
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.lasting.bars import LandBars, cut_slice
 from dkrls_cli.grid.grid import Grid
-from dkrls_cli.model.settings import FitPlan, Settings
+from dkrls_cli.model.planning.requests import FitPlan
+from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.training import train_through_gaps
 
 

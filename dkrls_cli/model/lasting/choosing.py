@@ -34,7 +34,9 @@ from dkrls_cli.model.chunked.survey import SURVEYED, SurveyPlan
 from dkrls_cli.model.lasting.calibrating import calibrate_land
 from dkrls_cli.model.lasting.land import Land, slice_axes
 from dkrls_cli.model.model import Model
-from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings, plan_fit
+from dkrls_cli.model.planning.plan import plan_fit
+from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
+from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.planning import process_bytes
 from dkrls_cli.model.training import choose_kernels, drop_lost_slices
 from dkrls_cli.tuning.footprint import footprint

@@ -19,8 +19,8 @@ from dkrls_cli.cascade.poles.continuation import Continuation, plan_rows
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.choosing import ChoiceCallback, ChosenLevels, choose_levels
+from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
 from dkrls_cli.model.poles.planning import PolePlan, extend_axes
-from dkrls_cli.model.settings import FitPlan, LevelRequest
 from dkrls_cli.tuning.poles.choice import choose_sign
 from dkrls_cli.tuning.slices.fibres import sample_fibres
 from dkrls_cli.tuning.slices.segments import WHOLE

@@ -19,8 +19,10 @@ from dkrls_cli.grid.axes import Axis, index_axis
 from dkrls_cli.grid.cf import place_of
 from dkrls_cli.grid.grid import Coordinates, Grid, GridLike, as_grid, is_labelled, to_data_array
 from dkrls_cli.model.chunked.loading import refuse_large
+from dkrls_cli.model.planning.plan import plan_fit
+from dkrls_cli.model.planning.requests import FitPlan
 from dkrls_cli.model.quality.checked import Checked, expected_variables, flag_variable
-from dkrls_cli.model.settings import DEFAULTS, FitPlan, PerLevel, Settings, plan_fit
+from dkrls_cli.model.settings import DEFAULTS, PerLevel, Settings
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -26,7 +26,9 @@ from dkrls_cli.grid.grid import Grid
 from dkrls_cli.memory import held_bytes, peak_bytes
 from dkrls_cli.model.answering.bounds import Bounds, bounds_asked, settle_bounds
 from dkrls_cli.model.fill import leave_out
-from dkrls_cli.model.settings import FitPlan, LevelRequest, Settings, plan_fit
+from dkrls_cli.model.planning.plan import plan_fit
+from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
+from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.layout import CONTEXTS, USUAL, WORTH, Layout, TilesTooLargeError
 from dkrls_cli.model.tiling.panel import Ground, Panel
 from dkrls_cli.model.tiling.planning import (

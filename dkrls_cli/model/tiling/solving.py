@@ -22,7 +22,7 @@ from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.answering.bounds import Bounds
-from dkrls_cli.model.settings import FitPlan
+from dkrls_cli.model.planning.requests import FitPlan
 from dkrls_cli.model.training import (
     SOLVE_LIMIT,
     choose_through_gaps,

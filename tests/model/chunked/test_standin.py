@@ -10,8 +10,9 @@ from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.chunked.ground import prepare
 from dkrls_cli.model.chunked.standin import any_level, make_stand_in, no_bars
 from dkrls_cli.model.fit import fit
+from dkrls_cli.model.planning.requests import LevelRequest
 from dkrls_cli.model.poles.crossing import continue_rows
-from dkrls_cli.model.settings import DEFAULTS, LevelRequest, Settings
+from dkrls_cli.model.settings import DEFAULTS, Settings
 
 
 def test_a_stand_in_is_the_model_in_all_but_values():

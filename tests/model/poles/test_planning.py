@@ -4,8 +4,9 @@ from globe import latitude, longitude, ring, rows
 
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import axis_of
+from dkrls_cli.model.planning.plan import plan_fit, pole_shape
 from dkrls_cli.model.poles.planning import PolePlan, plan_poles
-from dkrls_cli.model.settings import Settings, plan_fit, pole_shape
+from dkrls_cli.model.settings import Settings
 
 LAT, LON = latitude(rows("cell", 12)), longitude(ring(16))
 X = axis_of("x", np.arange(5.0))

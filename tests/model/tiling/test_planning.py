@@ -7,7 +7,8 @@ from tiled_grids import EAST, NORTH, daily, source_of
 
 from dkrls_cli.errors import InputError
 from dkrls_cli.grid.grid import as_grid
-from dkrls_cli.model.settings import DEFAULTS, Settings, group_memory
+from dkrls_cli.model.planning.plan import group_memory
+from dkrls_cli.model.settings import DEFAULTS, Settings
 from dkrls_cli.model.tiling import planning
 from dkrls_cli.model.tiling.layout import TilesTooLargeError
 from dkrls_cli.model.tiling.planning import (

@@ -11,7 +11,7 @@ from dkrls_cli.errors import ConvergenceError, InputError
 from dkrls_cli.grid.grid import as_grid
 from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.fill import fill_grid
-from dkrls_cli.model.settings import plan_fit
+from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.tiling.solving import choose_model, least_bar, sample_rows
 from dkrls_cli.model.training import drop_lost_slices
 

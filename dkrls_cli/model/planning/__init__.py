@@ -1,0 +1,1 @@
+"""The plan of a fit: settings, resolved for the axes of a grid."""
