@@ -23,9 +23,10 @@ from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.gaps.field import make_field
 from dkrls_cli.gaps.noisy.analysis import Observations
 from dkrls_cli.gaps.noisy.bars import NoisyBars, noisy_field_variance
-from dkrls_cli.tuning.gaps import GapChoice, solve_window
+from dkrls_cli.tuning.gaps import GapChoice
 from dkrls_cli.tuning.masks import HiddenWindow, hide_cells
 from dkrls_cli.tuning.noisy.views import tell_by_errors
+from dkrls_cli.tuning.trials.solved import solve_window
 
 _DRAWS = 6
 """Draws for the variance of hidden cells: their mean over many cells is all that counts."""

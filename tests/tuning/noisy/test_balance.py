@@ -7,11 +7,12 @@ import pytest
 
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.gaps.field import make_field
-from dkrls_cli.tuning.gaps import choose_with_gaps, solve_window
+from dkrls_cli.tuning.gaps import choose_with_gaps
 from dkrls_cli.tuning.masks import hide_cells
 from dkrls_cli.tuning.moves import LevelConstraint
 from dkrls_cli.tuning.noisy.balance import misfit
 from dkrls_cli.tuning.noisy.views import tell_by_errors
+from dkrls_cli.tuning.trials.solved import solve_window
 
 AXES = [np.arange(40.0), np.arange(50.0)]
 KERNELS = [Kernel("matern32", 6.0)] * 2
