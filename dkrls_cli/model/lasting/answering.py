@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array, Indices, Slices, Tensor
 from dkrls_cli.cascade.functionals.answers import joint_shares
 from dkrls_cli.cascade.functionals.functional import Values
-from dkrls_cli.cascade.streaming.rows import AxisRows, Taken
+from dkrls_cli.cascade.streaming.forms import AxisRows, Taken
 from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.errors import SettingError
 from dkrls_cli.model.answering.answers import Query

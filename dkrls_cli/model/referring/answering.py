@@ -16,7 +16,8 @@ from dkrls_cli.cascade.functionals.answers import axis_rows
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.functional import Functional, Values
 from dkrls_cli.cascade.kernels import gram
-from dkrls_cli.cascade.streaming.rows import AxisRows, Taken, cut_rows
+from dkrls_cli.cascade.streaming.forms import AxisRows, Taken
+from dkrls_cli.cascade.streaming.rows import cut_rows
 from dkrls_cli.cascade.streaming.windows import SMALL, PointRows
 from dkrls_cli.cascade.tensors import Rows, lay_out
 from dkrls_cli.model.answering.answers import PointQuery

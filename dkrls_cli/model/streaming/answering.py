@@ -19,13 +19,9 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array, Indices, Slices, Tensor
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.functionals.answers import all_rows
-from dkrls_cli.cascade.streaming.rows import (
-    AxisRows,
-    Taken,
-    cut_rows,
-    negligible_in,
-    plan_steps,
-)
+from dkrls_cli.cascade.streaming.forms import AxisRows, Taken
+from dkrls_cli.cascade.streaming.rows import cut_rows, negligible_in
+from dkrls_cli.cascade.streaming.steps import plan_steps
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.source import UNWRITTEN
 from dkrls_cli.model.answering.answers import Query

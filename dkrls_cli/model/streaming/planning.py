@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 from dkrls_cli.arrays import Slices
-from dkrls_cli.cascade.streaming.rows import cheapest_order
+from dkrls_cli.cascade.streaming.steps import cheapest_order
 from dkrls_cli.errors import InputError
 from dkrls_cli.model.streaming.answering import BlockAnswers
 

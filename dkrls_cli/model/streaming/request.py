@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dkrls_cli.cascade.streaming.rows import Taken
+from dkrls_cli.cascade.streaming.forms import Taken
 from dkrls_cli.circle import nearest
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.source import Source

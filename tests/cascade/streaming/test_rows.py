@@ -1,7 +1,6 @@
 """Rows cut to what counts: the same answers as the rows themselves, at fewer operations."""
 
 from dataclasses import replace
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -11,22 +10,14 @@ from hypothesis import strategies as st
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.kernels import Kernel, kernel_named
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.cascade.streaming.products import Both
+from dkrls_cli.cascade.streaming.banded import GROUPS, NEGLIGIBLE, Banded
+from dkrls_cli.cascade.streaming.dense import Factored
+from dkrls_cli.cascade.streaming.forms import Mixed, Taken, Whole
 from dkrls_cli.cascade.streaming.rows import (
-    GROUPS,
-    NEGLIGIBLE,
     NEGLIGIBLE_IN_SINGLE,
-    Banded,
-    Dense,
-    Factored,
-    Mixed,
-    Taken,
-    Whole,
     _least_directions,
-    cheapest_order,
     cut_rows,
     negligible_in,
-    plan_steps,
 )
 from dkrls_cli.cascade.streaming.split import Split
 from dkrls_cli.cascade.tensors import along
@@ -124,12 +115,6 @@ def test_training_coordinates_are_taken_and_not_multiplied():
     assert found.window(slice(0, 2)) == slice(3, 8)
     data = np.random.default_rng(2).standard_normal((5, 2))
     np.testing.assert_array_equal(found.apply(data, 0, slice(0, 2)), data[[4, 0]])
-    all_of_them = Taken(np.arange(5), 5)
-    assert all_of_them.apply(data, 0, slice(0, 5)) is data
-    assert all_of_them.window(slice(1, 9)) == slice(1, 5)
-    np.testing.assert_array_equal(all_of_them.apply(data[1:4], 0, slice(1, 4)), data[1:4])
-    assert Taken(np.arange(5), 6).window(slice(2, 4)) == slice(2, 4)
-    assert Taken(np.array([0, 2, 1]), 3).window(slice(1, 2)) == slice(2, 3)
 
 
 def test_rows_that_pass_through_beside_others():
@@ -165,28 +150,6 @@ def test_long_levels_keep_their_operator():
     np.testing.assert_allclose(found.apply(data, 1, slice(5, 9)), expected, atol=1e-12)
 
 
-@given(
-    st.integers(1, 9),
-    st.integers(0, 2**32 - 1),
-    st.sampled_from([0.0, 1e-6, 0.2]),
-)
-def test_what_is_left_out_is_negligible(samples, seed, negligible):
-    rng = np.random.default_rng(seed)
-    rows = rng.standard_normal((5, samples)) * 10.0 ** rng.integers(-9, 1, (5, samples))
-    rows[rng.random(rows.shape) < 0.3] = 0.0
-    found = Banded.build(lambda part: rows[part], 5, None, negligible)
-    inside = samples_of(found.windows[0], samples)
-    assert 0 < inside.size <= samples
-    outside = np.setdiff1d(np.arange(samples), inside)
-    lengths = np.sqrt((rows**2).sum(axis=1))
-    assert (np.sqrt((rows[:, outside] ** 2).sum(axis=1)) <= negligible * lengths + 1e-300).all()
-    np.testing.assert_array_equal(found.groups[0].double, rows[:, inside])
-
-
-def samples_of(window, samples) -> np.ndarray:
-    return np.concatenate([np.arange(samples)[part] for part in window])
-
-
 def test_groups_of_rows_are_small_where_windows_are_narrow():
     _, narrow = cut(kernel_named("matern12", 0.2), 1e-3, HALVES)
     rows, _ = cut(kernel_named("matern12", 50.0), 10.0, HALVES)
@@ -209,19 +172,6 @@ def test_on_a_circle_a_window_may_go_round_its_end():
         found.apply(data, 1, slice(0, SIZE)), along(data, 1, rows), atol=1e-8
     )
     assert found.operations < 0.3 * rows.size
-
-
-def test_a_window_in_two_parts_is_at_most_half_as_wide():
-    rows = np.full((1, 9), 1.0)
-    rows[0, [4, 5]] = 0.0
-    found = Banded.build(lambda part: rows[part], 1, None, 1e-13)
-    assert found.windows == ((slice(0, 9),),)
-
-
-def test_ends_of_the_axis_are_left_out_although_rows_are_smallest_between():
-    rows = np.array([[0.0, 0.0, 1.0, 1e-300, 1.0, 0.0, 1e-290]])
-    found = Banded.build(lambda part: rows[part], 1, None, 1e-13)
-    assert found.windows == ((slice(2, 5),),)
 
 
 def test_noise_of_small_ridges_is_left_out_in_single_precision_only():
@@ -274,61 +224,3 @@ def test_directions_are_at_least_as_many_as_the_bound(size, samples, seed):
     sizes = np.linalg.svd(matrix)[1]
     assert 0 < least <= (sizes**2).sum() / sizes[0] ** 2 + 1e-12
     assert _least_directions(0 * matrix) == 0
-
-
-def cost(rows, order, box, sizes) -> float:
-    """Return the cost of applying rows in an order, each to the cells that are left."""
-    cells, total = [*box], 0.0
-    for axis in order:
-        each = rows[axis].operations / rows[axis].samples
-        total += np.prod(cells) * each * (1.2 if axis == len(rows) - 1 else 1.0)
-        cells[axis] = sizes[axis]
-    return total
-
-
-@given(st.lists(st.tuples(*[st.integers(1, 40)] * 2), min_size=1, max_size=4))
-def test_no_order_of_axes_is_cheaper(pairs):
-    box, sizes = zip(*pairs, strict=True)
-    rows = [Whole(np.ones((size, m)), m) for m, size in pairs]  # type: ignore[arg-type]
-    found = cost(rows, cheapest_order(rows, box, sizes), box, sizes)
-    least = min(cost(rows, order, box, sizes) for order in permutations(range(len(rows))))
-    assert found == pytest.approx(least)
-
-
-def smooth_rows(size: int, samples: int, directions: int, seed: int = 0) -> Factored:
-    rng = np.random.default_rng(seed)
-    rows = rng.standard_normal((size, directions)) @ rng.standard_normal((directions, samples))
-    return Factored.build(rows, 1e-10)
-
-
-def test_other_axes_are_answered_in_the_directions_of_factored_rows():
-    rng = np.random.default_rng(8)
-    matrix = rng.standard_normal((30, 40))
-    rows = [Taken(np.arange(3), 3), Dense(Both.of(matrix)), smooth_rows(20, 60, 4)]
-    parts = tuple(slice(0, own.size) for own in rows)
-    steps = plan_steps(rows, (3, 40, 60), parts, range(3))
-    assert [(step.axis, step.rows.size) for step in steps if step.axis] == [
-        (2, 4),
-        (1, 30),
-        (2, 20),
-    ]
-    data = result = rng.standard_normal((3, 40, 60))
-    for step in steps:
-        result = step.rows.apply(result, step.axis, step.part)
-    expected = np.einsum("abc,pb,qc->apq", data, matrix, rows[2].apply(np.eye(60), 0, parts[2]))
-    np.testing.assert_allclose(result, expected, rtol=1e-10, atol=1e-9)
-
-
-def test_fewer_answers_than_directions_take_factored_rows_at_once():
-    rows = [smooth_rows(20, 21, 18)]
-    steps = plan_steps(rows, (21,), (slice(3, 5),), [0])
-    assert [step.rows for step in steps] == rows
-    data = np.random.default_rng(9).standard_normal((21, 2))
-    found = steps[0].rows.apply(data, 0, steps[0].part)
-    np.testing.assert_allclose(found, (rows[0].apply(np.eye(21), 0, slice(None)) @ data)[3:5])
-
-
-def test_axes_that_are_not_asked_have_no_step():
-    rows = [smooth_rows(20, 60, 4), smooth_rows(20, 60, 4)]
-    parts = (slice(None), slice(2, 5))
-    assert {step.axis for step in plan_steps(rows, (60, 60), parts, [1])} == {1}
