@@ -10,19 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps.bars import refuse_long
-from dkrls_cli.gaps.holes import Reach, within_reach
-from dkrls_cli.gaps.pattern import gap_lengths
-from dkrls_cli.grid.alignment import drop_other_single, rename_like
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.grid.cf import by_dimension, hierarchy_of, natural_period, place_of
+from dkrls_cli.grid.cf import hierarchy_of
 from dkrls_cli.grid.grid import (
     REALIZATION,
     Coordinates,
@@ -40,30 +37,18 @@ from dkrls_cli.grid.observations import with_errors
 from dkrls_cli.model.answering.answers import Rules, ask
 from dkrls_cli.model.answering.bounds import BoundsLike
 from dkrls_cli.model.answering.ensembles import check_ensemble, draw_members
-from dkrls_cli.model.answering.masks import LastingMask, lasting_mask, steps_round
 from dkrls_cli.model.choosing import ChoiceCallback
 from dkrls_cli.model.chunked.loading import refuse_large
+from dkrls_cli.model.filling.cells import MaskLike, choose_cells, leave_out
+from dkrls_cli.model.filling.lengths import Distance, GapLimits
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.poles.planning import Poles
 from dkrls_cli.model.settings import DEFAULTS, PerLevel, Settings
 from dkrls_cli.model.training import Tell, drop_lost_slices
-from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
     import xarray as xr
-
-MaskLike: TypeAlias = GridLike
-"""``always``, ``first``, ``none``, or an array: see :func:`fill`."""
-
-GapLimits: TypeAlias = Mapping[str, float | str]
-"""The longest gaps to fill, by dimension: a number, or for time a duration like 5D."""
-
-Distance: TypeAlias = float | str | Mapping[str, float | str]
-"""The largest distance from data: a number of cells, or lengths by dimension as in gap limits."""
-
-# Relative rounding of coordinates: a gap of just the limit is filled, however it is computed.
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -422,87 +407,11 @@ def _members(
     return (np.where(cells, member, filled.values) for member in drawn)
 
 
-@dataclass(frozen=True, eq=False)
-class CellChoice:
-    """Which missing cells to fill.
-
-    Attributes
-    ----------
-    cells
-        The cells to fill, in the shape of the grid.
-    left
-        Number of cells left, by reason.
-    note
-        What was decided about land and gaps, where the data does not show it.
-    """
-
-    cells: Mask
-    left: Mapping[str, int]
-    note: str = ""
-
-
-def choose_cells(
-    grid: Grid,
-    settings: Settings,
-    mask: MaskLike | None = None,
-    max_gap: GapLimits | None = None,
-    within: Distance | None = None,
-) -> CellChoice:
-    """Choose the missing cells to fill by mask, length of gap and distance from data.
-
-    Parameters
-    ----------
-    grid
-        Values on named axes, NaN where cells are missing.
-    settings
-        Of these, the levels: masks may look along the last one.
-    mask, max_gap, within
-        As for :func:`fill`.
-
-    Returns
-    -------
-    CellChoice
-        The cells to fill, and how many are left.
-
-    Raises
-    ------
-    InputError
-        If the mask does not fit the grid.
-    SettingError
-        If the mask, a dimension, a length or a distance is not a possible one.
-    """
-    hierarchy = hierarchy_of(grid.axes, settings.level_names)
-    limits = read_lengths(max_gap or {}, grid.axes, "longest gap")
-    reaches = {} if within is None else read_reaches(within, grid.axes, hierarchy)
-    if mask is None:
-        mask = "always" if within is None else "none"
-    missing = np.isnan(grid.values)
-    cells = missing.copy()
-    masked = _masked(grid, mask, hierarchy)
-    left = {"left as masked": leave_out(cells, masked.cells)}
-    for place, limit in limits.items():
-        axis = grid.axes[place]
-        too_long = gap_lengths(missing, place, axis.numbers) > limit * (1 + ROUNDING)
-        left[f"left in gaps along {axis.name}"] = leave_out(cells, too_long)
-    if within is not None:
-        reason = f"left further than {distance_text(within)} from data"
-        left[reason] = leave_out(cells, ~within_reach(missing, reaches))
-    left = {reason: count for reason, count in left.items() if count}
-    return CellChoice(cells, left, masked.note)
-
-
 def _fills_land(grid: Grid, settings: Settings, cells: Mask) -> bool:
     """Return whether cells are to be filled that are missing all along the last level."""
     last = hierarchy_of(grid.axes, settings.level_names)[-1]
     never = np.isnan(grid.values).all(axis=grid.dims.index(last), keepdims=True)
     return bool((cells & never).any())
-
-
-def leave_out(cells: Mask, left: Mask) -> int:
-    """Take some cells out of those to fill, in place, and return how many that were."""
-    before = int(np.count_nonzero(cells))
-    cells &= ~left
-    return before - int(np.count_nonzero(cells))
 
 
 def _leave_beyond(cells: Mask, grid: Grid, outside: Sequence[Mask]) -> dict[str, int]:
@@ -527,160 +436,6 @@ def _leave_uncertain(cells: Mask, std: Array, most: float | None) -> dict[str, i
 def _no_errors(grid: Grid) -> Array:
     """Return standard errors of an unchanged grid: those given or 0, NaN at missing cells."""
     return np.where(np.isnan(grid.values), np.nan, 0.0 if grid.errors is None else grid.errors)
-
-
-def read_lengths(
-    given: Mapping[str, float | str], axes: Sequence[Axis], what: str
-) -> dict[int, float]:
-    """Return lengths by dimension in units of the coordinates, by place of the axis."""
-    places = {axis.name: place for place, axis in enumerate(axes)}
-    return {
-        places[dim]: _length(axes[places[dim]], length, what)
-        for dim, length in by_dimension(given, axes).items()
-    }
-
-
-def _length(axis: Axis, given: float | str, what: str) -> float:
-    """Return a length along an axis in units of its coordinates."""
-    try:
-        length = float(given)
-    except ValueError:
-        if axis.time is None:
-            raise SettingError(
-                f"Invalid {what} '{given}' along '{axis.name}': that is not a number."
-            ) from None
-        length = axis.time.length(str(given))
-    if not length > 0:
-        raise SettingError(f"Invalid {what} {given} along '{axis.name}'. It must be above 0.")
-    return length
-
-
-def read_reaches(
-    within: Distance, axes: Sequence[Axis], hierarchy: Sequence[str]
-) -> dict[int, Reach]:
-    """Return how far from data cells are filled along each axis, by place of the axis."""
-    if not isinstance(within, Mapping):
-        return _cell_reaches(within, axes, hierarchy)
-    lengths = read_lengths(within, axes, "distance")
-    for place, length in lengths.items():
-        axis = axes[place]
-        if axis.labels is not None:
-            raise SettingError(f"'{axis.name}' holds text labels, which have no distance.")
-        if length == np.inf:
-            raise SettingError(f"Invalid distance {length} along '{axis.name}'. It must be finite.")
-    if not lengths:
-        raise SettingError("The distance from data names no dimension. Give a number, or one each.")
-    return {
-        place: Reach(axes[place].numbers, length, axes[place].turn or natural_period(axes[place]))
-        for place, length in lengths.items()
-    }
-
-
-def _cell_reaches(
-    within: float | str, axes: Sequence[Axis], hierarchy: Sequence[str]
-) -> dict[int, Reach]:
-    """Return how far from data cells are filled, for a distance in cells."""
-    try:
-        count = float(within)
-    except ValueError:
-        count = np.nan
-    if not 0 < count < np.inf:
-        raise SettingError(
-            f"Invalid distance '{within}' from data. Give a number of cells above 0, or a distance "
-            "for each of some dimensions."
-        )
-    ordered = [place for place, axis in enumerate(axes) if axis.labels is None]
-    places = [place for place in ordered if place_of(axes[place]) is not None]
-    others = [place for place in ordered if axes[place].name != hierarchy[-1]]
-    chosen = places or others or ordered
-    if not chosen:
-        raise SettingError("All dimensions hold text labels, which have no distance.")
-    return {place: _steps(axes[place], count) for place in chosen}
-
-
-def _steps(axis: Axis, count: float) -> Reach:
-    """Return a reach in steps from coordinate to coordinate, round a circle that they close."""
-    ranks = np.argsort(np.argsort(axis.numbers, kind="stable"), kind="stable").astype(np.float64)
-    return Reach(ranks, count, steps_round(axis))
-
-
-def distance_text(within: Distance) -> str:
-    """Return a distance from data in words."""
-    if isinstance(within, Mapping):
-        return ", ".join(f"{dim} {length}" for dim, length in within.items())
-    return "1 cell" if float(within) == 1 else f"{float(within):g} cells"
-
-
-def _masked(grid: Grid, mask: MaskLike, hierarchy: Sequence[str]) -> LastingMask:
-    """Return the cells that stay missing, in a shape that broadcasts to that of the grid."""
-    if not isinstance(mask, str):
-        return LastingMask(~open_cells(grid, mask))
-    if mask == "none":
-        return LastingMask(np.zeros((), bool))
-    if mask == "always":
-        return lasting_mask(grid, hierarchy)
-    if mask == "first":
-        return LastingMask(missing_at_first(grid, grid.dims.index(hierarchy[-1])))
-    raise unknown_mask(mask)
-
-
-def unknown_mask(mask: str) -> SettingError:
-    """Return the error of a mask that has no such name."""
-    return SettingError(
-        f"Unknown mask '{mask}'. Choose from: always, first, none; or give an array."
-        f"{suggest(mask, ('always', 'first', 'none'))}"
-    )
-
-
-def missing_at_first(grid: Grid, last: int) -> Mask:
-    """Return what is missing in the first slice of the last level, if that can show a mask."""
-    axis = grid.axes[last]
-    why = "has one coordinate" if axis.size == 1 else "is a place" if place_of(axis) else ""
-    if why:
-        raise SettingError(
-            f"The mask 'first' looks along the last level, and '{axis.name}' {why}: its first "
-            "slice shows no mask. Choose another mask, or levels with time last.",
-            setting="mask",
-        )
-    return np.asarray(np.isnan(np.take(grid.values, [0], axis=last)))
-
-
-def open_cells(grid: Grid, mask: MaskLike) -> Mask:
-    """Return the cells that an array lets be filled: those where it is neither 0 nor NaN."""
-    if isinstance(mask, Grid) or is_labelled(mask):
-        return _aligned(grid, drop_other_single(rename_like(as_grid(mask), grid.axes), grid.axes))
-    chosen: Mask = np.asarray(np.nan_to_num(as_grid(mask).values) != 0)
-    try:
-        np.broadcast_to(chosen, grid.values.shape)
-    except ValueError:
-        raise InputError(
-            f"The mask has shape {chosen.shape}, which does not fit a grid of shape "
-            f"{grid.values.shape}."
-        ) from None
-    return chosen
-
-
-def _aligned(grid: Grid, mask: Grid) -> Mask:
-    """Return where a mask on some dimensions of the grid is neither 0 nor NaN.
-
-    A mask of one time is that of all times.
-    """
-    own = dict(zip(grid.dims, grid.axes, strict=True))
-    for axis in mask.axes:
-        if axis.name not in own:
-            raise InputError(
-                f"The mask '{mask.name}' has a dimension '{axis.name}'. The grid has "
-                f"{', '.join(grid.dims)}."
-            )
-        lasts = axis.size == 1 and place_of(own[axis.name]) is None
-        if not lasts and axis.texts != own[axis.name].texts:
-            raise InputError(
-                f"The mask '{mask.name}' has other coordinates of '{axis.name}' than the grid."
-            )
-    order = [mask.dims.index(dim) for dim in grid.dims if dim in mask.dims]
-    sizes = dict(zip(mask.dims, mask.values.shape, strict=True))
-    shape = [sizes.get(dim, 1) for dim in grid.dims]
-    return np.asarray(np.nan_to_num(mask.values.transpose(order)).reshape(shape) != 0)
 
 
 def _labelled(data: GridLike, filled: Grid) -> xr.DataArray:

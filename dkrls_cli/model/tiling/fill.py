@@ -25,7 +25,7 @@ from dkrls_cli.grid.cf import hierarchy_of
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.memory import held_bytes, peak_bytes
 from dkrls_cli.model.answering.bounds import Bounds, bounds_asked, settle_bounds
-from dkrls_cli.model.fill import leave_out
+from dkrls_cli.model.filling.cells import leave_out
 from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
 from dkrls_cli.model.settings import Settings

@@ -14,7 +14,8 @@ from dkrls_cli.files.source import Source
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import natural_period
 from dkrls_cli.memory import held_bytes, peak_bytes
-from dkrls_cli.model.fill import Distance, GapLimits, MaskLike
+from dkrls_cli.model.filling.cells import MaskLike
+from dkrls_cli.model.filling.lengths import Distance, GapLimits
 from dkrls_cli.model.planning.plan import group_memory
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.layout import (

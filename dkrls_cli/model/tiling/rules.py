@@ -20,18 +20,20 @@ from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import natural_period, place_of
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.answering.masks import lasting_mask, of_the_sea
-from dkrls_cli.model.fill import (
+from dkrls_cli.model.filling.cells import (
     ROUNDING,
-    Distance,
-    GapLimits,
     MaskLike,
-    distance_text,
     leave_out,
     missing_at_first,
     open_cells,
+    unknown_mask,
+)
+from dkrls_cli.model.filling.lengths import (
+    Distance,
+    GapLimits,
+    distance_text,
     read_lengths,
     read_reaches,
-    unknown_mask,
 )
 from dkrls_cli.model.tiling.scan import Summary
 

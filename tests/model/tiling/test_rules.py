@@ -10,7 +10,7 @@ from tiled_grids import daily, source_of
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.cf import hierarchy_of
 from dkrls_cli.grid.grid import as_grid
-from dkrls_cli.model.fill import choose_cells
+from dkrls_cli.model.filling.cells import choose_cells
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.rules import land_axes, make_rules
 from dkrls_cli.model.tiling.scan import PartReader, scan

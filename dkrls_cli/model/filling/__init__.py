@@ -1,0 +1,1 @@
+"""Which missing cells of a grid are filled."""
