@@ -10,7 +10,8 @@ import numpy as np
 
 from dkrls_cli.cascade import ensembles
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import JointBars, LevelBars
+from dkrls_cli.cascade.errorbars.joint import JointBars
+from dkrls_cli.cascade.errorbars.levels import LevelBars
 from dkrls_cli.cascade.kernels import gram
 
 

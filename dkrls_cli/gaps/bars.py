@@ -39,7 +39,8 @@ from dkrls_cli.cascade.calibration.between import BetweenErrors, grid_pattern, p
 from dkrls_cli.cascade.calibration.folds import BetweenScale
 from dkrls_cli.cascade.calibration.hats import Hats, hats_of, interpolate_at_points
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import Z90, Bars, JointBars
+from dkrls_cli.cascade.errorbars.bars import Z90, Bars
+from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.kernels import Kernel, pairs
 from dkrls_cli.cascade.tensors import apply, count_points
 from dkrls_cli.circle import wrap

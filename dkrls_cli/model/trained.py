@@ -12,7 +12,8 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Mask, Slices, blocks
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import Bars, calibrate, variance_on_grid
+from dkrls_cli.cascade.errorbars.bars import Bars, variance_on_grid
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
 from dkrls_cli.cascade.growing import Growing, Stored
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation

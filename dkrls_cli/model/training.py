@@ -20,7 +20,8 @@ from dkrls_cli.arrays import (
     round_to_single,
 )
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import Bars, calibrate
+from dkrls_cli.cascade.errorbars.bars import Bars
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation

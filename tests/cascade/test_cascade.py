@@ -13,7 +13,8 @@ from scipy.interpolate import make_interp_spline
 
 from dkrls_cli.cascade import cascade as module
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import calibrate, variance_on_grid
+from dkrls_cli.cascade.errorbars.bars import variance_on_grid
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import SPLINE_RIDGE, Kernel
 from dkrls_cli.cascade.level import Level

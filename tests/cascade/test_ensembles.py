@@ -11,13 +11,10 @@ from dense_draws import cells_of, covariance_of, joint_covariance, level_covaria
 from dkrls_cli.cascade import ensembles as module
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.drawing import fields, roots
-from dkrls_cli.cascade.errorbars import (
-    FilledBars,
-    JointBars,
-    LevelBars,
-    calibrate,
-    variance_on_grid,
-)
+from dkrls_cli.cascade.errorbars.bars import variance_on_grid
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
+from dkrls_cli.cascade.errorbars.joint import JointBars
+from dkrls_cli.cascade.errorbars.levels import FilledBars, LevelBars
 from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel, gram

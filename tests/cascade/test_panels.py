@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dkrls_cli.cascade import panels as module
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import calibrate
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import FAMILIES, Kernel, gram
 from dkrls_cli.cascade.level import Level

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dkrls_cli.cascade.errorbars import Z90, JointBars, variance_on_grid
+from dkrls_cli.cascade.errorbars.bars import Z90, variance_on_grid
+from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level

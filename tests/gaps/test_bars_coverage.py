@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gap_grids import case, field, model_of
 
-from dkrls_cli.cascade.errorbars import variance_on_grid
+from dkrls_cli.cascade.errorbars.bars import variance_on_grid
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.gaps.bars import distance
 from dkrls_cli.gaps.solve import complete

@@ -10,7 +10,7 @@ import xarray as xr
 from old_models import write_old
 
 from dkrls_cli import Level, fit, load_model, load_models, save_models
-from dkrls_cli.cascade.errorbars import LevelBars
+from dkrls_cli.cascade.errorbars.levels import LevelBars
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.errors import InputError, ModelFileError, OutputError, SettingError
 from dkrls_cli.files import npz as modelfile

@@ -37,7 +37,8 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array, Indices, Slices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.ensembles import split_ridges
-from dkrls_cli.cascade.errorbars import JointBars, LevelBars
+from dkrls_cli.cascade.errorbars.joint import JointBars
+from dkrls_cli.cascade.errorbars.levels import LevelBars
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.answers import NO_CELLS
 from dkrls_cli.cascade.functionals.cells import SourceCells, known_means

@@ -33,7 +33,8 @@ from dkrls_cli.cascade.drawing.roots import (
     draw_field,
 )
 from dkrls_cli.cascade.ensembles import Draw, member_rng, split_ridges
-from dkrls_cli.cascade.errorbars import FilledBars, JointBars, LevelBars
+from dkrls_cli.cascade.errorbars.joint import JointBars
+from dkrls_cli.cascade.errorbars.levels import FilledBars, LevelBars
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.answers import NO_CELLS, answer_data
 from dkrls_cli.cascade.functionals.bars import (

@@ -2,7 +2,7 @@
 
 Averaged over all other axes as the answer is, the data is a series along one level. How far its
 samples are off when they are left out is known in closed form
-(:func:`dkrls_cli.cascade.errorbars.leave_out`), and gives
+(:func:`dkrls_cli.cascade.errorbars.leaving.leave_out`), and gives
 the scale s_l^2 of that level for this region: errors that go together in the region stay in the
 series, those that do not have averaged out. With L the functional along the level the variance is
 
@@ -38,7 +38,7 @@ import numpy as np
 from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.cascade.calibration.local import student_factor
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import copies_of, leave_out
+from dkrls_cli.cascade.errorbars.leaving import copies_of, leave_out
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.answers import NO_CELLS, all_rows
 from dkrls_cli.cascade.functionals.bars import answered, noise_left

@@ -38,7 +38,8 @@ import numpy as np
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.cascade.calibration.hats import Hats
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import JointBars, variance_on_grid
+from dkrls_cli.cascade.errorbars.bars import variance_on_grid
+from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.functionals.answers import answer_data, joint_shares
 from dkrls_cli.cascade.functionals.bars import (
     joint_answered,

@@ -14,7 +14,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Mask, Slices
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import Bars
+from dkrls_cli.cascade.errorbars.bars import Bars
 from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps.bars import GapBars
 

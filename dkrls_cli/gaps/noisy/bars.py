@@ -28,7 +28,7 @@ from dkrls_cli.cascade.calibration.between import BetweenErrors, grid_pattern, p
 from dkrls_cli.cascade.calibration.folds import BetweenScale
 from dkrls_cli.cascade.calibration.hats import Hats, hats_of, interpolate_at_points
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import Bars, variance_on_grid
+from dkrls_cli.cascade.errorbars.bars import Bars, variance_on_grid
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.tensors import apply, count_points, lay_out
 from dkrls_cli.gaps.bars import (

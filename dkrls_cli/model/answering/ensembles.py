@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dkrls_cli.arrays import Array
-from dkrls_cli.cascade.errorbars import JointBars
+from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.grid import REALIZATION, ensemble_variable, realization_axis, to_data_array
 from dkrls_cli.model.answering.answers import PointQuery, Query

@@ -12,7 +12,9 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Slices, blocks
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import Bars, FilledBars, JointBars, LevelBars
+from dkrls_cli.cascade.errorbars.bars import Bars
+from dkrls_cli.cascade.errorbars.joint import JointBars
+from dkrls_cli.cascade.errorbars.levels import FilledBars, LevelBars
 from dkrls_cli.cascade.functionals.answers import answer_blocks, answer_points
 from dkrls_cli.cascade.functionals.bars import variance_at_points, variance_blocks
 from dkrls_cli.cascade.functionals.cells import SourceCells

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import copies_of
+from dkrls_cli.cascade.errorbars.leaving import copies_of
 from dkrls_cli.cascade.functionals.derivatives import ORDERS
 from dkrls_cli.cascade.kernels import kernel_text
 from dkrls_cli.cascade.level import Level

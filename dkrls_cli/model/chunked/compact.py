@@ -20,7 +20,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import calibrate
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
 from dkrls_cli.cascade.factors.levels import AnyFactor, express, make_factors
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.factors.quasiseparable import AT_ONCE

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import Bars, LevelBars
+from dkrls_cli.cascade.errorbars.bars import Bars
+from dkrls_cli.cascade.errorbars.levels import LevelBars
 from dkrls_cli.cascade.kernels import kernel_named
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation

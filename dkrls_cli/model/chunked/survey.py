@@ -17,7 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dkrls_cli.cascade.calibration.local import LocalScale
-from dkrls_cli.cascade.errorbars import JointBars, LevelBars, calibrate
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
+from dkrls_cli.cascade.errorbars.joint import JointBars
+from dkrls_cli.cascade.errorbars.levels import LevelBars
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation

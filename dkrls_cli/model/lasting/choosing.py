@@ -14,7 +14,8 @@ import numpy as np
 
 from dkrls_cli.arrays import Indices, Mask, checked_gaps
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import Bars, JointBars
+from dkrls_cli.cascade.errorbars.bars import Bars
+from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.factors.choice import LARGEST
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.cascade.calibration.folds import BetweenScale
 from dkrls_cli.cascade.calibration.local import LocalScale
-from dkrls_cli.cascade.errorbars import Bars, JointBars, LevelBars
+from dkrls_cli.cascade.errorbars.bars import Bars
+from dkrls_cli.cascade.errorbars.joint import JointBars
+from dkrls_cli.cascade.errorbars.levels import LevelBars
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.field import Grouping
 from dkrls_cli.gaps.lasting.bars import LandBars

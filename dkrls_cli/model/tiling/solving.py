@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array, Indices, Mask, round_to_single
-from dkrls_cli.cascade.errorbars import variance_on_grid
+from dkrls_cli.cascade.errorbars.bars import variance_on_grid
 from dkrls_cli.cascade.factors.choice import is_long
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import gram

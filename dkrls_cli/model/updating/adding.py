@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dkrls_cli.arrays import Array
-from dkrls_cli.cascade.errorbars import Bars
+from dkrls_cli.cascade.errorbars.bars import Bars
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import SettingError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dkrls_cli.arrays import Mask
-from dkrls_cli.cascade.errorbars import Bars
+from dkrls_cli.cascade.errorbars.bars import Bars
 from dkrls_cli.cascade.growing import Growing
 from dkrls_cli.circle import nearest
 from dkrls_cli.gaps.solve import Completed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask, fits_single, round_to_single
-from dkrls_cli.cascade.errorbars import calibrate
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
 from dkrls_cli.cascade.factors.choice import is_long
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.growing import Growing

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dkrls_cli.arrays import Array
-from dkrls_cli.cascade.errorbars import Z90
+from dkrls_cli.cascade.errorbars.bars import Z90
 from dkrls_cli.errors import SettingError
 from dkrls_cli.spelling import suggest
 

@@ -11,7 +11,7 @@ from dkrls_cli.cascade.calibration.folds import (
     find_between_scale,
     leave_out_folds,
 )
-from dkrls_cli.cascade.errorbars import Z90
+from dkrls_cli.cascade.errorbars.bars import Z90
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level

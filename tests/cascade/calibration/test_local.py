@@ -8,7 +8,7 @@ from scipy.stats import t as student
 
 from dkrls_cli.cascade.calibration import local
 from dkrls_cli.cascade.calibration.local import LocalScale, find_local_scale, student_factor
-from dkrls_cli.cascade.errorbars import Z90
+from dkrls_cli.cascade.errorbars.bars import Z90
 
 SQUARES = np.array([1.0, 1.2, 0.9, 1.1, 9.0, 12.0, 8.0, 10.0, 11.0, 0.8, 1.0, 1.1])
 PLACES = np.cumsum(np.linspace(0.5, 2.0, 12))

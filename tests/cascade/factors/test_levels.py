@@ -8,7 +8,8 @@ import pytest
 
 from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import calibrate, variance_on_grid
+from dkrls_cli.cascade.errorbars.bars import variance_on_grid
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
 from dkrls_cli.cascade.factors import banded, choice
 from dkrls_cli.cascade.factors import levels as module
 from dkrls_cli.cascade.factors.levels import long_axis, make_factor, make_factors

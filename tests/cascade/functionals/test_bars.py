@@ -11,7 +11,9 @@ from long_models import long_model
 from dkrls_cli.cascade.calibration.local import LocalScale
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.ensembles import split_ridges
-from dkrls_cli.cascade.errorbars import JointBars, LevelBars, calibrate
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
+from dkrls_cli.cascade.errorbars.joint import JointBars
+from dkrls_cli.cascade.errorbars.levels import LevelBars
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals import bars as module
 from dkrls_cli.cascade.functionals.bars import (

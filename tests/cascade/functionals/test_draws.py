@@ -12,7 +12,8 @@ from long_models import long_model
 from dkrls_cli.cascade.calibration.local import LocalScale
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.ensembles import split_ridges
-from dkrls_cli.cascade.errorbars import FilledBars, calibrate
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
+from dkrls_cli.cascade.errorbars.levels import FilledBars
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals import draws as module
 from dkrls_cli.cascade.functionals.bars import variance_at_points, variance_blocks

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import calibrate
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals.answers import answer_grid, answer_points

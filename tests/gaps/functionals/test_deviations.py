@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from dkrls_cli.cascade.errorbars import variance_on_grid
+from dkrls_cli.cascade.errorbars.bars import variance_on_grid
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals.answers import answer_grid
 from dkrls_cli.cascade.functionals.cells import SourceCells

@@ -9,7 +9,7 @@ from gap_grids import model_of
 
 from dkrls_cli.cascade.calibration.folds import BetweenScale
 from dkrls_cli.cascade.calibration.hats import hats_of
-from dkrls_cli.cascade.errorbars import variance_on_grid
+from dkrls_cli.cascade.errorbars.bars import variance_on_grid
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.errors import SettingError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dkrls_cli.cascade.errorbars import FilledBars, calibrate
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
+from dkrls_cli.cascade.errorbars.levels import FilledBars
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals.functional import Derivatives, Means, Values
 from dkrls_cli.cascade.kernels import Kernel

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from stored_grids import EAST, globe, stored, waves
 
-from dkrls_cli.cascade.errorbars import LevelBars
+from dkrls_cli.cascade.errorbars.levels import LevelBars
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import InputError, SettingError

@@ -7,7 +7,8 @@ import pytest
 from globe import eastward, globe, moving, planar, ring, rows, scalar
 
 from dkrls_cli import load_model
-from dkrls_cli.cascade.errorbars import JointBars, calibrate
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
+from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import ModelFileError, SettingError

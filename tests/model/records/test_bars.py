@@ -10,7 +10,10 @@ import pytest
 from dkrls_cli.cascade.calibration.folds import BetweenScale
 from dkrls_cli.cascade.calibration.local import LocalScale
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars import Bars, FilledBars, JointBars, LevelBars, calibrate
+from dkrls_cli.cascade.errorbars.bars import Bars
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
+from dkrls_cli.cascade.errorbars.joint import JointBars
+from dkrls_cli.cascade.errorbars.levels import FilledBars, LevelBars
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level

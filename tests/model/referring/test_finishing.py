@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from chunked_grids import fitted, globe, query_of
 
-from dkrls_cli.cascade.errorbars import JointBars
+from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.errors import SettingError
 from dkrls_cli.model.answering.answers import Query, Rules, ask_points
 from dkrls_cli.model.asking.queries import point_axes

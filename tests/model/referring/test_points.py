@@ -8,7 +8,7 @@ from chunked_grids import globe
 from chunked_grids import referring_pair as pair
 
 from dkrls_cli import load_model
-from dkrls_cli.cascade.errorbars import JointBars
+from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.reading import open_source
 from dkrls_cli.model.asking.queries import Manner, point_query

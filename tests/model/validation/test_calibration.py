@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dkrls_cli.cascade.errorbars import Z90
+from dkrls_cli.cascade.errorbars.bars import Z90
 from dkrls_cli.model.validation import calibration
 from dkrls_cli.model.validation.calibration import EDGES, LEVELS, Calibration
 from dkrls_cli.model.validation.metrics import coverage, coverage90

@@ -87,7 +87,7 @@ def test_coverage_is_the_share_within_the_band_of_nine_tenths() -> None:
 
 
 def test_an_answer_on_the_edge_of_the_band_is_covered() -> None:
-    from dkrls_cli.cascade.errorbars import Z90
+    from dkrls_cli.cascade.errorbars.bars import Z90
 
     assert coverage90([0.0], [Z90], [1.0]) == 1.0
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gap_grids import field
 
-from dkrls_cli.cascade.errorbars import variance_on_grid
+from dkrls_cli.cascade.errorbars.bars import variance_on_grid
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level

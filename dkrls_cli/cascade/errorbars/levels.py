@@ -1,0 +1,226 @@
+"""Error bars of models with a ridge per level, some cells of which may be filled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from dkrls_cli.arrays import Array, Indices, Mask, Slices
+from dkrls_cli.cascade.calibration.local import LocalScale
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.drawing.fields import Field
+from dkrls_cli.cascade.ensembles import Draw, filled_draws, level_draws
+from dkrls_cli.cascade.errorbars.bars import Bars, Drawn, outer_sum, unexplained
+from dkrls_cli.cascade.factors.long import LongFactor
+from dkrls_cli.cascade.panels import sum_squares
+from dkrls_cli.cascade.tensors import lay_out
+
+
+@dataclass(frozen=True, eq=False)
+class LevelBars(Drawn):
+    """Error bars of a model with a ridge per level.
+
+    Attributes
+    ----------
+    errors
+        Root mean square error on slices left out of every level (L,).
+    scales
+        s_l^2 of every level, wider where few slices tell it (L,).
+    factors
+        Factor of every pattern (2, ..., 2), an axis per level: index 1 where the level is queried
+        between its coordinates.
+    local
+        The scale of every level by place, where it is queried between its coordinates; None of a
+        level whose errors do not go by place. Empty: of none.
+    """
+
+    errors: Array
+    scales: Array
+    factors: Array
+    local: tuple[LocalScale | None, ...] = ()
+
+    def variance_blocks(
+        self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
+    ) -> Callable[[Slices], Array]:
+        """Return a function that computes the variance of one block; 0 where all is passed."""
+        nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
+        parts = self._level_variances(cascade, queries, nodes)
+        between = [(n < 0).astype(np.intp) for n in nodes]
+        scales = self._local_scales(cascade, queries, nodes)
+
+        def variance(part: Slices) -> Array:
+            here = np.ix_(*[b[p] for b, p in zip(between, part, strict=True)])
+            together = outer_sum([v[p] for v, p in zip(parts, part, strict=True)])
+            result = np.asarray(self.factors[here] * together)
+            for axis, scale in scales.items():
+                result *= scale[part[axis]].reshape(-1, *[1] * (len(part) - axis - 1))
+            return result
+
+        return variance
+
+    def variance_at_points(
+        self,
+        cascade: Cascade,
+        points: Sequence[Array],
+        *,
+        spread: Collection[int] = (),
+        smooth: bool = False,
+    ) -> Array:
+        """Return the variance of the answers at scattered points."""
+        nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
+        between = lay_out([(n < 0).astype(np.intp) for n in nodes], spread)
+        parts = lay_out(self._level_variances(cascade, points, nodes), spread)
+        known = self._local_scales(cascade, points, nodes)
+        scales = lay_out([known.get(a, np.ones(q.size)) for a, q in enumerate(points)], spread)
+        total = np.asarray(self.factors[tuple(between)] * reduce(np.add, parts))
+        return reduce(np.multiply, [scales[axis] for axis in known], total)
+
+    def draws(self, field: Field, seed: int) -> Draw:
+        """Return the draws of the members at the places of a field."""
+        variances = self._level_variances(field.cascade, field.coordinates, field.nodes)
+        between = field.lay_out([(nodes < 0).astype(np.intp) for nodes in field.nodes])
+        factors = self.factors[tuple(between)]
+        known = self._local_scales(field.cascade, field.coordinates, field.nodes)
+        sizes = [query.size for query in field.coordinates]
+        scales = field.lay_out([known.get(a, np.ones(size)) for a, size in enumerate(sizes)])
+        factors = reduce(np.multiply, [scales[axis] for axis in known], factors)
+        return level_draws(field, self.scales, variances, factors, seed)
+
+    @property
+    def unobserved(self) -> None:
+        """None: these are error bars of complete grids."""
+
+    def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
+        """Return these error bars, wider at cells that were missing and are filled."""
+        return FilledBars(self, unobserved, axis)
+
+    def filled_variance(self, cascade: Cascade, axis: int) -> Array:
+        """Return the variance of a filled cell by its place along an axis: as if left out there."""
+        cascade = cascade.covariance
+        factor, ridge = cascade.factor(axis), cascade.levels[axis].ridge
+        if isinstance(factor, LongFactor):
+            precision = factor.inverse_diagonal()
+        else:
+            precision = factor.inverse_diagonal(ridge)
+        alone = tuple(np.eye(cascade.ndim, dtype=int)[axis])
+        nodes = np.full(precision.size, -1)  # as if between its coordinates
+        scale = self._local_scale(cascade, axis, cascade.coordinates[axis], nodes)
+        return np.asarray(self.factors[alone] * self.scales[axis] * scale / precision)
+
+    def _local_scales(
+        self, cascade: Cascade, queries: Sequence[Array], nodes: Sequence[Indices]
+    ) -> dict[int, Array]:
+        """Return the local scales of the levels that have one, by axis; 1 at its coordinates."""
+        return {
+            axis: self._local_scale(cascade, axis, queries[axis], nodes[axis])
+            for axis, scale in enumerate(self.local)
+            if scale is not None
+        }
+
+    def _local_scale(self, cascade: Cascade, axis: int, query: Array, nodes: Indices) -> Array:
+        """Return the local scale of a level at its own coordinates."""
+        scale = self.local[axis] if self.local else None
+        if scale is None:
+            return np.ones(query.size)
+        period = cascade.levels[axis].kernel.period
+        return np.where(nodes < 0, scale.at(query, period), 1.0)
+
+    def _level_variances(
+        self, cascade: Cascade, queries: Sequence[Array], nodes: Sequence[Indices]
+    ) -> list[Array]:
+        """Return what each level adds at its own coordinates."""
+        parts = []
+        for axis, query in enumerate(queries):
+            between = np.flatnonzero(nodes[axis] < 0)
+            distinct, which = np.unique(query[between], return_inverse=True)
+            left = _left_variance(cascade.covariance, axis, distinct)
+            part = np.zeros(query.size)
+            part[between] = self.scales[axis] * left[which]
+            parts.append(part)
+        return parts
+
+
+@dataclass(frozen=True, eq=False)
+class FilledBars(Drawn):
+    """Error bars of a model with a ridge per level, some cells of which are filled.
+
+    Attributes
+    ----------
+    level_bars
+        The error bars of the other cells.
+    unobserved
+        Which cells were missing and are filled, in the shape of the grid.
+    axis
+        The axis along which the slices with missing cells were added.
+    """
+
+    level_bars: LevelBars
+    unobserved: Mask
+    axis: int
+
+    @property
+    def errors(self) -> Array:
+        """Root mean square error on slices left out of every level (L,)."""
+        return self.level_bars.errors
+
+    def variance_blocks(
+        self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
+    ) -> Callable[[Slices], Array]:
+        """Return a function that computes the variance of one block of a product grid."""
+        nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
+        observed_variance = self.level_bars.variance_blocks(cascade, queries, smooth=smooth)
+        filled = self._filled_variance(cascade)
+
+        def variance(part: Slices) -> Array:
+            result, here = observed_variance(part), [n[p] for n, p in zip(nodes, part, strict=True)]
+            known = np.ix_(*[np.flatnonzero(n >= 0) for n in here])
+            result[known] += filled[np.ix_(*[n[n >= 0] for n in here])]
+            return result
+
+        return variance
+
+    def variance_at_points(
+        self,
+        cascade: Cascade,
+        points: Sequence[Array],
+        *,
+        spread: Collection[int] = (),
+        smooth: bool = False,
+    ) -> Array:
+        """Return the variance of the answers at scattered points."""
+        result = self.level_bars.variance_at_points(cascade, points, spread=spread, smooth=smooth)
+        found = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
+        nodes = np.broadcast_arrays(*lay_out(found, spread))
+        known = np.all([n >= 0 for n in nodes], axis=0)
+        result[known] += self._filled_variance(cascade)[tuple(n[known] for n in nodes)]
+        return result
+
+    def draws(self, field: Field, seed: int) -> Draw:
+        """Return the draws of the members at the places of a field."""
+        observed = self.level_bars.draws(field, seed)
+        alone = self.level_bars.filled_variance(field.cascade, self.axis)
+        filled = filled_draws(field, self.axis, self.unobserved, alone, seed)
+        return lambda member: observed(member) + filled(member)
+
+    def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
+        """Return the error bars with other filled cells."""
+        return FilledBars(self.level_bars, unobserved, axis)
+
+    def _filled_variance(self, cascade: Cascade) -> Array:
+        """Return the variance of filled cells, 0 in all others, in the shape of the grid."""
+        alone = self.level_bars.filled_variance(cascade, self.axis)
+        beside = [-1 if axis == self.axis else 1 for axis in range(cascade.ndim)]
+        return np.asarray(self.unobserved * alone.reshape(beside))
+
+
+def _left_variance(cascade: Cascade, axis: int, query: Array) -> Array:
+    """Return the variance that a level has left at new coordinates, and its noise (q,)."""
+    factor, level = cascade.factor(axis), cascade.levels[axis]
+    if isinstance(factor, LongFactor):
+        return factor.unexplained(query) + level.ridge
+    curve = cascade.curve(axis, query, solved=True)
+    explained = sum_squares(curve, 1.0 / (factor.values + level.ridge))
+    return unexplained(level.kernel.variance, explained, level.ridge)

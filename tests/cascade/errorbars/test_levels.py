@@ -1,0 +1,155 @@
+"""Error bars of levels and of filled cells, against dense algebra."""
+
+import numpy as np
+import pytest
+
+from dkrls_cli.cascade import cascade as cascade_module
+from dkrls_cli.cascade.errorbars.bars import variance_on_grid
+from dkrls_cli.cascade.errorbars.calibrate import calibrate
+from dkrls_cli.cascade.errorbars.levels import FilledBars, LevelBars
+from dkrls_cli.cascade.fit import fit_cascade
+from dkrls_cli.cascade.kernels import SPLINE_RIDGE, Kernel, gram
+from dkrls_cli.cascade.level import Level
+
+RNG = np.random.default_rng(3)
+X, D = np.sort(RNG.uniform(0, 9, 11)), np.linspace(0, 5, 8)
+KERNELS = Kernel("matern32", 1.7), Kernel("gaussian", 0.9)
+VALUES = RNG.standard_normal((11, 8))
+NEW = [np.array([0.7, X[3], 4.4]), np.array([0.1, 2.05, D[2], 4.9])]
+SPLINES = (
+    Kernel("cubic", 2.0, errors="matern32"),
+    Kernel("quintic", 0.6, warp="sqrt", errors="gaussian"),
+)
+
+
+def fitted(joint):
+    ridges = (0.0, 0.0) if joint else (1e-3, 1e-2)
+    levels = [Level(n, k, r) for n, k, r in zip("xd", KERNELS, ridges, strict=True)]
+    return fit_cascade(VALUES, [X, D], levels, joint_ridge=1e-2 if joint else None)
+
+
+def covariance_left(kernel, ridge, query, nodes):
+    system = gram(kernel, nodes, nodes) + ridge * np.eye(nodes.size)
+    cross = gram(kernel, query, nodes)
+    return 1 + ridge - np.einsum("ij,ij->i", cross, np.linalg.solve(system, cross.T).T)
+
+
+def left_out(model, axis):
+    """Rows that predict every slice from all others, and their variances, by refits."""
+    kernel, ridge, nodes = KERNELS[axis], model.levels[axis].ridge, (X, D)[axis]
+    rows, variances = np.zeros((nodes.size, nodes.size)), np.empty(nodes.size)
+    for j in range(nodes.size):
+        rest = np.delete(np.arange(nodes.size), j)
+        system = gram(kernel, nodes[rest], nodes[rest]) + ridge * np.eye(rest.size)
+        rows[j, rest] = np.linalg.solve(system, gram(kernel, nodes[rest], nodes[[j]])[:, 0])
+        variances[j] = covariance_left(kernel, ridge, nodes[[j]], nodes[rest])[0]
+    return rows[1:-1], variances[1:-1]
+
+
+def rough_in_the_middle(period=None):
+    """Return a model of noise that is five times as large around the middle of x."""
+    x = np.arange(24.0) * (1.0 if period is None else period / 24)
+    size = np.where(np.abs(np.arange(24) - 12) < 5, 5.0, 1.0)
+    values = np.random.default_rng(5).standard_normal((24, 9)) * size[:, None]
+    levels = [Level("x", Kernel("matern32", x[2], period), 0.1), Level("d", KERNELS[1], 0.1)]
+    return fit_cascade(values, [x, np.arange(9.0)], levels)
+
+
+def test_levels_add_what_their_covariance_leaves_open():
+    model = fitted(joint=False)
+    known = calibrate(model)
+    parts = []
+    for axis, (kernel, nodes) in enumerate(zip(KERNELS, (X, D), strict=True)):
+        part = covariance_left(kernel, model.levels[axis].ridge, NEW[axis], nodes)
+        parts.append(np.where(np.isin(NEW[axis], nodes), 0.0, known.scales[axis] * part))
+    asked = [(part > 0).astype(int) for part in parts]
+    expected = np.add.outer(*parts) * known.factors[np.ix_(*asked)]
+    np.testing.assert_allclose(variance_on_grid(known, model, NEW), expected, rtol=1e-8)
+
+
+def test_equal_coordinates_are_worked_out_once(monkeypatch):
+    model, asked = fitted(joint=False), []
+    known = calibrate(model)
+    monkeypatch.setattr(
+        cascade_module, "gram", lambda kernel, a, b: asked.append(a.size) or gram(kernel, a, b)
+    )
+    points = [np.array([0.7, 4.4, 0.7, 0.7]), np.array([0.1, 0.1, 0.2, D[2]])]
+    spread = known.variance_at_points(model, points)
+    assert asked == [2, 2]
+    alone = [known.variance_at_points(model, [p[[i]] for p in points])[0] for i in range(4)]
+    np.testing.assert_allclose(spread, alone, rtol=1e-12)
+
+
+def test_points_blocks_and_members_have_the_local_scale():
+    model = rough_in_the_middle()
+    known = calibrate(model)
+    query = [np.array([2.5, 12.0, 12.5]), np.array([0.5, 3.0, 4.2, 8.0])]
+    whole = variance_on_grid(known, model, query)
+    block = known.variance_blocks(model, query)((slice(1, 3), slice(0, 2)))
+    np.testing.assert_allclose(block, whole[1:3, :2], rtol=1e-12)
+    cells = [axis.ravel() for axis in np.meshgrid(*query, indexing="ij")]
+    found = known.variance_at_points(model, cells)
+    np.testing.assert_allclose(found, whole.ravel(), rtol=1e-12)
+    stations = known.variance_at_points(model, query, spread=[0])
+    np.testing.assert_allclose(stations, whole.T, rtol=1e-12)
+    draw = known.deviations(model, query)
+    plain = LevelBars(known.errors, known.scales, known.factors).deviations(model, query)
+    local = np.ones((3, 4))
+    local[[0, 2]] = known.local[0].at(query[0][[0, 2]])[:, None]
+    np.testing.assert_allclose(draw(3), plain(3) * np.sqrt(local), rtol=1e-9)
+
+
+def test_filled_cells_have_the_local_scale_of_their_place():
+    model = rough_in_the_middle()
+    known = calibrate(model)
+    plain = LevelBars(known.errors, known.scales, known.factors)
+    ratio = known.filled_variance(model, 0) / plain.filled_variance(model, 0)
+    np.testing.assert_allclose(ratio, known.local[0].at(model.coordinates[0]), rtol=1e-12)
+    assert (known.filled_variance(model, 1) == plain.filled_variance(model, 1)).all()
+
+
+def test_filled_cells_are_as_uncertain_as_if_left_out():
+    model = fitted(joint=False)
+    plain = calibrate(model)
+    assert isinstance(plain, LevelBars)
+    filled = RNG.random((11, 8)) < 0.3
+    for axis, nodes in enumerate((X, D)):
+        bars = plain.with_unobserved(filled, axis)
+        system = gram(KERNELS[axis], nodes, nodes) + model.levels[axis].ridge * np.eye(nodes.size)
+        left_out = 1 / np.linalg.inv(system).diagonal()
+        alone = plain.factors[(1, 0) if axis == 0 else (0, 1)] * plain.scales[axis] * left_out
+        expected = np.where(filled, alone[:, None] if axis == 0 else alone, 0.0)
+        np.testing.assert_allclose(variance_on_grid(bars, model, [X, D]), expected, rtol=1e-9)
+        assert bars.errors is plain.errors
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_filled_cells_are_known_between_others_in_blocks_and_at_points(smooth):
+    model = fitted(joint=False)
+    plain = calibrate(model)
+    filled = np.zeros((11, 8), bool)
+    filled[3, 2] = True  # both are in NEW
+    bars = FilledBars(plain, filled, 1)
+    whole, before = (variance_on_grid(b, model, NEW, smooth=smooth) for b in (bars, plain))
+    more = np.zeros((3, 4))
+    more[1, 2] = 0.0 if smooth else plain.filled_variance(model, 1)[2]
+    np.testing.assert_allclose(whole, before + more, rtol=1e-12)
+    assert smooth or whole[1, 2] > 0
+    parts = bars.variance_blocks(model, NEW, smooth=smooth)
+    part = slice(1, 3), slice(1, 4)
+    np.testing.assert_allclose(parts(part), whole[part], rtol=1e-12)
+    points = [axis.ravel() for axis in np.meshgrid(*NEW, indexing="ij")]
+    at_points = bars.variance_at_points(model, points, smooth=smooth)
+    np.testing.assert_allclose(at_points, whole.ravel(), rtol=1e-12)
+    for spread in (0, 1):
+        stations = bars.variance_at_points(model, NEW, spread=[spread], smooth=smooth)
+        np.testing.assert_allclose(stations, whole.T if spread == 0 else whole, rtol=1e-12)
+
+
+def test_a_filled_cell_of_a_spline_has_the_variance_of_one_left_out():
+    model = fit_cascade(VALUES, [X, D], [Level("x", SPLINES[0]), Level("d", Kernel(), 0.1)])
+    bars = calibrate(model)
+    kept = np.delete(np.arange(X.size), 4)
+    left = covariance_left(SPLINES[0].covariance, SPLINE_RIDGE, X[[4]], X[kept])[0]
+    expected = bars.factors[1, 0] * bars.scales[0] * left
+    assert bars.filled_variance(model, 0)[4] == pytest.approx(expected, rel=1e-4)
