@@ -144,11 +144,19 @@ class GapFunctionals:
 
     def deviations(self, seed: int) -> Callable[[int], Array]:
         """Return a function that draws the deviation of member i from the answers."""
+        return self.reduced_deviations(lambda parts: parts, seed)
+
+    def reduced_deviations(self, reduce_parts: Reduce, seed: int) -> Callable[[int], Array]:
+        """Return a function that draws the deviation of member i from means of the answers.
+
+        `reduce_parts` takes these means. They are as wide as :meth:`reduced_variance` tells: the
+        error bars of the means, and not of the parts one by one, tell how wide.
+        """
         known = self._cell_draws(_SEED)
         squares = np.zeros(self.cascade.shape)
         for number in range(_MEMBER_DRAWS):
             squares += known.draw(number)[0] ** 2 / _MEMBER_DRAWS
-        sizes = np.sqrt(self._sizes(known, squares, lambda parts: parts))
+        sizes = np.sqrt(self._sizes(known, squares, reduce_parts))
         cells = self._cell_draws(seed)
         between = functional_draws(
             _UNSCALED,
@@ -162,9 +170,9 @@ class GapFunctionals:
 
         def deviation(member: int) -> Array:
             rng = np.random.default_rng([seed, member, 2])
-            result = self._carried(*cells.draw(member)) + opened * between(member)
-            result += noise * rng.standard_normal(result.shape)
-            return np.asarray(sizes * result)
+            parts = self._carried(*cells.draw(member)) + opened * between(member)
+            parts += noise * rng.standard_normal(parts.shape)
+            return np.asarray(sizes * reduce_parts(parts))
 
         return deviation
 

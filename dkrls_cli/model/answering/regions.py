@@ -300,8 +300,12 @@ class RegionAnswers(LinearAnswers):
         """Return a function that draws the deviation of member i from the means, bounds aside."""
         if not self.has_land:
             return super().deviations(seed)
+        bars, factors = self.bars(), self._factors()
+        if isinstance(bars, GapBars | NoisyBars):
+            at_sea = self._pieces().with_gaps(bars).reduced_deviations(self._at_sea, seed)
+            return lambda member: at_sea(member) * factors
         draw = self._pieces().deviations(seed)
-        return lambda member: self._at_sea(draw(member)) * self._factors()
+        return lambda member: self._at_sea(draw(member)) * factors
 
     def _pieces(self) -> LinearAnswers:
         """Return the answers of all pieces of the region, as a product grid of their own."""

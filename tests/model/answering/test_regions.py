@@ -180,6 +180,19 @@ def test_errors_of_regions_with_gaps_are_those_of_their_members(monkeypatch):
     assert members.mean() == pytest.approx(query.values().item(), abs=0.3 * members.std())
 
 
+def test_members_at_sea_are_as_wide_as_errors_where_cells_differ(monkeypatch):
+    monkeypatch.setattr(deviations, "DRAWS", 24)
+    data = array().isel(lat=slice(0, None, 2), lon=slice(0, None, 3))
+    holes = np.random.default_rng(1).random(data.shape) < 0.15
+    holes[2:5, 2:5] = True  # land; elsewhere cells that are observed and missing ones are averaged
+    gaps = fit(data.where(~holes), kernel="gaussian", sigma=GIVEN["sigma"], ridge=1e-8)
+    query = ask_region(gaps, "time", {"lat": LAT[[6]], "lon": LON[[9, 18]]}, Rules())
+    assert query.linear.has_land
+    draw = query.linear.deviations(5)
+    spread = np.sqrt(np.mean([draw(member) ** 2 for member in range(100)], axis=0))
+    assert np.allclose(spread, query.std(), rtol=0.25, atol=0, equal_nan=True)
+
+
 def test_members_of_a_region_are_as_wide_as_its_errors():
     model = fit(array(noise=0.1), kernel="gaussian", sigma=GIVEN["sigma"], ridge=0.05)
     query = ask_region(model, "lat=-20:20,lon=0:90", {"time": ["2020-01-04T12:00"]}, Rules())
