@@ -104,7 +104,7 @@ def open_dataset(
         if engine_of(path) is not None:
             load = partial(_load_by_engine, stored)
             return Source(axes, name, attrs, style, stored.dtype, load, scalars, notes)
-        reader = Reader((replace(stored, state=file_state(path, name)),))
+        reader = Reader((replace(stored, state=file_state(path, kind, name)),))
         chunks = _chunks_of(array, len(axes))
     return Source(
         axes,

@@ -24,9 +24,10 @@ from dkrls_cli.arrays import Indices
 from dkrls_cli.errors import DkrlsError, InputError
 from dkrls_cli.files.source import FileKind
 from dkrls_cli.files.stored.decoding import Decoder
+from dkrls_cli.files.stored.members import ChunkFiles, newest_member
 
 State = tuple[int, ...]
-"""Sizes of a file or of folders, and when they were changed."""
+"""Sizes of a file or of folders, and when they were changed; of a store also the newest member."""
 
 NETCDF_LOCK = RLock()
 """Held while a library reads or writes a NetCDF file."""
@@ -39,12 +40,16 @@ _CHUNK_CACHE = 2**20
 
 @dataclass(frozen=True, eq=False)
 class _Handle:
-    """An open variable, how it is decoded, the state of its file then, and the file to close."""
+    """An open variable, how it is decoded, the state of its file then, and the file to close.
+
+    Of a store there is no file to close, but those of its chunks.
+    """
 
     variable: Any
     decoder: Decoder
     stamp: tuple[int, ...]
     file: Any = None
+    chunks: ChunkFiles | None = None
 
 
 _open: OrderedDict[tuple[str, str], _Handle] = OrderedDict()
@@ -76,11 +81,8 @@ def read_part(
         If the file cannot be read, or is in another state.
     """
     with explain_reading(path):
-        if state is not None and file_state(path, name) != state:
-            raise InputError(
-                f"'{path}' was written to after it was opened, and parts of it have been read. "
-                "Start again when nothing writes to it."
-            )
+        if state is not None and _outer_state(path, name) != state[: len(state) - (kind == "zarr")]:
+            raise _rewritten(path)
         with NETCDF_LOCK:
             handle = _handle(path, kind, name)
             own = tuple(part[len(part) - len(handle.variable.shape) :])
@@ -88,16 +90,31 @@ def read_part(
                 raw = handle.variable[own]
         if kind == "zarr":
             raw = handle.variable[own].values
+            assert handle.chunks is not None
+            if state is not None and handle.chunks.newest(own) > state[-1]:
+                raise _rewritten(path)
         return handle.decoder.decode(raw)
 
 
-def file_state(path: str, name: str) -> State:
+def _rewritten(path: str) -> InputError:
+    return InputError(
+        f"'{path}' was written to after it was opened, and parts of it have been read. "
+        "Start again when nothing writes to it."
+    )
+
+
+def file_state(path: str, kind: FileKind, name: str) -> State:
     """Return what differs once a file has been written to: its size and when it was changed.
 
-    Of a store these are those of its folder and of the folder of a variable: it is seen when a
-    store is written anew, or files are added or replaced there, and not when the bytes of a chunk
-    are overwritten in place.
+    Of a store these are those of its folder and of the folder of a variable, and when a file of the
+    variable was changed last, which takes a look at each of them.
     """
+    if kind != "zarr":
+        return _outer_state(path, name)
+    return (*_outer_state(path, name), newest_member(os.path.join(path, name)))
+
+
+def _outer_state(path: str, name: str) -> State:
     folder = os.path.join(path, name)
     found = [os.stat(each) for each in (path, folder) if each == path or os.path.isdir(each)]
     return tuple(number for each in found for number in (each.st_size, each.st_mtime_ns))
@@ -150,7 +167,8 @@ def _open_zarr(path: str, name: str, stamp: tuple[int, ...]) -> _Handle:
 
     file = xr.open_dataset(path, engine="zarr", consolidated=False, decode_cf=False, cache=False)
     variable = file[name].variable
-    return _Handle(variable, Decoder.of(variable.dtype, variable.attrs), stamp)
+    decoder = Decoder.of(variable.dtype, variable.attrs)
+    return _Handle(variable, decoder, stamp, chunks=ChunkFiles.of(path, name))
 
 
 def _close(handle: _Handle) -> None:

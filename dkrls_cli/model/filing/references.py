@@ -30,7 +30,7 @@ REFERENCE = record(
         "files": list_of(
             record(
                 {"path": text, "name": text, "size": whole(), "mtime_ns": whole(-_LATEST, _LATEST)},
-                {"sha256": text},
+                {"sha256": text, "sample": text},
             ),
             1,
         ),
