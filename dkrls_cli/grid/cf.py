@@ -135,6 +135,8 @@ _CIRCLES = {
     **dict.fromkeys(("hour", "hours", "hourofday"), 24.0),
     **dict.fromkeys(("doy", "dayofyear", "yearday"), 365.25),
 }
+# Names of dimensions that count years: the months or hours beside them follow one another.
+_YEARS = ("year", "years", "yr")
 # Widest gap, in degrees, of a ring of longitudes that closes: one month of the sun's way round.
 _WIDEST_GAP = 30.0
 # Way round, in degrees, from the last longitude to the first of a ring that closes, whatever gaps
@@ -409,6 +411,41 @@ def natural_period(axis: Axis) -> float | None:
         return None
     closes = way_round <= 1.5 * spacing(axis.numbers)
     return circle if closes or (axis.turn and _covers_circle(axis.numbers, way_round)) else None
+
+
+def period_beside(axis: Axis, axes: Sequence[Axis]) -> float | None:
+    """Return the length of the circle that coordinates close beside the other axes of their grid.
+
+    Beside years, months do not close one: the month after December is January of the next year, and
+    not of the same. The same holds for hours and days of the year beside years or dates. Longitudes
+    close a circle beside any axis.
+
+    Parameters
+    ----------
+    axis
+        The axis in question.
+    axes
+        All axes of the grid.
+
+    Returns
+    -------
+    float or None
+        As :func:`natural_period`.
+
+    Examples
+    --------
+    >>> from dkrls_cli.grid.axes import axis_of
+    >>> month, year = axis_of("month", np.arange(1, 13)), axis_of("year", np.arange(1950, 1990))
+    >>> period_beside(month, [month]), period_beside(month, [year, month])
+    (12.0, None)
+    """
+    follows = axis.turn is None and any(_counts_on(o) for o in axes if o.name != axis.name)
+    return None if follows else natural_period(axis)
+
+
+def _counts_on(axis: Axis) -> bool:
+    """Return whether an axis has several years or dates."""
+    return axis.size > 1 and (is_time(axis) or axis.name.lower() in _YEARS)
 
 
 def _covers_circle(degrees: Array, way_round: float) -> bool:

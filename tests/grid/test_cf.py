@@ -19,6 +19,7 @@ from dkrls_cli.grid.cf import (
     meaning_of,
     natural_cycles,
     natural_period,
+    period_beside,
     place_of,
     role_of,
 )
@@ -187,6 +188,31 @@ def test_a_circle_is_found_where_the_coordinates_close_it(axis, period):
 
 def times(start, stop, step):
     return axis_of("t", np.arange(np.datetime64(start), np.datetime64(stop), step))
+
+
+MONTH = axis_of("month", np.arange(1, 13))
+HOUR = axis_of("hour", np.arange(0, 24, 3))
+LON = axis_of("lon", np.arange(0.0, 360, 10), DEGREES_EAST)
+YEARS, DATES = axis_of("YEAR", np.arange(1950, 2011)), times("2001-01-01", "2001-02-01", 1)
+
+
+@pytest.mark.parametrize(
+    ("axis", "others", "period"),
+    [
+        (MONTH, [], 12.0),
+        (MONTH, [LON, HOUR], 12.0),
+        (MONTH, [LON, YEARS], None),
+        (MONTH, [DATES], None),
+        (MONTH, [YEARS.take([3])], 12.0),
+        (text_axis("column", MONTHS), [YEARS], None),
+        (HOUR, [DATES], None),
+        (HOUR, [MONTH], 24.0),
+        (LON, [YEARS, DATES], 360.0),
+    ],
+)
+def test_months_and_hours_beside_years_or_dates_go_on_in_the_next(axis, others, period):
+    assert period_beside(axis, [*others, axis]) == period
+    assert period_beside(axis, [axis, *others]) == period
 
 
 @pytest.mark.parametrize(

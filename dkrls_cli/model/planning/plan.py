@@ -24,7 +24,7 @@ from dkrls_cli.grid.cf import (
     by_dimension,
     hierarchy_of,
     natural_cycles,
-    natural_period,
+    period_beside,
     place_of,
 )
 from dkrls_cli.model.planning.groups import find_group, is_sphere
@@ -91,7 +91,7 @@ def plan_fit(
     whole = {level.name: level for level in settings.levels or () if isinstance(level, Level)}
     check_levels(settings, [axis.name for axis in axes], whole, joint)
     hierarchy = hierarchy_of(axes, settings.level_names)
-    levels = tuple(whole.get(axis.name) or _request(axis, settings, joint) for axis in axes)
+    levels = tuple(whole.get(axis.name) or _request(axis, axes, settings, joint) for axis in axes)
     examples = [level if isinstance(level, Level) else level.example for level in levels]
     if joint:
         check_ridges(list(whole.values()), joint_ridge or 0.0)
@@ -168,7 +168,7 @@ def _named_as(axes: Sequence[Axis], settings: Settings) -> Settings:
     return replace(settings, **named)
 
 
-def _request(axis: Axis, settings: Settings, joint: bool) -> LevelRequest:
+def _request(axis: Axis, axes: Sequence[Axis], settings: Settings, joint: bool) -> LevelRequest:
     """Return the settings given for one axis."""
     circle = pick(settings.period, axis.name)
     return LevelRequest(
@@ -176,7 +176,7 @@ def _request(axis: Axis, settings: Settings, joint: bool) -> LevelRequest:
         read_family(pick(settings.kernel, axis.name)),
         read_length(axis, pick(settings.sigma, axis.name), "sigma"),
         None if joint else read_number(pick(settings.ridge, axis.name), "ridge"),
-        natural_period(axis) if circle == "auto" else _period(axis, circle),
+        period_beside(axis, axes) if circle == "auto" else _period(axis, circle),
         natural_cycles(axis) if circle == "auto" else (),
     )
 
