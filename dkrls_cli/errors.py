@@ -2,6 +2,7 @@
 
 DkrlsError                  the root: catch this to catch all of them
 ├── InputError              the data cannot be used as it is (also a ValueError)
+│   └── ScatteredGapsError  cells beyond memory are missing at some times only (also a ValueError)
 ├── SettingError            a setting, an option or a query is wrong (also a ValueError)
 ├── ConvergenceError        missing cells could not be solved for
 ├── ModelFileError          a file is not a model that this version can read
@@ -31,6 +32,10 @@ class DkrlsError(Exception):
 
 class InputError(DkrlsError, ValueError):
     """The data cannot be used as it is."""
+
+
+class ScatteredGapsError(InputError):
+    """Cells of a grid beyond memory are missing at some times only."""
 
 
 class SettingError(DkrlsError, ValueError):

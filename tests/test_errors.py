@@ -29,7 +29,7 @@ def test_no_leaf_catches_another() -> None:
 
 
 def test_the_tree_in_the_docstring_is_the_tree() -> None:
-    drawn = re.findall(r"^(?:├── |└── )?(\w+Error)\s{2,}", errors.__doc__ or "", re.M)
+    drawn = re.findall(r"^(?:│   )?(?:├── |└── )?(\w+Error)\s{2,}", errors.__doc__ or "", re.M)
     defined = [name for name in vars(errors) if name.endswith("Error")]
     assert drawn == defined
     for name in drawn:

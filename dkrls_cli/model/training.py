@@ -109,14 +109,19 @@ def drop_lost_slices(
         np.setdiff1d(gone, enclosed.get(place, ()))
         for place, gone in enumerate(empty_slices(observed))
     ]
-    notes = [
-        f"{axis.name}: {gone.size} of {axis.size} coordinates have no observed cell and are left "
-        f"out, {list_some(axis.take(gone).texts)}"
-        for axis, gone in zip(grid.axes, lost, strict=True)
-        if gone.size
-    ]
+    notes = lost_notes(grid.axes, lost)
     kept = [np.setdiff1d(np.arange(a.size), gone) for a, gone in zip(grid.axes, lost, strict=True)]
     return (grid.take(kept) if notes else grid), notes
+
+
+def lost_notes(axes: Sequence[Axis], lost: Sequence[Indices]) -> list[str]:
+    """Return a note on every axis some of whose coordinates are left out, as they have no data."""
+    return [
+        f"{axis.name}: {gone.size} of {axis.size} coordinates have no observed cell and are left "
+        f"out, {list_some(axis.take(gone).texts)}"
+        for axis, gone in zip(axes, lost, strict=True)
+        if gone.size
+    ]
 
 
 def train(

@@ -51,7 +51,7 @@ from dkrls_cli.cli.output.streams import (
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import duration_text, pairs
-from dkrls_cli.errors import SettingError
+from dkrls_cli.errors import ScatteredGapsError, SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.cli.fitting.running import FittedVariable
@@ -190,12 +190,16 @@ class RegridRequest:
         if not dry_run:
             for source, found in zip(sources, facts, strict=True):
                 report.note(f"Note: {source.name} goes part by part: {stream_words(found)}.")
-            streams = [
-                self.prepare(place, one, scheduler, report) for place, one in enumerate(sources)
-            ]
-            queries = [one.query for one in streams]
-            report_cells(queries, self.answers, report)
-            write_streams(streams, scheduler, target, report, key=key)
+            try:
+                queries = self.write(sources, scheduler, target, report, key=key)
+            except ScatteredGapsError:
+                if self.answers.std or key is not None:
+                    raise
+                report.note(
+                    "Note: cells are missing at some times only. The data is read once more, to "
+                    "see which cells are missing at all times."
+                )
+                queries = self.write(sources, scheduler, target, report, scattered=True)
             seconds = perf_counter() - start
         results = [
             stream_result(source, query, found, seconds)
@@ -203,14 +207,35 @@ class RegridRequest:
         ]
         report.results(results, output=None if dry_run else target.path)
 
-    def prepare(self, place: int, source: Source, scheduler: Scheduler, report: Report) -> Streamed:
+    def write(
+        self,
+        sources: Sequence[Source],
+        scheduler: Scheduler,
+        target: Target,
+        report: Report,
+        *,
+        scattered: bool = False,
+        key: Mapping[str, Any] | None = None,
+    ) -> list[Query]:
+        """Write variables part by part, and return what was asked; `scattered`: with any gaps."""
+        streams = [
+            self.prepare(place, one, scheduler, report, scattered)
+            for place, one in enumerate(sources)
+        ]
+        queries = [one.query for one in streams]
+        report_cells(queries, self.answers, report)
+        write_streams(streams, scheduler, target, report, key=key)
+        return queries
+
+    def prepare(
+        self, place: int, source: Source, scheduler: Scheduler, report: Report, scattered: bool
+    ) -> Streamed:
         """Choose the settings of a variable, and plan its parts."""
         from dkrls_cli.model.streaming.request import stream_regrid
 
         with report.working(f"choosing settings of {source.name}"):
-            streamed = stream_regrid(
-                source, *self.how(place, source), **self.on(scheduler), land=True
-            )
+            how, on = self.how(place, source), self.on(scheduler)
+            streamed = stream_regrid(source, *how, **on, land=True, scattered=scattered)
         report_notes(source, report)
         report_fit_notes(streamed.query.model, report)
         if streamed.note:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -38,7 +38,12 @@ _NEIGHBOUR = 65
 def completion_bytes(missing: Mask, cells: int) -> int:
     """Return the bytes in use while slices of so many cells, with missing ones, are completed."""
     square = sum(3 * 8 * size**2 for size in missing.shape)
-    return int(_CELL * cells + _NEIGHBOUR * NEIGHBOURS * np.count_nonzero(missing) + square)
+    return int(_CELL * cells + mask_bytes(int(np.count_nonzero(missing))) + square)
+
+
+def mask_bytes(missing: int) -> int:
+    """Return the bytes in use for the preconditioner of so many missing cells."""
+    return _NEIGHBOUR * NEIGHBOURS * missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +62,8 @@ class MaskedSlices:
         1 / (product of the eigenvalues + lambda), in the shape of a slice.
     near
         The preconditioner, None if no cell is missing.
+    ridge
+        lambda.
     """
 
     kernels: tuple[Kernel, ...]
@@ -65,6 +72,7 @@ class MaskedSlices:
     spectra: tuple[Spectrum, ...]
     inverse: Array
     near: SequentialSolver | None
+    ridge: float
 
     @classmethod
     def build(
@@ -116,7 +124,17 @@ class MaskedSlices:
             spectra,
             np.reciprocal(values, out=values),
             near,
+            ridge,
         )
+
+    def with_mask(self, missing: Mask) -> MaskedSlices:
+        """Return what completes slices with other missing cells, of which not all are."""
+        near = None
+        if missing.any():
+            pairs = zip(self.kernels, self.coordinates, strict=True)
+            grams = [gram(kernel, c, c) for kernel, c in pairs]
+            near = _make_solver(missing, self.coordinates, self.kernels, grams, self.ridge)
+        return replace(self, missing=missing, near=near)
 
     def complete(
         self, values: Array, mean: float, *, tolerance: float, limit: int = LIMIT

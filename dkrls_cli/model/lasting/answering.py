@@ -21,7 +21,7 @@ from dkrls_cli.model.answering.answers import Query
 from dkrls_cli.model.answering.ensembles import refuse_unknown_errors
 from dkrls_cli.model.answering.linear import LinearAnswers
 from dkrls_cli.model.lasting.choosing import LandSurvey
-from dkrls_cli.model.lasting.slices import COMPLETED, LandSlices
+from dkrls_cli.model.lasting.slices import LandSlices
 from dkrls_cli.model.streaming.answering import BlockAnswers, stand_in
 
 
@@ -113,13 +113,13 @@ class LandAnswers(BlockAnswers):
 
     def working_bytes(self, cells: int) -> int:
         """Return the bytes that completing so many cells takes besides."""
-        return COMPLETED * cells
+        return self.land.working_bytes(cells)
 
     def answer(self, values: NDArray[Any], part: Slices) -> tuple[Tensor, Array | None]:
         """Return the answers of a block, and their standard errors, from its box of the data."""
         land = self.land
-        land.refuse_gaps(values, self.box(part))
-        seen: Any = values
+        missing = land.refuse_gaps(values, self.box(part))
+        seen: Any = np.where(missing, np.nan, values) if land.most else values
         for axis in land.slices:
             seen = self.rows[axis].apply(seen, axis, part[axis])
         order = [*land.slices, *land.places]

@@ -20,9 +20,10 @@ from dkrls_cli.cascade.factors.choice import LARGEST
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.circle import nearest
-from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.errors import InputError, ScatteredGapsError, SettingError
 from dkrls_cli.files.source import Source
-from dkrls_cli.gaps.lasting.completion import completion_bytes
+from dkrls_cli.gaps.lasting.completion import completion_bytes, mask_bytes
+from dkrls_cli.gaps.pattern import empty_slices
 from dkrls_cli.grid.axes import Axis, text_axis
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.grid.quantities import mark_note
@@ -39,7 +40,7 @@ from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.planning import process_bytes
-from dkrls_cli.model.training import choose_kernels, drop_lost_slices
+from dkrls_cli.model.training import choose_kernels, drop_lost_slices, lost_notes
 from dkrls_cli.tuning.footprint import footprint
 
 ALONE = Kernel("gaussian", 1e-3)
@@ -79,6 +80,8 @@ class LandSurvey:
         Largest change of a missing cell at the end of a solve, as a share of the spread.
     note
         What the settings were chosen on, for the user; empty if nothing was chosen.
+    most
+        Missing cells of a slice at most, if slices miss other cells as well; 0 if none does.
     """
 
     model: Model
@@ -87,6 +90,7 @@ class LandSurvey:
     slices: tuple[int, ...]
     tolerance: float
     note: str
+    most: int = 0
 
 
 def survey_land(land: Land, settings: Settings, limit: float, *, bars: bool = False) -> LandSurvey:
@@ -105,12 +109,17 @@ def survey_land(land: Land, settings: Settings, limit: float, *, bars: bool = Fa
 
     Raises
     ------
+    ScatteredGapsError
+        If slices miss other cells than land, and were not all looked at; or error bars are asked
+        for.
     InputError
         If missing cells are refused, or slices do not fit into memory.
     SettingError
         If a setting is not possible, or not for a grid with land beyond memory.
     """
     settings = _without_groups(land, settings)
+    if land.varied and bars:
+        raise scattered_gaps(land.source.name, land.names)
     first = land.panel(1)
     if settings.missing == "error":
         first.refuse_missing()
@@ -121,7 +130,7 @@ def survey_land(land: Land, settings: Settings, limit: float, *, bars: bool = Fa
     panel = first.take([own if a in land.places else _FIRST for a, own in enumerate(kept)])
     tolerance, note, mean = _TOLERANCES[land.source.dtype], "", settings.centre
     is_open = _has_choice(land, plan)
-    if is_open or mean is None:
+    if is_open or mean is None or land.varied:
         panel = _panel(land, kept, limit, _SLICES[0] if is_open else _SLICES[1])
         _refuse_other_gaps(land, panel)
         mean = float(np.nanmean(panel.values)) if mean is None else mean
@@ -146,7 +155,9 @@ def survey_land(land: Land, settings: Settings, limit: float, *, bars: bool = Fa
     model = _stand_in(land, axes, plan, levels, mean, facts, known)
     own = [one if a in land.places else _FIRST for a, one in enumerate(kept)]
     missing = land.missing[np.ix_(*own)]
-    return LandSurvey(replace(model, bounds=bounds), kept, missing, land.slices, tolerance, note)
+    return LandSurvey(
+        replace(model, bounds=bounds), kept, missing, land.slices, tolerance, note, land.most
+    )
 
 
 def plan_land(
@@ -231,6 +242,8 @@ def _without_groups(land: Land, settings: Settings) -> Settings:
 
 def _kept(land: Land, one: Grid) -> tuple[tuple[Indices, ...], list[str]]:
     """Return the coordinates with data that repeat no other, and notes on those without data."""
+    if land.varied:
+        return _kept_of_all(land)
     distinct = [axis.distinct for axis in land.source.axes]
     single = one.take([own if a in land.places else _FIRST for a, own in enumerate(distinct)])
     observed, notes = single.observed, drop_lost_slices(single)[1]
@@ -240,6 +253,17 @@ def _kept(land: Land, one: Grid) -> tuple[tuple[Indices, ...], list[str]]:
         has_data = observed.any(axis=others)
         kept.append(own[has_data] if place in land.places else own)
     return tuple(kept), notes
+
+
+def _kept_of_all(land: Land) -> tuple[tuple[Indices, ...], list[str]]:
+    """Return the same of a grid of which all slices were looked at.
+
+    Slices without data are kept, and have no answers.
+    """
+    axes, nothing = land.source.axes, np.zeros(0, np.intp)
+    lost = [gone if a in land.places else nothing for a, gone in enumerate(land.empty)]
+    kept = tuple(np.setdiff1d(axis.distinct, gone) for axis, gone in zip(axes, lost, strict=True))
+    return kept, lost_notes(axes, lost)
 
 
 def _refuse_large(land: Land, axes: tuple[Axis, ...], limit: float) -> None:
@@ -253,7 +277,7 @@ def _refuse_large(land: Land, axes: tuple[Axis, ...], limit: float) -> None:
             setting="max_memory",
         )
     cells = math.prod(axis.size for axis in own)
-    least = process_bytes() + completion_bytes(land.missing, cells)
+    least = process_bytes() + completion_bytes(land.missing, cells) + mask_bytes(land.most)
     if least > limit:
         raise InputError(
             f"Completing one slice of '{land.source.name}' takes about {least / 1e6:.0f} MB, and "
@@ -277,7 +301,22 @@ def _panel(land: Land, kept: tuple[Indices, ...], limit: float, most: int) -> Gr
     """Read as many slices as fit into memory, at coordinates with data."""
     grid = land.panel(_count_slices(land, kept, limit, most))
     every = [np.arange(axis.size) for axis in grid.axes]
-    return grid.take([kept[a] if a in land.places else every[a] for a in range(len(every))])
+    panel = grid.take([kept[a] if a in land.places else every[a] for a in range(len(every))])
+    return _with_data(land, panel) if land.varied else panel
+
+
+def _with_data(land: Land, panel: Grid) -> Grid:
+    """Return a panel without slices that have no data at all."""
+    if not panel.observed.any():
+        raise InputError(
+            f"'{land.source.name}' has no data at the few coordinates of {land.names} on which "
+            "settings are chosen. Fill the grid first, or take all of it into memory."
+        )
+    every = [np.arange(axis.size) for axis in panel.axes]
+    gone = empty_slices(panel.observed)
+    return panel.take(
+        [np.setdiff1d(own, gone[a]) if a in land.slices else own for a, own in enumerate(every)]
+    )
 
 
 def _count_slices(land: Land, kept: tuple[Indices, ...], limit: float, most: int) -> int:
@@ -296,14 +335,14 @@ def _panel_bytes(land: Land, kept: tuple[Indices, ...], count: int) -> float:
 def _refuse_other_gaps(land: Land, panel: Grid) -> None:
     """Raise InputError if slices have other missing cells than the one that was looked at."""
     gone = ~panel.observed
-    if (gone != gone.all(axis=land.slices, keepdims=True)).any():
+    if not land.varied and (gone != gone.all(axis=land.slices, keepdims=True)).any():
         raise scattered_gaps(land.source.name, land.names)
 
 
-def scattered_gaps(name: str, slices: str, where: str = "") -> InputError:
+def scattered_gaps(name: str, slices: str, where: str = "") -> ScatteredGapsError:
     """Return the error of cells that are missing at some slices only."""
     first = f", the first {where}" if where else ""
-    return InputError(
+    return ScatteredGapsError(
         f"Cells of '{name}' are missing at some coordinates of {slices} only{first}. Beyond "
         "memory, the same cells must be missing at all of them, as land is: fill the grid first "
         "(land may stay), or take all of it into memory.",

@@ -1,8 +1,9 @@
-"""Land of a stored grid, seen at one of its times.
+"""Land of a stored grid, seen at one of its times or at all of them.
 
 Land is what is missing all along the dimensions that are no places, time above all
 (:mod:`dkrls_cli.model.answering.masks`). If nothing else is missing, every time shows it. So one is
-looked at, and whoever reads the others compares them with it.
+looked at, and whoever reads the others compares them with it. If other cells are missing at some
+times, all of them have to be looked at, which takes one more pass over the grid.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from dkrls_cli.grid.cf import place_of
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.chunked.ground import stored_chunks
 from dkrls_cli.model.chunked.panels import Stored, find_spread
+from dkrls_cli.model.tiling.scan import PartReader, scan
 
 
 @dataclass(frozen=True, eq=False)
 class Land:
-    """Cells of a stored grid that are missing at one time, and so at all.
+    """Cells of a stored grid that are missing at all times.
 
     Attributes
     ----------
@@ -35,11 +37,20 @@ class Land:
         Places of the axes along which the same cells are missing: those that are no places.
     missing
         The missing cells, of size 1 along these axes.
+    varied
+        Whether other cells are missing as well at some times, which were all looked at.
+    empty
+        If so, the coordinates of every axis at which no cell is there.
+    most
+        If so, the missing cells of a slice at most.
     """
 
     source: Source
     slices: tuple[int, ...]
     missing: Mask
+    varied: bool = False
+    empty: tuple[Indices, ...] = ()
+    most: int = 0
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -82,6 +93,19 @@ def find_land(source: Source) -> Land | None:
         return None
     missing = np.isnan(_read(source, indices))
     return None if missing.all() or not missing.any() else Land(source, slices, missing)
+
+
+def scan_land(source: Source) -> Land | None:
+    """Look at all times of a stored grid; return what is missing at all of them.
+
+    None is returned if the grid has no places or no times, or cannot be read part by part.
+    """
+    slices = slice_axes(source.axes)
+    if not slices or source.read is None or source.errors is not None:
+        return None
+    longest = max(slices, key=lambda axis: source.shape[axis])
+    found = scan(PartReader(source, longest), [slices])
+    return Land(source, slices, ~found.seen[slices], True, found.empty, int(found.gaps.max()))
 
 
 def slice_axes(axes: Sequence[Axis]) -> tuple[int, ...]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Array, Mask
+from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.errors import ConvergenceError
 from dkrls_cli.files.source import UNWRITTEN
-from dkrls_cli.gaps.lasting.completion import MaskedSlices
+from dkrls_cli.gaps.lasting.completion import MaskedSlices, mask_bytes
 from dkrls_cli.model.lasting.choosing import LandSurvey, scattered_gaps
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.streaming.answering import refuse_beyond, stand_in
@@ -23,7 +23,7 @@ COMPLETED = 8 * 10
 
 @dataclass(frozen=True, eq=False)
 class LandSlices:
-    """Completes the slices of a grid whose missing cells last.
+    """Completes the slices of a grid whose missing cells last, or of which some do not.
 
     Attributes
     ----------
@@ -37,6 +37,8 @@ class LandSlices:
         Largest change of a missing cell at the end of a solve, as a share of the spread.
     inexact
         Whether to take missing cells that could not be solved for exactly.
+    most
+        Missing cells of a slice at most, if slices miss other cells as well; 0 if none does.
     """
 
     model: Model
@@ -44,6 +46,7 @@ class LandSlices:
     slices: tuple[int, ...]
     tolerance: float
     inexact: bool = False
+    most: int = 0
 
     @classmethod
     def of(cls, found: LandSurvey, model: Model, *, inexact: bool = False) -> LandSlices:
@@ -51,23 +54,42 @@ class LandSlices:
         shape = [1 if a in found.slices else size for a, size in enumerate(model.shape)]
         own = tuple(size for a, size in enumerate(shape) if a not in found.slices)
         missing = np.broadcast_to(found.missing, shape).reshape(own)
-        return cls(stand_in(model), missing, found.slices, found.tolerance, inexact)
+        return cls(stand_in(model), missing, found.slices, found.tolerance, inexact, found.most)
 
     @property
     def places(self) -> list[int]:
         """Axes of one slice."""
         return [axis for axis in range(len(self.model.shape)) if axis not in self.slices]
 
+    def working_bytes(self, cells: int) -> int:
+        """Return the bytes that completing slices of so many cells takes besides these."""
+        return COMPLETED * cells + mask_bytes(self.most)
+
     def complete(self, values: Array) -> Array:
         """Return slices (n, ...) with all their cells, less the mean; they are overwritten.
+
+        If slices miss other cells than land, NaN tells which; those without any data stay so.
 
         Raises
         ------
         ConvergenceError
             If missing cells could not be solved for.
         """
+        if not self.most:
+            return self._complete(values, self.solver)
+        for missing, places in _by_mask(np.isnan(values)):
+            if missing.all():
+                continue
+            own = self.solver
+            if not np.array_equal(missing, self.missing):
+                own = own.with_mask(missing)
+            values[places] = self._complete(values[places], own)
+        return values
+
+    def _complete(self, values: Array, solver: MaskedSlices) -> Array:
+        """Return slices with the missing cells of a solver, completed, less the mean."""
         mean = self.model.cascade.mean
-        done = self.solver.complete(values, mean, tolerance=self.tolerance)
+        done = solver.complete(values, mean, tolerance=self.tolerance)
         if done.change > self.tolerance and not self.inexact:
             raise ConvergenceError(
                 f"Missing cells are solved for to {done.change:.2g} of the spread of the data "
@@ -98,16 +120,18 @@ class LandSlices:
         _ = self.solver
         return self
 
-    def refuse_gaps(self, values: NDArray[Any], box: Sequence[slice]) -> None:
-        """Raise InputError if a box has other missing cells than the slice that was looked at.
+    def refuse_gaps(self, values: NDArray[Any], box: Sequence[slice]) -> Mask:
+        """Return the missing cells of a box, or raise InputError if it should not have them.
 
-        A box has all cells of its slices.
+        These are other ones than those of the slice that was looked at; or, where all were, land
+        that has data. A box has all cells of its slices.
         """
         model = self.model
         with np.errstate(invalid="ignore"):
-            gone = ~(np.abs(values) < UNWRITTEN)
+            gone: Mask = ~(np.abs(values) < UNWRITTEN)
         shape = [1 if a in self.slices else size for a, size in enumerate(values.shape)]
-        differs = gone != self.missing.reshape(shape)
+        land = self.missing.reshape(shape)
+        differs = ~gone & land if self.most else gone != land
         if differs.any():
             place = np.argwhere(differs)[0]
             texts = [
@@ -118,7 +142,17 @@ class LandSlices:
             raise scattered_gaps(model.name, names, f"at {', '.join(texts)}")
         if model.bounds is not None:
             refuse_beyond(values[~gone], model)
+        return gone
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is sent to other processes: not the solver, which each makes for itself."""
         return {key: value for key, value in self.__dict__.items() if key != "_solver"}
+
+
+def _by_mask(missing: Mask) -> Iterator[tuple[Mask, Indices]]:
+    """Yield every mask that some slices (n, ...) have, and the places of these."""
+    found: dict[bytes, list[int]] = {}
+    for place, own in enumerate(missing):
+        found.setdefault(own.tobytes(), []).append(place)
+    for places in found.values():
+        yield missing[places[0]], np.array(places, np.intp)

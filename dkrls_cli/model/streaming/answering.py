@@ -22,7 +22,7 @@ from dkrls_cli.cascade.functionals.answers import all_rows
 from dkrls_cli.cascade.streaming.forms import AxisRows, Taken
 from dkrls_cli.cascade.streaming.rows import cut_rows, negligible_in
 from dkrls_cli.cascade.streaming.steps import plan_steps
-from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.errors import InputError, ScatteredGapsError, SettingError
 from dkrls_cli.files.source import UNWRITTEN
 from dkrls_cli.model.answering.answers import Query
 from dkrls_cli.model.answering.regions import RegionAnswers
@@ -335,7 +335,7 @@ def refuse_missing(values: NDArray[Any], where: Sequence[slice | Indices], model
         f"{axis.name} {axis.take(np.array([place])).texts[0]}"
         for axis, place in zip(model.axes, places, strict=True)
     )
-    raise InputError(
+    raise ScatteredGapsError(
         f"'{model.name}' has missing cells, the first at {cell}. Beyond memory, grids are taken "
         "whole: fill it first, land as well, or take all of it into memory.",
         setting="max_memory",

@@ -11,7 +11,7 @@ import numpy as np
 
 from dkrls_cli.cascade.streaming.forms import Taken
 from dkrls_cli.circle import nearest
-from dkrls_cli.errors import InputError
+from dkrls_cli.errors import ScatteredGapsError
 from dkrls_cli.files.source import Source
 from dkrls_cli.gaps.lasting.completion import completion_bytes
 from dkrls_cli.grid.axes import Axis
@@ -28,7 +28,7 @@ from dkrls_cli.model.chunked.survey import (
 )
 from dkrls_cli.model.lasting.answering import LandAnswers
 from dkrls_cli.model.lasting.choosing import known_land, plan_land, survey_land
-from dkrls_cli.model.lasting.land import Land, find_land
+from dkrls_cli.model.lasting.land import Land, find_land, scan_land
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.streaming.answering import BlockAnswers
@@ -99,6 +99,7 @@ def stream_regrid(
     workers: int,
     beside: int = 0,
     land: bool = False,
+    scattered: bool = False,
 ) -> Streamed:
     """Choose settings on a part of a stored grid, and plan its answers on another grid.
 
@@ -122,16 +123,22 @@ def stream_regrid(
         Bytes that whoever takes the answers needs for each of them.
     land
         Whether the same cells may be missing at all times: see :mod:`dkrls_cli.model.lasting`.
+    scattered
+        Whether others are missing at some times. The grid is then read once more, to find out which
+        are missing at all.
 
     Raises
     ------
+    ScatteredGapsError
+        If cells are missing, in the parts on which settings are chosen, that should not be.
     InputError
-        If the grid cannot be read part by part, has other missing cells in the parts on which
-        settings are chosen, or no blocks are small enough.
+        If the grid cannot be read part by part, or no blocks are small enough.
     SettingError
         If a setting is not possible, or not for a grid beyond memory.
     """
-    seen = find_land(source) if land else None
+    seen = None
+    if land:
+        seen = scan_land(source) if scattered else find_land(source)
     if seen is not None:
         return _stream_land(seen, settings, ask_model, std, limit, workers, beside)
     answers, note = survey_answers(source, settings, ask_model, wanted, std=std, limit=limit)
@@ -153,9 +160,8 @@ def _stream_land(
     answers = LandAnswers.of_land(
         ask_model(found.model), found, std=std, inexact=settings.accept_inexact
     )
-    return _plan_answers(
-        land.source, found.kept, answers.ready(), limit, workers, found.note, beside
-    )
+    note = "; ".join(filter(None, (found.note, gap_note(land))))
+    return _plan_answers(land.source, found.kept, answers.ready(), limit, workers, note, beside)
 
 
 def survey_answers(
@@ -269,10 +275,22 @@ def _plan_answers(
     return Streamed(source, boxes_of(source, kept), answers, plan, int(process + plan.memory), note)
 
 
+def gap_note(land: Land) -> str:
+    """Return what is told of a grid whose missing cells differ from slice to slice, if they do."""
+    if not land.varied:
+        return ""
+    lost = max((land.empty[axis].size for axis in land.slices), default=0)
+    without = f", and {lost} without any data have no answers" if lost else ""
+    return (
+        f"cells are missing at some coordinates of {land.names} only: each is answered on its "
+        f"own{without}"
+    )
+
+
 def refuse_gaps(found: Surveyed) -> None:
     """Raise InputError if cells are missing in the parts on which settings were chosen."""
     if found.missing:
-        raise InputError(
+        raise ScatteredGapsError(
             f"'{found.model.name}' has missing cells, {found.missing} in the part on which "
             "settings are chosen. Beyond memory, grids are taken whole: fill it first, land as "
             "well, or take all of it into memory.",

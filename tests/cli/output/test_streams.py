@@ -136,7 +136,7 @@ def test_missing_cells_say_what_to_try(folder, tmp_path, little):
     data = xr.load_dataset(folder / "grid.nc")
     data.f[3, 2, 1] = np.nan
     data.to_netcdf(tmp_path / "holes.nc")
-    words = ["regrid", tmp_path / "holes.nc", *AT, *GIVEN, "-o", tmp_path / "out.nc"]
+    words = ["regrid", tmp_path / "holes.nc", *AT, *GIVEN, "-o", tmp_path / "out.nc", "--std"]
     assert "fill it first" in refusal(*words)
     assert not (tmp_path / "out.nc").exists()
 
@@ -263,21 +263,29 @@ def test_land_stays_land_and_the_sea_is_that_of_every_time(tmp_path, little, mon
     assert parts.attrs == {**whole.attrs, "ancillary_variables": "f_std"}
 
 
-def test_gaps_beside_land_are_refused_in_one_line(tmp_path, little):
+@pytest.mark.parametrize("land", [True, False])
+def test_gaps_at_some_times_are_answered_time_by_time(tmp_path, little, monkeypatch, land):
     data = globe()
-    data[:, 4:8, 3:7] = np.nan
+    data[:, 4:8, 3:7] = np.nan if land else data[:, 4:8, 3:7]
     data[2, 9, 9] = np.nan
+    data[5] = data[5].where(data.lon < 200)
     data.to_netcdf(tmp_path / "gaps.nc", encoding={"f": {"chunksizes": (1, 13, 12)}})
-    words = ["regrid", tmp_path / "gaps.nc", *AT, *GIVEN[:4], "--ridge", "1e-3"]
-    refused = dkrls(*words, "-o", tmp_path / "out.nc", code=1)
-    assert "missing at some coordinates of time only" in refused.stderr
-    assert "fill the grid first (land may stay)" in refused.stderr
+    given = ["--kernel", "matern52", "--sigma", "lat=40,lon=50,time=1e-3", "--ridge", "1e-3"]
+    words = ["regrid", tmp_path / "gaps.nc", *AT, *given, "--group", "none", "--poles", "none"]
+    streamed = dkrls(*words, "-o", tmp_path / "parts.nc")
+    assert "is read once more" in streamed.stderr
+    assert "each is answered on its own" in streamed.stderr
+    for refused in ("--std", "--resume"):
+        line = dkrls(*words, refused, "-o", tmp_path / "out.nc", code=1).stderr
+        assert "missing" in line
+        assert "fill" in line
     assert not (tmp_path / "out.nc").exists()
-    dkrls("fill", tmp_path / "gaps.nc", *GIVEN[:4], "--ridge", "1e-3", "-o", tmp_path / "full.nc")
-    words[1] = tmp_path / "full.nc"
-    dkrls(*words, "-o", tmp_path / "out.nc")
-    found = xr.load_dataset(tmp_path / "out.nc").f
-    assert 0.05 < float(found.isnull().mean()) < 0.5
+    monkeypatch.undo()
+    dkrls(*words, "-o", tmp_path / "whole.nc")
+    parts, whole = (xr.load_dataset(tmp_path / f"{one}.nc").f for one in ("parts", "whole"))
+    assert (float(whole.isnull().mean()) > 0.12) == land
+    np.testing.assert_array_equal(parts.isnull(), whole.isnull())
+    np.testing.assert_allclose(parts, whole, atol=3e-3)  # the mean is that of a part
 
 
 def test_a_dry_run_sees_land(tmp_path, little):
