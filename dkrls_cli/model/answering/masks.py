@@ -20,7 +20,7 @@ from dkrls_cli.circle import repeated
 from dkrls_cli.gaps.holes import beside, label_holes, nearest_distance, reaches_end, shore
 from dkrls_cli.gaps.pattern import always_missing
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.grid.cf import Place, is_time, kilometres, natural_period, place_of
+from dkrls_cli.grid.cf import Place, is_time, kilometres, natural_period, period_beside, place_of
 from dkrls_cli.grid.grid import Grid
 
 FARTHEST_GAP = 250.0
@@ -219,10 +219,11 @@ def _by_columns(missing: Mask, axes: Sequence[Axis], upright: Sequence[int]) -> 
     return LastingMask(cells, note)
 
 
-def steps_round(axis: Axis) -> int | None:
+def steps_round(axis: Axis, axes: Sequence[Axis] = ()) -> int | None:
     """Return the number of steps from coordinate to coordinate round a circle, or None.
 
-    None means that the coordinates do not close a circle. A longitude that is there twice, one turn
+    None means that the coordinates do not close a circle, which the other `axes` of their grid may
+    tell (:func:`dkrls_cli.grid.cf.period_beside`). A longitude that is there twice, one turn
     apart, closes it with one step less.
 
     Examples
@@ -234,7 +235,7 @@ def steps_round(axis: Axis) -> int | None:
     """
     if axis.turn is not None and repeated(axis.numbers, axis.turn) is not None:
         return axis.size - 1
-    return None if natural_period(axis) is None else axis.size
+    return None if period_beside(axis, axes) is None else axis.size
 
 
 def _far(missing: Mask, axes: Sequence[Axis], places: Mapping[int, Place]) -> Mask:

@@ -10,7 +10,7 @@ import numpy as np
 from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps.holes import Reach
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.grid.cf import by_dimension, natural_period, place_of
+from dkrls_cli.grid.cf import by_dimension, period_beside, place_of
 from dkrls_cli.model.answering.masks import steps_round
 
 GapLimits: TypeAlias = Mapping[str, float | str]
@@ -61,8 +61,9 @@ def read_reaches(
             raise SettingError(f"Invalid distance {length} along '{axis.name}'. It must be finite.")
     if not lengths:
         raise SettingError("The distance from data names no dimension. Give a number, or one each.")
+    circles = {place: axes[place].turn or period_beside(axes[place], axes) for place in lengths}
     return {
-        place: Reach(axes[place].numbers, length, axes[place].turn or natural_period(axes[place]))
+        place: Reach(axes[place].numbers, length, circles[place])
         for place, length in lengths.items()
     }
 
@@ -86,13 +87,13 @@ def _cell_reaches(
     chosen = places or others or ordered
     if not chosen:
         raise SettingError("All dimensions hold text labels, which have no distance.")
-    return {place: _steps(axes[place], count) for place in chosen}
+    return {place: _steps(axes[place], axes, count) for place in chosen}
 
 
-def _steps(axis: Axis, count: float) -> Reach:
+def _steps(axis: Axis, axes: Sequence[Axis], count: float) -> Reach:
     """Return a reach in steps from coordinate to coordinate, round a circle that they close."""
     ranks = np.argsort(np.argsort(axis.numbers, kind="stable"), kind="stable").astype(np.float64)
-    return Reach(ranks, count, steps_round(axis))
+    return Reach(ranks, count, steps_round(axis, axes))
 
 
 def distance_text(within: Distance) -> str:

@@ -23,7 +23,7 @@ from dkrls_cli.circle import nearest
 from dkrls_cli.errors import SettingError
 from dkrls_cli.files.source import Source
 from dkrls_cli.files.stored.arrays import source_of
-from dkrls_cli.grid.cf import natural_period
+from dkrls_cli.grid.cf import period_beside
 from dkrls_cli.model.answering.answers import Query
 from dkrls_cli.model.chunked.loading import room
 from dkrls_cli.model.chunked.survey import unsurveyed
@@ -95,7 +95,7 @@ def _asked_between(query: Query) -> list[int]:
         for place, (asked, own) in enumerate(zip(query.asked, query.model.axes, strict=True))
         if query.rules.smooth
         or own.name in others
-        or not nearest(asked.numbers, own.numbers, natural_period(own))[1].all()
+        or not nearest(asked.numbers, own.numbers, period_beside(own, query.model.axes))[1].all()
     ]
 
 

@@ -15,7 +15,7 @@ from dkrls_cli.errors import ScatteredGapsError
 from dkrls_cli.files.source import Source
 from dkrls_cli.gaps.lasting.completion import completion_bytes
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.grid.cf import natural_period
+from dkrls_cli.grid.cf import period_beside
 from dkrls_cli.memory import held_bytes, peak_bytes
 from dkrls_cli.model.answering.answers import Query
 from dkrls_cli.model.chunked.ground import stored_chunks
@@ -334,7 +334,7 @@ def asked_between(
         between = axis.name in others
         if axis.name in asked and not between:
             numbers = axis.at(asked[axis.name]).numbers
-            period = natural_period(axis)
+            period = period_beside(axis, axes)
             between = not bool(nearest(numbers, axis.numbers, period)[1].all())
         if between:
             found.append(place)

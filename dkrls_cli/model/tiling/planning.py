@@ -12,7 +12,7 @@ from dkrls_cli.arrays import Indices
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.source import Source
 from dkrls_cli.grid.axes import Axis
-from dkrls_cli.grid.cf import natural_period
+from dkrls_cli.grid.cf import period_beside
 from dkrls_cli.memory import held_bytes, peak_bytes
 from dkrls_cli.model.filling.cells import MaskLike
 from dkrls_cli.model.filling.lengths import Distance, GapLimits
@@ -123,7 +123,7 @@ def find_spans(axes: Sequence[Axis], known: Sequence[Indices]) -> dict[int, Span
     for place, axis in enumerate(axes):
         single = axis.labels is None and axis.size > 1 and axis.distinct.size == axis.size
         if single and is_rising(axis):
-            ring = natural_period(axis) is not None
+            ring = period_beside(axis, axes) is not None
             own = known[place]
             low, high = (0, axis.size) if ring else (int(own[0]), int(own[-1]) + 1)
             result[place] = Span(place, low, high, own, ring)

@@ -204,3 +204,16 @@ def test_labels_have_no_distance():
         fill(grid, within={"a": 1})
     with pytest.raises(SettingError, match="All dimensions hold text labels"):
         fill(grid, within=1)
+
+
+@pytest.mark.parametrize("within", [1, {"month": 1}])
+def test_months_beside_years_are_no_circle(within):
+    """December is far from the January of its own year; alone, months close a circle."""
+    months, years = np.arange(1.0, 13), np.arange(2000.0, 2004)
+    alone = np.where(months == 1, 1.0, np.nan)
+    near, _ = chosen(as_grid(alone, {"month": months}), Settings(), "none", None, within)
+    assert near[-1]
+    both = as_grid(np.tile(alone, (4, 1)), {"year": years, "month": months})
+    near, _ = chosen(both, Settings(levels=["month", "year"]), "none", None, within)
+    assert near[:, 1].all()
+    assert not near[:, -1].any()
