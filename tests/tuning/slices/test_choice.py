@@ -321,3 +321,19 @@ def test_splines_and_warps_are_not_tried_beside_copies():
     tried = choose_level(x, data, copies=copies).tried
     assert not any(c.kernel.is_spline or c.kernel.warp for c in tried)
     assert any(c.kernel.is_spline for c in choose_level(x, data).tried)
+
+
+def test_two_samples_are_a_straight_line():
+    data = RNG.standard_normal((2, 30)) + 3.0
+    times, sites = np.array([4.0, 7.0]), np.arange(30.0)
+    model = fit(data, {"t": times, "site": sites})
+    asked = np.array([4.3, 5.5, 6.8])
+    slope = (data[1] - data[0]) / 3.0
+    straight = data[0] + np.outer(asked - 4.0, slope)
+    spread = np.ptp(data)
+    assert np.allclose(model.predict(t=asked), straight, rtol=0, atol=0.02 * spread)
+    assert np.allclose(model.predict(t=asked, derivative="t"), slope, rtol=0, atol=0.02 * spread)
+    given = choose_level(times, data, sigma=1.0).taken
+    assert given.kernel.sigma == 1.0
+    chosen = choose_level(times, data)
+    assert chosen.taken in chosen.tried
