@@ -119,14 +119,27 @@ def factors_by_power(
     """
     told = (promised / np.maximum(promised + noise, np.finfo(float).tiny)) ** 2
     count = float(told.sum())
-    whole = count * _log_factor(squares, promised, noise, told) / (count + _AS_MANY)
+    whole = _toward(0.0, _log_factor(squares, promised, noise, told), count)
     factors = []
     for power in range(int(powers.max(initial=0)) + 1):
         own = powers == power
         count = float(told[own].sum()) / 4.0**power
         log = _log_factor(squares[own], promised[own], noise[own], told[own])
-        factors.append(math.exp((count * log + _AS_MANY * whole) / (count + _AS_MANY)))
+        factors.append(math.exp(_toward(whole, log, count)))
     return tuple(factors)
+
+
+def _toward(known: float, found: float, count: float) -> float:
+    """Return the logarithm of a factor between one that is known and one found on so many cells.
+
+    Of a lesser factor the variances are averaged, and of a larger one their logarithms. Where
+    errors of observations are most of what hidden cells differ by, what is left of the difference
+    is often nothing by chance, and the logarithm of that would count for any number of cells.
+    """
+    share = count / (count + _AS_MANY)
+    if found > known:
+        return share * found + (1.0 - share) * known
+    return math.log(share * math.exp(found) + (1.0 - share) * math.exp(known))
 
 
 def _log_factor(squares: Array, promised: Array, noise: Array, told: Array) -> float:

@@ -34,6 +34,12 @@ def test_cells_whose_own_errors_hide_all_else_leave_the_factor_at_one():
     assert found == pytest.approx(1.0, abs=0.1)
 
 
+def test_nothing_left_of_a_difference_by_chance_makes_no_narrow_bars():
+    found = [factors_by_power(*drawn(900, 1.0, 8.0, s), np.zeros(900, int))[0] for s in range(30)]
+    assert min(found) > 0.4  # a factor of 1 that a band of 900 cells tells to no better than a half
+    assert np.mean(found) == pytest.approx(1.0, abs=0.15)
+
+
 def test_far_cells_have_a_factor_of_their_own_if_they_are_many():
     near, far = drawn(5000, 1.0, 0.1), drawn(20_000, 9.0, 0.1, seed=1)
     together = [np.concatenate(pair) for pair in zip(near, far, strict=True)]
