@@ -12,7 +12,8 @@ L L'R_l = L L'k - (L k)' C^-1 (L k), and a correlation along another axis become
 L L'k_j / k_j(q, q): 1 for values, less for means, as errors average out, and for derivatives the
 steepness of errors. Noise that is independent from cell to cell averages out over the cells that an
 interval covers, and has no derivative. A derivative passes through the data, so that it has the
-slopes of noise and of detail in the data (:mod:`dkrls_cli.cascade.functionals.detail`).
+slopes of noise and of detail in the data (:mod:`dkrls_cli.cascade.functionals.detail`). Noise is
+as rough along all axes: a derivative by several of them has the product of its slopes beside.
 
 A joint ridge
 -------------
@@ -117,6 +118,8 @@ class Part:
         N: what the functional leaves of the variance of independent noise.
     local
         Factor of the whole variance by place, 1 where the level is passed through.
+    steep
+        The variance of slopes of noise of variance 1, where a derivative passes through it; else 0.
     """
 
     between: Indices
@@ -125,6 +128,7 @@ class Part:
     ratio: Array
     averaged: Array
     local: Array
+    steep: Array
 
     def __getitem__(self, part: slice) -> Part:
         """Return what the level adds at some of its functionals."""
@@ -133,7 +137,8 @@ class Part:
     @property
     def vectors(self) -> tuple[NDArray[Any], ...]:
         """All vectors, in the order of the attributes."""
-        return self.between, self.variance, self.white, self.ratio, self.averaged, self.local
+        own = self.between, self.variance, self.white, self.ratio, self.averaged
+        return *own, self.local, self.steep
 
 
 def level_parts(
@@ -217,7 +222,14 @@ def _level_part(
         np.asarray(asked.prior(kernel) / kernel.variance),
         averaged,
         np.where(between, _local_scale(bars, cascade, axis, asked), 1.0),
+        detail_variance(cascade, axis, asked, smooth, 1.0, 0.0),
     )
+
+
+def crossed_levels(parts: Sequence[Part]) -> list[int]:
+    """Return the levels of a derivative by several of them that passes through noise; or none."""
+    steep = [level for level, part in enumerate(parts) if part.steep.any()]
+    return steep if len(steep) > 1 else []
 
 
 def detail_variance(
@@ -295,11 +307,17 @@ def _combine(bars: LevelBars, parts: Sequence[Part], spread: Collection[int] | N
         return list(np.meshgrid(*vectors, indexing="ij", sparse=True))
 
     columns = zip(*(part.vectors for part in parts), strict=True)
-    between, variances, whites, ratios, averaged, local = (laid_out(list(c)) for c in columns)
+    between, variances, whites, ratios, averaged, local, steep = (
+        laid_out(list(c)) for c in columns
+    )
     total: Array = np.zeros(1)
     for place, variance in enumerate(variances):
         others = [ratio for other, ratio in enumerate(ratios) if other != place]
         total = total + reduce(np.multiply, others, variance)
+    if crossed := crossed_levels(parts):
+        white = sum(whites[level] for level in crossed) / len(crossed)
+        slopes = [steep[a] if a in crossed else ratio for a, ratio in enumerate(ratios)]
+        total = total + reduce(np.multiply, slopes, white)
     noise = reduce(np.add, whites) * reduce(np.multiply, averaged)
     factor = reduce(np.multiply, local, bars.factors[tuple(between)])
     return np.asarray(factor * (total + noise))

@@ -39,6 +39,7 @@ from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.answers import NO_CELLS, answer_data
 from dkrls_cli.cascade.functionals.bars import (
     Part,
+    crossed_levels,
     joint_answered,
     joint_noises,
     level_parts,
@@ -193,6 +194,8 @@ def _level_draws(
         for axis in range(len(layout.axes))
         if (found := _term(layout, bars, parts, smooth, axis))
     ]
+    if crossed := crossed_levels(parts):
+        terms.append(_crossed_term(layout, parts, crossed))
     whites = reduce(np.add, layout.lay_out([part.white for part in parts]))
     averaged = reduce(np.multiply, layout.lay_out([part.averaged for part in parts]))
     noise = np.sqrt(whites * averaged)
@@ -229,6 +232,28 @@ def _term(
     roots = [_beside(layout, parts, each) for each in layout.axes]
     roots[axis] = root_of(matrix, total)
     return roots
+
+
+def _crossed_term(layout: _Layout, parts: Sequence[Part], crossed: Sequence[int]) -> list[Root]:
+    """Return the roots along all axes of slopes of noise by several levels."""
+    white = sum(float(parts[level].white.max()) for level in crossed) / len(crossed)
+    roots = []
+    for place, levels in enumerate(layout.axes):
+        related = [
+            _noise_slopes(layout, level) if level in crossed else _related(layout, level)
+            for level in levels
+        ]
+        sizes = [parts[level].steep if level in crossed else parts[level].ratio for level in levels]
+        scale = white if place == 0 else 1.0
+        matrix, variance = reduce(np.multiply, related), reduce(np.multiply, sizes)
+        roots.append(root_of(scale * matrix, scale * variance))
+    return roots
+
+
+def _noise_slopes(layout: _Layout, level: int) -> Array:
+    """Return the covariance of slopes of noise of variance 1 along a level (q, q)."""
+    kernel, nodes = layout.cascade.levels[level].kernel, layout.cascade.coordinates[level]
+    return Detail(kernel, nodes).covariance(layout.asked[level], 1.0, 0.0)
 
 
 def _beside(layout: _Layout, parts: Sequence[Part], levels: Sequence[int]) -> Root:

@@ -135,6 +135,25 @@ def test_slopes_leave_those_of_the_detail_open():
             assert np.allclose(found - smooth, added, rtol=1e-6, atol=1e-12)
 
 
+def test_noise_is_as_rough_along_all_axes_of_a_mixed_derivative():
+    cascade = model(joint=False)
+    bars = calibrate(cascade)
+    slopes = [Derivatives(np.array([1.4, 2.0]), 1), Derivatives(np.array([45.0, 50.0]), 1)]
+    rows = []  # slopes of an interpolation of the noise, along each axis
+    for each, nodes, kernel in zip(slopes, (X, Y), KERNELS, strict=True):
+        short = Kernel("matern52", 0.7 * (nodes[1] - nodes[0]), kernel.period)
+        system = gram(short, nodes, nodes) + 1e-3 * np.eye(nodes.size)
+        rows.append(np.linalg.solve(system, each.rows(short, nodes).T).T)
+    white = np.mean([w * s for w, s in zip(split_ridges(cascade)[0], bars.scales, strict=True)])
+    expected = white * np.multiply.outer(*((row**2).sum(axis=1) for row in rows))
+    whole = (slice(0, 2), slice(0, 2))
+    found = variance_blocks(bars, cascade, slopes)(whole)
+    assert (found > 0.99 * bars.factors[1, 1] * expected).all()
+    assert np.allclose(variance_at_points(bars, cascade, slopes), found.diagonal(), rtol=1e-12)
+    smooth = variance_blocks(bars, cascade, slopes, smooth=True)(whole)
+    assert (smooth < found / 3).all()
+
+
 def test_values_have_the_error_bars_of_values():
     cascade = model(joint=False)
     bars, queries = calibrate(cascade), [np.array([0.0, 1.3]), np.array([30.0, 40.0, 350.0])]

@@ -160,6 +160,7 @@ def test_draws_at_points_have_the_variance_of_the_error_bars(joint, spread):
     for asked in (
         [Derivatives(np.array([1.3, 2.0]), 2), Values(np.array([45.0, 60.0]))],
         [Values(np.array([1.3, 2.0])), Derivatives(np.array([45.0, 60.0]), 1)],
+        [Derivatives(np.array([1.3, 2.0]), 1), Derivatives(np.array([45.0, 60.0]), 1)],
     ):
         variance = variance_at_points(bars, cascade, asked, spread=spread)
         draw = functional_draws(bars, cascade, asked, spread=spread, seed=1)
@@ -168,8 +169,10 @@ def test_draws_at_points_have_the_variance_of_the_error_bars(joint, spread):
 
 
 @pytest.mark.slow
-def test_draws_of_slopes_have_the_variance_that_detail_leaves_open():
-    cascade, asked = model(joint=False), QUESTIONS["slopes"]
+@pytest.mark.parametrize("name", ["slopes", "mixed"])
+def test_draws_of_slopes_have_the_variance_that_detail_leaves_open(name):
+    mixed = [QUESTIONS["slopes"][0], QUESTIONS["both"][1]]
+    cascade, asked = model(joint=False), mixed if name == "mixed" else QUESTIONS["slopes"]
     bars, whole = calibrate(cascade), (slice(0, 3), slice(0, 2))
     variance = variance_blocks(bars, cascade, asked)(whole)
     assert (variance > 1.05 * variance_blocks(bars, cascade, asked, smooth=True)(whole)).any()
