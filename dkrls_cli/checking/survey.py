@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.checking.cells import check_cells
 from dkrls_cli.checking.choice import CheckAxis, Predictor, choose_predictor
-from dkrls_cli.checking.jumps import find_jumps
 from dkrls_cli.checking.runs import find_runs
+from dkrls_cli.checking.shifts import find_shifts
 from dkrls_cli.checking.slices import find_duplicates, find_slices
 from dkrls_cli.checking.units import (
     CONVERSIONS,
@@ -50,12 +50,6 @@ _PASSES = 2
 _SERIES, _PLACES = 16, 64
 # Share of the residuals without usual values below which those with them are clearly smaller.
 _BETTER = 0.8
-
-# Rounds in which series with jumps are left out, and the share of the largest jump that one needs
-# in each: a series that others with a jump predict seems to jump by half as much.
-_JUMP_ROUNDS, _WORST = 12, 0.75
-# Usual sizes of residuals by which a series that jumps differs from the others at least.
-_CONFIRMED = 6.0
 
 # Rounding of stored values in units of the largest: that of float32.
 _SINGLE = 6e-8
@@ -239,34 +233,8 @@ def _check_series(work: Array, flags: Flags, axes: Sequence[CheckAxis], along: i
     flags[(flags == GOOD) & stuck] = STUCK
     used &= ~stuck.astype(bool)
     predictor, usual = _choose_first(work, used, axes, along, [along])
-    work = work - usual
-    for _ in range(_JUMP_ROUNDS):
-        left, _ = predictor.residuals(work, used)
-        shifted, sizes = find_jumps(_rows(np.where(used, left, np.nan), along))
-        shifted[:, sizes < _WORST * sizes.max()] = False  # these may be neighbours of the others
-        if not shifted.any():
-            break
-        found = _unrow(shifted, work.shape, along)
-        flags[(flags == GOOD) & found] = JUMP
-        used &= ~found
-    jumping = (flags == JUMP).any(axis=along, keepdims=True)
-    steady = used & ~jumping  # the same series predict before and after a jump
-    _confirm_jumps(flags, predictor.residuals(work, steady if steady.any() else used)[0], along)
-
-
-def _confirm_jumps(flags: Flags, left: Array, along: int) -> None:
-    """Take back the jumps of series that the others agree with once all with jumps are left out."""
-    rows, jumps = _rows(left, along), _rows(flags == JUMP, along)
-    good = _rows(flags == GOOD, along)
-    usual = float(np.nanmedian(np.abs(rows[good]))) if good.any() else 0.0
-    for column in np.flatnonzero(jumps.any(axis=0)):
-        shifted, rest = rows[jumps[:, column], column], rows[good[:, column], column]
-        own = float(np.median(np.abs(rest - np.median(rest)))) if rest.size else usual
-        shift = abs(float(np.nanmedian(shifted)) - float(np.median(rest)) if rest.size else 0.0)
-        if shift < _CONFIRMED * max(own, usual):
-            rows[jumps[:, column], column] = np.inf
-    taken_back = _unrow(np.isinf(rows), flags.shape, along)
-    flags[taken_back & (flags == JUMP)] = GOOD
+    shifted = find_shifts(work - usual, used, predictor, along) != 0
+    flags[(flags == GOOD) & shifted] = JUMP
 
 
 def _rounding(values: Array) -> float:
