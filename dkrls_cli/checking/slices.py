@@ -9,7 +9,7 @@ import numpy as np
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.checking.cells import worst_of_neighbours
 from dkrls_cli.checking.choice import CheckAxis, choose_predictor
-from dkrls_cli.checking.scales import find_limits
+from dkrls_cli.checking.scales import find_limits, robust_spread
 
 # Cells of a slice, and slices, from which on a slice can be told from the others.
 _FEWEST_CELLS, _FEWEST_SLICES = 8, 8
@@ -24,6 +24,9 @@ _AT_ENDS, _APART = 3.0, 1.15
 # The largest limit if slices are fewer than this: their tail is not known, and a few bad ones would
 # raise it further.
 _MOST_OUT, _MANY = 24.0, 300
+# Share of the spread of the data by which a slice beyond that limit is shifted, at least, if slices
+# are many: real slices of restless data have some large shifts, which would raise the limit.
+_CLEARLY = 1.0
 # Median residual of such a slice, in units of that of a usual cell, at least.
 _SHIFTED = 5.0
 # Change of the width of a slice at least: a quarter.
@@ -64,13 +67,15 @@ def find_slices(values: Array, used: Mask, axes: Sequence[CheckAxis], along: int
     for _ in range(_ROUNDS):
         good = used & ~_broadcast(bad, along, values.ndim)
         left, spread = predictor.residuals(values, good)
-        score = _scores(values, left, spread, cells, along, enough & ~bad)
-        worst = worst_of_neighbours(score, score, [0])
+        score, size = _scores(values, left, spread, cells, along, enough & ~bad)
+        worst = worst_of_neighbours(score, size, [0])
         lasting = _last(values, left, worst, bad, along)
         enough &= ~lasting
         if not worst.any() or bad.mean() > _MOST:
             break
         bad |= worst & ~lasting
+    left, spread = predictor.residuals(values, used & ~_broadcast(bad, along, values.ndim))
+    bad &= _scores(values, left, spread, cells, along, enough)[0] > 1.0  # good ones beside bad ones
     return bad if bad.mean() <= _MOST else np.zeros(count, bool)
 
 
@@ -82,15 +87,24 @@ def _last(values: Array, left: Array, worst: Mask, bad: Mask, along: int) -> Mas
     for place in np.flatnonzero(worst):
         at = int(np.searchsorted(good, place))
         if 0 < at < good.size:
-            ends = np.stack([rows[good[at]] - rows[good[at - 1]], rest[place]])
-            change, off = row_quantile(np.abs(ends), 0.5)
-            found[place] = change > _LASTING * off
+            last, *before = good[:at][: -_AROUND - 1 : -1]
+            first, *after = good[at : at + _AROUND]
+            pairs = [
+                (first, last),
+                *((one, last) for one in after),
+                *((first, one) for one in before),
+            ]
+            sizes = [np.abs(rows[one] - rows[other]) for one, other in pairs]
+            *changes, off = row_quantile(np.stack([*sizes, np.abs(rest[place])]), 0.5)
+            found[place] = min(changes) > _LASTING * off
     return found
 
 
 # Change from the slice before to the one after, in units of what a slice seems to be off, from
 # which on the field itself has changed.
 _LASTING = 0.7
+# Slices on each side that tell whether it has: two, so that a second bad one does not.
+_AROUND = 2
 
 
 def _broadcast(slices: Mask, along: int, ndim: int) -> Mask:
@@ -101,25 +115,33 @@ def _broadcast(slices: Mask, along: int, ndim: int) -> Mask:
 
 def _scores(
     values: Array, left: Array, spread: Array, cells: Mask, along: int, counts: Mask
-) -> Array:
-    """Return how far each slice is out of line, in units of the limit; 0 for those out already."""
-    rows, expected, size = (
+) -> tuple[Array, Array]:
+    """Return how far each slice is out of line, in units of its limit, and of that of all others.
+
+    Both are 0 for those out already.
+    """
+    rows, expected, left = (
         np.moveaxis(array, along, 0).reshape(cells.shape)
         for array in (values, values - left, left / spread)
     )
-    rows, expected, size = (np.where(cells, array, np.nan) for array in (rows, expected, size))
-    score = np.zeros(len(rows))
+    rows, expected, left = (np.where(cells, array, np.nan) for array in (rows, expected, left))
+    score, size = np.zeros(len(rows)), np.zeros(len(rows))
     picked = np.flatnonzero(counts)
-    shift = row_quantile(size[picked], 0.5)
-    usual = float(np.nanmedian(np.abs(size[picked])))
+    shift = row_quantile(left[picked], 0.5)
+    usual = float(np.nanmedian(np.abs(left[picked])))
     wide = np.log(_width(rows[picked]) / _width(expected[picked]))
     apart = row_quantile(np.moveaxis(spread, along, 0).reshape(cells.shape)[picked], 0.5)
     times = np.where(apart > _APART * np.nanmedian(apart), _AT_ENDS, 1.0)
-    by_shift = np.where(np.abs(shift) > times * _SHIFTED * usual, _outlying(shift), 0.0)
+    off = np.abs(row_quantile((rows - expected)[picked], 0.5))
+    clearly = off > _CLEARLY * robust_spread(rows - column_medians(rows))
+    by_shift = np.where(np.abs(shift) > times * _SHIFTED * usual, _outlying(shift, clearly), 0.0)
     enough = cells[picked].sum(axis=1) >= _FEWEST_FOR_WIDTH
-    by_width = np.where(enough & (np.abs(wide) > _WIDER), _outlying(wide), 0.0)
-    score[picked] = np.maximum(by_shift, by_width) / times
-    return score
+    by_width = np.where(
+        enough & (np.abs(wide) > _WIDER), _outlying(wide, np.zeros(wide.size, bool)), 0.0
+    )
+    size[picked] = np.maximum(by_shift, by_width)
+    score[picked] = size[picked] / times
+    return score, size
 
 
 def _width(rows: Array) -> Array:
@@ -140,13 +162,23 @@ def _pick(ordered: Array, share: float) -> Array:
     return np.asarray(ordered[np.arange(len(ordered)), place])
 
 
-def _outlying(numbers: Array) -> Array:
-    """Return how far each number lies from all, in units of the limit."""
+def _outlying(numbers: Array, clearly: Mask) -> Array:
+    """Return how far each number lies from all, in units of the limit.
+
+    Of few numbers, and of those that are clearly large, the limit is not raised by the others.
+    """
     centred = numbers - np.median(numbers)
     usual = max(_NORMAL * float(np.median(np.abs(centred))), 1e-300)
     limits = find_limits(centred / usual, _BY_CHANCE / numbers.size).at_least(_OUT)
-    limits = limits if numbers.size >= _MANY else limits.capped(_MOST_OUT)
-    return limits.excess(centred / usual)
+    capped = limits.capped(_MOST_OUT)
+    few = numbers.size < _MANY
+    return np.where(clearly | few, *(one.excess(centred / usual) for one in (capped, limits)))
+
+
+def column_medians(rows: Array) -> Array:
+    """Return the median of every column, NaN aside; 0 of those without values (n,)."""
+    some = ~np.isnan(rows).all(axis=0)
+    return np.asarray(np.nanmedian(np.where(some, rows, 0.0), axis=0))
 
 
 def find_duplicates(slices: Array) -> Mask:

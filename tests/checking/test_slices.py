@@ -72,3 +72,18 @@ def test_a_change_that_lasts_is_no_bad_slice(maps):
     values = maps.copy()
     values[15:] += 12.0
     assert run(values) == []
+
+
+def test_two_bad_slices_in_a_row_are_told(maps):
+    values = maps.copy()
+    values[11:13] += 30.0
+    assert run(values) == [11, 12]
+
+
+def test_restless_slices_do_not_hide_those_off_by_more_than_the_data_varies():
+    rng = np.random.default_rng(4)
+    common = 0.02 * np.cumsum(rng.standard_t(2, size=400))
+    values = common[:, None] + 0.02 * rng.normal(size=(400, 30))
+    bad = [50, 170, 171, 300]
+    values[bad] += 8.0 * values.std()
+    assert run(values) == bad
