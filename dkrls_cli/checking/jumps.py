@@ -26,8 +26,9 @@ _FAR, _CLEARLY = 20.0, 1.5
 _BY_CHANCE = 0.01
 # Share of the largest jump of a series by which levels differ that are not the same.
 _APART = 0.4
-# Share of a jump that the whole part after it must be shifted by.
-_LASTING = 0.3
+# Share of a jump by which most cells after it must be shifted, and how many are most: a few spikes
+# are no jump.
+_LASTING, _MOSTLY = 0.3, 0.8
 _NORMAL = 1.4826  # standard deviation of normal numbers in median absolute deviations
 # Series whose medians are computed at once.
 _AT_ONCE = 2**21
@@ -204,7 +205,7 @@ def _shifts(series: Array, places: Indices, changes: Array) -> Array:
     ):
         if same or size < _FEWEST:
             continue
-        lasting = np.nanmedian(series[part]) - np.nanmedian(usual)
-        if lasting * np.sign(level) >= _LASTING * abs(level):
+        off = (series[part] - np.nanmedian(usual)) / level
+        if np.mean(off[~np.isnan(off)] >= _LASTING) >= _MOSTLY:
             shifts[part] = level
     return shifts

@@ -57,3 +57,10 @@ def test_few_series_of_twelve_steps(seed):
     found = shifts(values) != 0
     assert found[7:, 2, 6].all()
     assert found.sum() == 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_spikes_are_no_jumps_not_even_of_short_series(seed):
+    values, rng = field(12, 16, seed), np.random.default_rng(seed)
+    spikes = (rng.random(values.shape) < 0.03) * rng.choice([-25.0, 25.0], values.shape)
+    assert not shifts(values + spikes).any()
