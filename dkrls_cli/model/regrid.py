@@ -127,10 +127,12 @@ def regrid(
     ones where answers would be too large. Settings, standard errors and the number that answers
     fall back to are those of these chunks, and differ a little from those of all data.
 
-    Such an array needs all its cells: where one is missing, computing the answers raises InputError
-    with its place. What takes the whole grid at once (errors of the observations, one joint ridge,
-    a robust fit, a compact model) is refused. ``regrid(array.compute(), ...)`` does all of this in
-    memory.
+    Cells may be missing all along the dimensions that are no places, as land is at all times. Every
+    time is then answered on its own, with one ridge for all its cells. Where others are missing,
+    computing the answers raises InputError with the place; so it does at land if all settings and
+    the mean are given, since no chunk is looked at then. What takes the whole grid at once (errors
+    of the observations, one joint ridge, a robust fit, a compact model) is refused.
+    ``regrid(array.compute(), ...)`` does all of this in memory.
 
     Examples
     --------

@@ -117,11 +117,27 @@ class LandAnswers(BlockAnswers):
 
     def answer(self, values: NDArray[Any], part: Slices) -> tuple[Tensor, Array | None]:
         """Return the answers of a block, and their standard errors, from its box of the data."""
-        land = self.land
-        missing = land.refuse_gaps(values, self.box(part))
-        seen: Any = np.where(missing, np.nan, values) if land.most else values
-        for axis in land.slices:
+        seen: Any = self._check(values, self.box(part))
+        for axis in self.land.slices:
             seen = self.rows[axis].apply(seen, axis, part[axis])
+        return self._answer_taken(seen, part)
+
+    def answer_taken(
+        self, values: NDArray[Any], where: Sequence[Indices], part: Slices
+    ) -> tuple[Tensor, Array | None]:
+        """Return the answers of a block from the slices that it asks for, in their order.
+
+        `where` tells the samples of the values along every axis.
+        """
+        return self._answer_taken(self._check(values, where), part)
+
+    def _check(self, values: NDArray[Any], where: Sequence[slice | Indices]) -> NDArray[Any]:
+        """Return values, with NaN where cells are missing beside land, or raise InputError."""
+        missing = self.land.refuse_gaps(values, where)
+        return np.where(missing, np.nan, values) if self.land.most else values
+
+    def _answer_taken(self, seen: Any, part: Slices) -> tuple[Tensor, Array | None]:
+        land = self.land
         order = [*land.slices, *land.places]
         turned = seen.transpose(order)
         outer = turned.shape[: len(land.slices)]

@@ -120,7 +120,7 @@ class LandSlices:
         _ = self.solver
         return self
 
-    def refuse_gaps(self, values: NDArray[Any], box: Sequence[slice]) -> Mask:
+    def refuse_gaps(self, values: NDArray[Any], box: Sequence[slice | Indices]) -> Mask:
         """Return the missing cells of a box, or raise InputError if it should not have them.
 
         These are other ones than those of the slice that was looked at; or, where all were, land
@@ -133,10 +133,9 @@ class LandSlices:
         land = self.missing.reshape(shape)
         differs = ~gone & land if self.most else gone != land
         if differs.any():
-            place = np.argwhere(differs)[0]
             texts = [
-                f"{axis.name} {axis.take(np.array([here.start + int(i)])).texts[0]}"
-                for axis, here, i in zip(model.axes, box, place, strict=True)
+                f"{axis.name} {axis.take(np.array([_sample(here, int(place))])).texts[0]}"
+                for axis, here, place in zip(model.axes, box, np.argwhere(differs)[0], strict=True)
             ]
             names = " and ".join(model.axes[axis].name for axis in self.slices)
             raise scattered_gaps(model.name, names, f"at {', '.join(texts)}")
@@ -156,3 +155,8 @@ def _by_mask(missing: Mask) -> Iterator[tuple[Mask, Indices]]:
         found.setdefault(own.tobytes(), []).append(place)
     for places in found.values():
         yield missing[places[0]], np.array(places, np.intp)
+
+
+def _sample(part: slice | Indices, place: int) -> int:
+    """Return the sample at a place of a part of an axis."""
+    return int(part.start + place if isinstance(part, slice) else part[place])

@@ -18,15 +18,17 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Indices, Tensor, as_numbers
+from dkrls_cli.arrays import Array, Indices, Slices, Tensor, as_numbers
 from dkrls_cli.circle import nearest
-from dkrls_cli.errors import SettingError
-from dkrls_cli.files.source import Source
+from dkrls_cli.errors import ScatteredGapsError, SettingError
 from dkrls_cli.files.stored.arrays import source_of
 from dkrls_cli.grid.cf import period_beside
 from dkrls_cli.model.answering.answers import Query
 from dkrls_cli.model.chunked.loading import room
 from dkrls_cli.model.chunked.survey import unsurveyed
+from dkrls_cli.model.lasting.answering import LandAnswers
+from dkrls_cli.model.lasting.choosing import survey_land
+from dkrls_cli.model.lasting.land import Land, find_land
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import DEFAULTS, Settings
 from dkrls_cli.model.streaming.answering import BlockAnswers
@@ -63,16 +65,39 @@ def lazy_regrid(
     Raises
     ------
     InputError
-        If the chunks on which settings are chosen have missing cells. Where others have, the
-        answers raise it when they are computed.
+        If the chunks on which settings are chosen have missing cells, other than land, which is
+        missing all along the dimensions that are no places. Where others have, the answers raise it
+        when they are computed.
     SettingError
         If a setting is not possible, or not part by part.
     """
     _refuse_storage(settings)
     source = source_of(array)
     wanted = _asked_between(ask_model(unsurveyed(source, settings)))
-    answers, _ = survey_answers(source, settings, ask_model, wanted, std=std, limit=room())
-    return answers.query, *lazy_answers(array, source, answers)
+    try:
+        answers, _ = survey_answers(source, settings, ask_model, wanted, std=std, limit=room())
+    except ScatteredGapsError:
+        land = find_land(source)
+        if land is None:
+            raise
+        return _lazy_land(array, land, settings, ask_model, std=std)
+    kept = tuple(axis.distinct for axis in source.axes)
+    return answers.query, *lazy_answers(array, kept, answers)
+
+
+def _lazy_land(
+    array: xr.DataArray,
+    land: Land,
+    settings: Settings,
+    ask_model: Callable[[Model], Query],
+    *,
+    std: bool,
+) -> tuple[Query, Any, Any | None]:
+    """Return the same of an array with land."""
+    found = survey_land(land, settings, room(), bars=std)
+    asked, inexact = ask_model(found.model), settings.accept_inexact
+    answers = LandAnswers.of_land(asked, found, std=std, inexact=inexact)
+    return answers.query, *lazy_answers(array, found.kept, answers)
 
 
 def _refuse_storage(settings: Settings) -> None:
@@ -100,18 +125,20 @@ def _asked_between(query: Query) -> list[int]:
 
 
 def lazy_answers(
-    array: xr.DataArray, source: Source, answers: BlockAnswers
+    array: xr.DataArray, kept: Sequence[Indices], answers: BlockAnswers
 ) -> tuple[Any, Any | None]:
     """Return answers and their standard errors, or None, as arrays of dask.
 
     Parameters
     ----------
-    array, source
-        The data, and the same as a source.
+    array
+        The data.
+    kept
+        Places of the coordinates of every axis that the stand-in has.
     answers
         What is asked of it.
     """
-    data = _take_samples(array, source, answers)
+    data = _take_samples(array, kept, answers)
     most = _most_bytes()
     steps = _group_axes(answers, most)
     for axes in steps:
@@ -120,12 +147,12 @@ def lazy_answers(
     return (data[0], data[1]) if answers.std else (data, None)
 
 
-def _take_samples(array: xr.DataArray, source: Source, answers: BlockAnswers) -> Any:
+def _take_samples(array: xr.DataArray, kept: Sequence[Indices], answers: BlockAnswers) -> Any:
     """Return the data on all axes; of those that pass through, the samples that are asked for."""
-    data = array.data[(np.newaxis,) * (len(source.axes) - array.ndim)]
-    for place, axis in enumerate(source.axes):
-        samples = axis.distinct[_samples(answers, place)]
-        if not np.array_equal(samples, np.arange(axis.size)):
+    data = array.data[(np.newaxis,) * (len(kept) - array.ndim)]
+    for place, own in enumerate(kept):
+        samples = own[_samples(answers, place)]
+        if not np.array_equal(samples, np.arange(data.shape[place])):
             data = data[(slice(None),) * place + (samples,)]
     return data
 
@@ -149,9 +176,12 @@ def _most_bytes() -> int:
 def _group_axes(answers: BlockAnswers, most: int) -> list[tuple[int, ...]]:
     """Return the axes that are answered together, step by step.
 
-    Latitude and longitude with rows across the poles belong together.
+    Latitude and longitude with rows across the poles belong together, and so do all axes of a slice
+    with land.
     """
     between = [axis for axis in range(len(answers.rows)) if not answers.passes(axis)]
+    if not answers.is_separable:
+        return [tuple(between)]
     poles = answers.query.model.poles
     tied = () if poles is None else (poles.latitude, poles.longitude)
     alone = [axis for axis in between if axis not in tied]
@@ -234,18 +264,31 @@ class LazyStep:
 
     def __call__(self, block: NDArray[Any], place: Sequence[int]) -> Tensor:
         """Return what a chunk becomes: answers, or with errors both in one array."""
-        tensor: Tensor = block
+        values: Tensor = block
+        where: list[Indices] = []
         if self.where is not None:
             values = as_numbers(block, "values")
             where = [own[here] for own, here in zip(self.where, place, strict=True)]
-            tensor = self.answers.centre(values, where)
+        if isinstance(self.answers, LandAnswers):
+            return _together(self.answers.answer_taken(values, where, self._part(place)))
+        if self.where is not None:
+            values = self.answers.centre(values, where)
         every = tuple(slice(0, rows.size) for rows in self.answers.rows)
-        tensor = self.answers.apply(tensor, every, self.axes)
+        tensor = self.answers.apply(values, every, self.axes)
         if self.parts is None:
             return tensor
-        part = tuple(own[here] for own, here in zip(self.parts, place, strict=True))
-        values, errors = self.answers.finish(tensor, part)  # type: ignore[assignment]
-        return values if errors is None else np.stack([values, errors])
+        return _together(self.answers.finish(tensor, self._part(place)))
+
+    def _part(self, place: Sequence[int]) -> Slices:
+        """Return the place of a chunk of the answers."""
+        assert self.parts is not None
+        return tuple(own[here] for own, here in zip(self.parts, place, strict=True))
+
+
+def _together(answers: tuple[Tensor, Array | None]) -> Tensor:
+    """Return answers, or with their errors both in one array."""
+    values, errors = answers
+    return values if errors is None else np.asarray(np.stack([values, errors]), np.float64)
 
 
 def _run_step(block: NDArray[Any], step: LazyStep, block_id: tuple[int, ...] = ()) -> Tensor:

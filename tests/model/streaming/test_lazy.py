@@ -281,8 +281,8 @@ def test_what_cannot_be_done_is_refused_before_anything_is_computed(options, tol
 
 def test_missing_cells_of_the_part_on_which_settings_are_chosen_are_refused():
     data = data_of()
-    data[:, 3, 2] = np.nan
-    with pytest.raises(InputError, match="has missing cells"):
+    data[:21, 3, 2] = np.nan
+    with pytest.raises(InputError, match="missing at some coordinates of time only"):
         dkrls_cli.regrid(data.chunk(time=4), MAP, poles="none")
 
 
@@ -306,3 +306,58 @@ def test_workers_of_a_cluster_answer_as_threads_do():
     with cluster, distributed.Client(cluster):
         there = late.compute()
     xr.testing.assert_allclose(there, here, atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------- land
+
+ALONE = {
+    "kernel": "matern32",
+    "sigma": {"time": 1e-3, "lat": 40.0, "lon": 50.0},
+    "ridge": 1e-3,
+    "group": "none",
+    "poles": "none",
+}
+
+
+def with_land():
+    data = data_of(12, 14, 18)
+    data[:, 3:7, 4:9] = np.nan
+    data[:, :2] = np.nan  # two latitudes without any data
+    return data
+
+
+@pytest.mark.parametrize("times", [None, [9, 2, 3, 11]])
+@pytest.mark.parametrize("chunks", [{"time": 4}, {"time": 5, "lat": 6, "lon": 7}])
+def test_land_stays_land_and_the_sea_is_that_of_every_time(times, chunks):
+    data = with_land()
+    asked = MAP if times is None else {**MAP, "time": data.time.values[times]}
+    ask_model = partial(query_of, at=asked)
+    query, values, _ = lazy_regrid(data.chunk(chunks), Settings(**ALONE), ask_model, std=False)
+    own_mean = Settings(**ALONE, mean=query.model.cascade.mean)  # that of a part
+    whole = ask_model(fit_grid(as_grid(data), own_mean)).values()
+    assert 0.02 < np.isnan(whole).mean() < 0.6
+    found = values.compute(scheduler="synchronous")
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(whole))
+    np.testing.assert_allclose(found, whole, atol=2e-8)
+
+
+def test_errors_and_settings_of_a_grid_with_land_are_those_of_a_part():
+    data = with_land()
+    grid = dkrls_cli.regrid(data.chunk(time=1), MAP, std=True, mask="none")
+    assert grid.f.chunks == ((1,) * 12, (11,), (15,))
+    found = grid.compute(scheduler="synchronous")
+    errors = found.f_std.values[:, 2:]  # no answers outside the range of the data
+    assert (errors > 0).all()
+    np.testing.assert_array_equal(errors, np.broadcast_to(errors[:1], errors.shape))
+    plain = dkrls_cli.regrid(data.isel(time=[3]), MAP, mask="none", group="none", poles="none")
+    np.testing.assert_allclose(found.f[3, 2:], plain[0, 2:], atol=0.15)  # other settings
+
+
+def test_gaps_beside_land_are_named_when_they_are_met():
+    data = with_land()
+    data[10, 9, 9] = np.nan
+    late = data.chunk(time=1)
+    asked = {**MAP, "time": data.time.values[[3, 10]]}
+    _, values, _ = lazy_regrid(late, Settings(**ALONE), partial(query_of, at=asked), std=False)
+    with pytest.raises(InputError, match=r"only, the first at time 10\.0, lat 33\.8"):
+        values.compute(scheduler="synchronous")
