@@ -49,13 +49,13 @@ def atomic_write(
     """
     check_writable(Path(path), overwrite=overwrite, folder=folder)
     if is_special(Path(path)):
-        with _explain(path), _copied_to(Path(path)) as temporary:
+        with explain_failure(path), _copied_to(Path(path)) as temporary:
             yield temporary
         return
     target = Path(path).resolve()
     clear_stale(target)
     temporary = temporary_name(target, PART)
-    with removed_at_the_end(temporary), _explain(path):
+    with removed_at_the_end(temporary), explain_failure(path):
         _create(temporary, folder)
         yield temporary
         place(temporary, target, overwrite, folder)
@@ -79,7 +79,7 @@ def move_into_place(
         As for :func:`atomic_write`.
     """
     check_writable(Path(path), overwrite=overwrite, folder=folder)
-    with _explain(path):
+    with explain_failure(path):
         place(made, Path(path).resolve(), overwrite, folder)
 
 
@@ -93,7 +93,7 @@ def copy_to_stdout(path: Path) -> None:
 
 
 @contextmanager
-def _explain(path: str | os.PathLike[str]) -> Iterator[None]:
+def explain_failure(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn errors of the system and of libraries into an OutputError that names the target."""
     try:
         yield

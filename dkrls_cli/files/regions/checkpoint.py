@@ -25,7 +25,7 @@ from dkrls_cli import __version__
 from dkrls_cli.arrays import Slices
 from dkrls_cli.errors import InputError, OutputError
 from dkrls_cli.files import npz
-from dkrls_cli.files.output.atomic import atomic_write, move_into_place
+from dkrls_cli.files.output.atomic import atomic_write, explain_failure, move_into_place
 from dkrls_cli.files.output.checks import check_writable
 from dkrls_cli.files.output.locks import lock_file
 from dkrls_cli.files.output.names import hidden_beside
@@ -177,7 +177,8 @@ class Checkpoint:
             writer.add(name, tally)
         writer.take_fresh()
         try:
-            yield writer
+            with explain_failure(self.output):
+                yield writer
         finally:
             self._writer = None
         if isinstance(remote, PartsRemote):

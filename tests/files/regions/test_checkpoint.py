@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from dkrls_cli.errors import InputError, OutputError
 from dkrls_cli.files.output.names import hidden_beside
 from dkrls_cli.files.regions import checkpoint as module
 from dkrls_cli.files.regions.checkpoint import Checkpoint, has_checkpoint, open_checkpoint
-from dkrls_cli.files.regions.slots import Blank
+from dkrls_cli.files.regions.slots import Blank, Slot
 from dkrls_cli.files.regions.writer import grid_writer
 from dkrls_cli.grid.axes import index_axis
 from dkrls_cli.grid.style import Packing, Style
@@ -110,6 +111,23 @@ def test_a_run_goes_on_where_it_was_stopped(ending: str, tmp_path: Path) -> None
     assert left(tmp_path) == {output.name, "input.txt"}
     same(output, whole(tmp_path, ending))
     assert notes == run(tmp_path / f"again.{ending}")
+
+
+@ENDINGS
+def test_a_disk_that_is_full_is_told_with_the_output(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / f"out.{ending}"
+
+    def fail(*args: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Slot, "store", fail)
+        with pytest.raises(OutputError, match=rf"out\.{ending}.* cannot be written \(No space"):
+            run(output)
+    run(output)  # goes on
+    same(output, whole(tmp_path, ending))
 
 
 @ENDINGS
