@@ -71,11 +71,6 @@ class Rules:
     question: Question | None = None
 
     def __post_init__(self) -> None:
-        if self.question is not None and self.outside == "nearest":
-            raise SettingError(
-                "Means over cells and derivatives outside the training range are not those at the "
-                "end of it. Choose missing or extrapolate instead of nearest."
-            )
         if self.outside not in get_args(Outside):
             raise SettingError(
                 f"Unknown way with what lies outside '{self.outside}'. Choose from: "
@@ -231,9 +226,7 @@ def ask(
         mask & False if everywhere and chosen is not None and axis.name not in chosen else mask
         for axis, mask in zip(axes, beyond, strict=True)
     ]
-    asked = tuple(axes)
-    if rules.outside != "extrapolate" and rules.question is None:
-        asked = tuple(map(_move_inside, axes, model.ranges, beyond))
+    asked = _moved(model, axes, beyond, rules)
     silent = rules.outside in ("refuse", "missing")
     kept = tuple(mask if silent else np.zeros(mask.shape, bool) for mask in beyond)
     known = rules.coverage(model)
@@ -241,7 +234,7 @@ def ask(
     absent = nothing if known is None else known.absent_on(axes)
     linear = None
     if rules.question is not None:
-        linear, absent, share = _region_or_cells(model, rules, axes, absent)
+        linear, absent, share = _region_or_cells(model, rules, asked, absent)
         model = question_view(model, rules.question, axes)
         model = _commented(model, note, _share_words(share) if share < 1.0 else "")
     return Query(model, rules, tuple(axes), asked, kept, absent, linear)
@@ -425,9 +418,7 @@ def ask_points(
     beyond = outside_of(model, axes, rules.question)
     if rules.outside == "refuse":
         _refuse(model, axes, None, rules.question)
-    asked = [axis.numbers for axis in axes]
-    if rules.outside != "extrapolate" and rules.question is None:
-        asked = [axis.numbers for axis in map(_move_inside, axes, model.ranges, beyond)]
+    moved = _moved(model, axes, beyond, rules)
     layout = dict.fromkeys(own, 0) | {place: 1 + i for i, place in enumerate(order)}
     shape = (axes[own[0]].size, *(axes[place].size for place in order))
     ndim = len(shape)
@@ -440,9 +431,10 @@ def ask_points(
     land = nothing if known is None else known.absent_at([a.numbers for a in axes], layout, ndim)
     linear = None
     if rules.question is not None:
-        linear = _linear_answers(model, rules, axes, tuple(order))
+        linear = _linear_answers(model, rules, moved, tuple(order))
         model = _commented(question_view(model, rules.question), note)
-    return PointQuery(model, rules, tuple(asked), tuple(order), shape, outer, land, linear)
+    asked = tuple(axis.numbers for axis in moved)
+    return PointQuery(model, rules, asked, tuple(order), shape, outer, land, linear)
 
 
 def _refuse_point_means(
@@ -493,8 +485,13 @@ def _refuse(
             raise SettingError(
                 f"{int(beyond.sum())} of {axis.size} coordinates of '{axis.name}' are outside "
                 f"the training range {low} to {high}, the first {first}.",
-                setting="outside",
+                setting="outside" if not _is_linear(axis, question) else "outside_means",
             )
+
+
+def _is_linear(axis: Axis, question: Question | None) -> bool:
+    """Return whether means or derivatives are asked for along an axis."""
+    return question is not None and axis.name in (*question.mean, *question.derivative)
 
 
 def _refuse_cells(axis: Axis, beyond: Mask) -> None:
@@ -504,8 +501,27 @@ def _refuse_cells(axis: Axis, beyond: Mask) -> None:
         raise SettingError(
             f"{int(beyond.sum())} of {axis.size} cells of '{axis.name}' reach beyond the cells of "
             f"the data, the first that of {first}.",
-            setting="outside",
+            setting="outside_means",
         )
+
+
+def _moved(
+    model: Model, axes: Sequence[Axis], beyond: Sequence[Mask], rules: Rules
+) -> tuple[Axis, ...]:
+    """Return the axes at which the model is asked: inside the training range, as rules tell.
+
+    Means and derivatives have no nearest one along their own dimensions.
+    """
+    question = rules.question
+    if rules.outside == "extrapolate" or (question is not None and rules.outside != "nearest"):
+        return tuple(axes)
+    for axis, mask in zip(axes, beyond, strict=True):
+        if _is_linear(axis, question) and mask.any():
+            raise SettingError(
+                f"Means over cells and derivatives along '{axis.name}' outside the training range "
+                "are not those at the end of it. Choose missing or extrapolate instead of nearest."
+            )
+    return tuple(map(_move_inside, axes, model.ranges, beyond))
 
 
 def _move_inside(axis: Axis, known: Array, beyond: Mask) -> Axis:

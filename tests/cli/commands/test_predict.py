@@ -178,6 +178,15 @@ def test_outside_is_refused_with_count_and_range_unless_allowed(model: Path) -> 
     assert "--allow-extrapolation and --outside missing do not go together" in both
 
 
+@pytest.mark.parametrize("asked", [["--derivative", "lat"], ["--mean-along", "lat"]])
+def test_refusals_outside_name_ways_that_the_question_has(model: Path, asked: list[str]) -> None:
+    words = ["predict", model, "--at", "lat=0,80", *asked]
+    why = refusal(*words, code=2)
+    assert why.endswith("--outside missing leaves them out, extrapolate answers there.")
+    dkrls(*words, "--outside", "missing")
+    assert "instead of nearest" in refusal(*words, "--outside", "nearest", code=2)
+
+
 def test_dates_outside_are_named_as_dates(model: Path) -> None:
     line = refusal("predict", model, "--at", "time=2021-01-01", code=2)
     assert "2020-01-01 to 2020-02-25, the first 2021-01-01" in line

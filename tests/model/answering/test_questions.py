@@ -210,13 +210,32 @@ def test_a_model_with_gaps_has_error_bars_that_are_wider_in_them():
         ({"derivative": "time", "per_metre": True}, "time is neither"),
         ({"derivative": ["lon", "lat"], "per_metre": True}, "values of one dimension of latitude"),
         ({"derivative": ["lat"] * 3}, "Orders 1 and 2"),
-        ({"derivative": "lat", "outside": "nearest"}, "missing or extrapolate instead of nearest"),
+        (
+            {"derivative": "lat", "lat": [-88.0], "outside": "nearest"},
+            "missing or extrapolate instead of nearest",
+        ),
+        (
+            {"mean": "lat", "lat": [-88.0, -86.0], "outside": "nearest"},
+            "missing or extrapolate instead of nearest",
+        ),
         ({"derivative": "lat", "lat": [-88.0]}, "outside the training range"),
     ],
 )
 def test_impossible_questions_are_refused(model, asked, words):
     with pytest.raises(SettingError, match=words):
         model.predict(**asked)
+
+
+def test_the_nearest_answer_is_there_along_dimensions_of_values(model):
+    end, beyond = {"lat": [80.0, 10.0]}, {"lat": [88.0, 10.0], "outside": "nearest"}
+    for asked in ({"derivative": "time"}, {"mean": "lon", "lon": [60.0, 180.0, 300.0]}):
+        assert np.array_equal(model.predict(**beyond, **asked), model.predict(**end, **asked))
+        assert np.array_equal(model.std(**beyond, **asked), model.std(**end, **asked))
+    points = {"lon": [3.0, 200.0], "time": [2.5, 7.0], "derivative": "time"}
+    near = model.predict_points(**beyond, **points)
+    assert np.array_equal(near, model.predict_points(**end, **points))
+    means = fit(array(), cell_means="lon", **GIVEN)
+    assert np.array_equal(means.predict(**beyond), means.predict(**end))
 
 
 def test_what_labels_and_points_do_not_have():
