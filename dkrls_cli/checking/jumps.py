@@ -22,6 +22,8 @@ _LIMIT = 12.0
 # Usual sizes, and share of the spread of the data, beyond which a change is a jump whatever the
 # tail of the others looks like: real sensors have some large ones, which would raise the limit.
 _FAR, _CLEARLY = 20.0, 1.5
+# Values of a part that is shifted, at least: fewer are spikes.
+_SHORTEST = 4
 # Jumps that may be found by chance.
 _BY_CHANCE = 0.01
 # Share of the largest jump of a series by which levels differ that are not the same.
@@ -203,7 +205,7 @@ def _shifts(series: Array, places: Indices, changes: Array) -> Array:
     for part, size, level, same in zip(
         parts, sizes, levels - levels[main], near[main], strict=True
     ):
-        if same or size < _FEWEST:
+        if same or size < _SHORTEST:
             continue
         off = (series[part] - np.nanmedian(usual)) / level
         if np.mean(off[~np.isnan(off)] >= _LASTING) >= _MOSTLY:

@@ -7,8 +7,8 @@ Medians and quantiles take no notice of a few bad cells.
 The limit for a false-alarm rate lies in the tail, which bad cells fill. It is therefore
 extrapolated from quantiles that they hardly touch, on each side on its own, by the distribution of
 what exceeds a high limit, which is Pareto's with some shape for all kinds of data. The quantiles
-are those that a quarter, a tenth and a twenty-fifth of the residuals exceed; their two distances
-tell the shape (Pickands' estimate).
+are those that a quarter, a tenth and a twenty-fifth of the residuals exceed, of many residuals
+further ones; their two distances tell the shape (Pickands' estimate).
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ _HALF = 0.6744897501960817
 # Shares of the residuals that exceed the quantiles by which the tail is told, each 2.5 times the
 # next: bad cells are fewer than the last.
 _TAILS = (0.25, 0.1, 0.04)
+# The same, and the numbers from which on they are known well: nearer to the limit, they tell more
+# of a tail that grows heavier. Cells that are surely bad have been left out before.
+_FAR_TAILS, _MANY = (0.1, 0.04, 0.016), 5_000
 # What is added to the shape, since tails beyond are heavier than these quantiles tell, and the
 # least and the largest shape: from nearly normal to Student's with two degrees of freedom.
 _CAUTION, _SHAPES = 0.05, (-0.05, 0.6)
@@ -261,13 +264,16 @@ def _limit(sizes: Array, rate: float) -> float:
     from scipy.special import ndtri
 
     normal = float(ndtri(1.0 - rate / 2.0))
-    if sizes.size < _FEWEST_IN_TAIL or rate >= _TAILS[-1]:
+    tails = _FAR_TAILS if sizes.size >= _MANY and rate < _FAR_TAILS[-1] else _TAILS
+    if sizes.size < _FEWEST_IN_TAIL:
         return normal
-    low, middle, high = (float(q) for q in np.quantile(sizes, 1.0 - np.array(_TAILS)))
+    if rate >= tails[-1]:
+        return float(np.quantile(sizes, 1.0 - rate))
+    low, middle, high = (float(q) for q in np.quantile(sizes, 1.0 - np.array(tails)))
     if not high > middle > low:
         return max(normal, high)
-    ratio = _TAILS[0] / _TAILS[1]
+    ratio = tails[0] / tails[1]
     shape = np.log((high - middle) / (middle - low)) / np.log(ratio) + _CAUTION
     shape = float(np.clip(shape, *_SHAPES))
-    grown = ((_TAILS[1] / rate) ** shape - 1.0) / (ratio**shape - 1.0)
+    grown = ((tails[1] / rate) ** shape - 1.0) / (ratio**shape - 1.0)
     return max(middle + (high - middle) * float(grown), normal)

@@ -91,3 +91,12 @@ def test_a_robust_spread_does_not_mind_a_few_wild_numbers():
     assert robust_spread(numbers) == pytest.approx(2.0, rel=0.1)
     assert robust_spread(np.array([0.0, 0.0, 0.0, 4.0])) == pytest.approx(np.sqrt(3))
     assert robust_spread(np.array([np.nan])) == 0.0
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.01, 0.03, 0.1])
+@pytest.mark.parametrize("freedom", [2, 3, 30])
+def test_the_rate_is_kept_in_heavy_tails(rate, freedom):
+    rng = np.random.default_rng(7)
+    good = rng.standard_t(freedom, size=30_000)
+    limits = find_limits(good, rate)
+    assert 0.5 * rate < np.mean(limits.excess(good) > 1.0) < 1.6 * rate
