@@ -127,13 +127,19 @@ class MaskedSlices:
             ridge,
         )
 
-    def with_mask(self, missing: Mask) -> MaskedSlices:
-        """Return what completes slices with other missing cells, of which not all are."""
+    def with_mask(self, missing: Mask, neighbours: int = NEIGHBOURS) -> MaskedSlices:
+        """Return what completes slices with other missing cells, of which not all are.
+
+        `neighbours` are those from which the preconditioner predicts a cell: with fewer it is made
+        in less time, and takes more iterations.
+        """
         near = None
         if missing.any():
             pairs = zip(self.kernels, self.coordinates, strict=True)
             grams = [gram(kernel, c, c) for kernel, c in pairs]
-            near = _make_solver(missing, self.coordinates, self.kernels, grams, self.ridge)
+            near = _make_solver(
+                missing, self.coordinates, self.kernels, grams, self.ridge, neighbours
+            )
         return replace(self, missing=missing, near=near)
 
     def complete(
@@ -248,6 +254,7 @@ def _make_solver(
     kernels: Sequence[Kernel],
     grams: Sequence[Array],
     ridge: float,
+    neighbours: int = NEIGHBOURS,
 ) -> SequentialSolver:
     """Return the preconditioner of a mask, whose axes are in any order."""
     orders = [np.argsort(wrap(c, k.period)) for k, c in zip(kernels, coordinates, strict=True)]
@@ -256,7 +263,7 @@ def _make_solver(
         for own, order, kernel, c in zip(grams, orders, kernels, coordinates, strict=True)
     ]
     turned = missing[np.ix_(*orders)]
-    solver = SequentialSolver.build(turned, sides, ridge)
+    solver = SequentialSolver.build(turned, sides, ridge, neighbours)
     numbers = np.empty(missing.shape, np.intp)  # places among the missing cells as they are given
     numbers[missing] = np.arange(np.count_nonzero(missing))
     given = numbers[np.ix_(*orders)][turned]

@@ -20,6 +20,11 @@ from dkrls_cli.model.streaming.answering import refuse_beyond, stand_in
 COMPLETED = 8 * 10
 """Bytes in use for each cell of slices that are completed: ten arrays of float64."""
 
+_NEIGHBOURS, _ALIKE = 16, 8
+"""Neighbours in the preconditioner of cells that at most so many slices miss. On maps of 180 x 360
+cells, half of them missing, one slice then takes a fifth of the time that it takes with 64: these
+take nine tenths of it, and save half of the iterations."""
+
 
 @dataclass(frozen=True, eq=False)
 class LandSlices:
@@ -78,13 +83,24 @@ class LandSlices:
         if not self.most:
             return self._complete(values, self.solver)
         for missing, places in _by_mask(np.isnan(values)):
-            if missing.all():
-                continue
-            own = self.solver
-            if not np.array_equal(missing, self.missing):
-                own = own.with_mask(missing)
-            values[places] = self._complete(values[places], own)
+            if not missing.all():
+                values[places] = self._complete_alike(values[places], missing)
         return values
+
+    def _complete_alike(self, values: Array, missing: Mask) -> Array:
+        """Return slices with the same missing cells, completed, less the mean.
+
+        Cells that only one or a few slices miss are solved for with less preparation; or with all
+        of it, if that does not suffice.
+        """
+        if np.array_equal(missing, self.missing):
+            return self._complete(values, self.solver)
+        if len(values) <= _ALIKE:
+            quick, mean = self.solver.with_mask(missing, _NEIGHBOURS), self.model.cascade.mean
+            done = quick.complete(values.copy(), mean, tolerance=self.tolerance)
+            if done.change <= self.tolerance:
+                return np.asarray(done.values - mean)
+        return self._complete(values, self.solver.with_mask(missing))
 
     def _complete(self, values: Array, solver: MaskedSlices) -> Array:
         """Return slices with the missing cells of a solver, completed, less the mean."""

@@ -62,3 +62,44 @@ def test_other_missing_cells_are_refused(tmp_path):
         other[2, 0, 1] = value
         with pytest.raises(InputError, match=r"first at time 2\.0, lat -88\.0, lon 30\.0"):
             land.refuse_gaps(other, box)
+
+
+@pytest.mark.parametrize("neighbours", [1, 16])
+def test_slices_that_miss_other_cells_are_solved_for_as_exactly(tmp_path, monkeypatch, neighbours):
+    from dataclasses import replace
+
+    from dkrls_cli.gaps.lasting import completion
+    from dkrls_cli.model.lasting import slices
+
+    data, land = slices_of(tmp_path)
+    data[0, 6:, :5] = np.nan
+    data[2] = np.nan
+    expected = [
+        None if time == 2 else fit(data[time], sigma=40.0, **GIVEN).predict(mask="none").values[0]
+        for time in range(4)
+    ]
+    monkeypatch.setattr(slices, "_NEIGHBOURS", neighbours)  # 1 does not reach the end
+    monkeypatch.setattr(completion.MaskedSlices.complete, "__kwdefaults__", {"limit": 12})
+    done = replace(land, most=60).complete(data.values.copy())
+    assert np.isnan(done[2]).all()
+    for time in (0, 1, 3):
+        np.testing.assert_allclose(done[time] + 0.1, expected[time], rtol=0, atol=1e-6)
+
+
+def test_few_neighbours_suffice_for_a_slice_of_its_own(tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    from dkrls_cli.gaps.lasting.completion import MaskedSlices
+
+    data, land = slices_of(tmp_path)
+    data[0, 6:, :5] = np.nan
+    asked = []
+    real = MaskedSlices.with_mask
+
+    def noted(self, missing, *neighbours):
+        asked.append(neighbours)
+        return real(self, missing, *neighbours)
+
+    monkeypatch.setattr(MaskedSlices, "with_mask", noted)
+    replace(land, most=60).complete(data.values.copy())
+    assert asked == [(16,)]  # the others miss land alone
