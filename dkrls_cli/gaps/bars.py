@@ -48,6 +48,7 @@ from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps.calibration.local import left_out_errors, local_scale
 from dkrls_cli.gaps.field import NO_GROUPS, Field, Grouping, make_field
 from dkrls_cli.gaps.pattern import distance_to_data
+from dkrls_cli.gaps.preconditioner import lasting_axis
 from dkrls_cli.gaps.samples import DRAWS, posterior_draws, posterior_variance, thinning
 
 # Smallest and largest gamma: beyond them few held-out cells decide alone.
@@ -160,7 +161,13 @@ class GapBars:
             near = distance(cascade.coordinates, kernels, observed, ridge)
             if self.hole_factors:
                 whole = field_variance(
-                    cascade.coordinates, kernels, self.grouping, observed, ridge, near
+                    cascade.coordinates,
+                    kernels,
+                    self.grouping,
+                    observed,
+                    ridge,
+                    near,
+                    watched=_beside_data(observed),
                 )
                 near = scale_by_distance(whole + ridge, observed, self.hole_factors)
             self._known[cascade] = near
@@ -379,18 +386,20 @@ def field_variance(
     ridge: float,
     near: Array,
     draws: int = DRAWS,
+    watched: Mask | None = None,
 ) -> Array:
     """Return the variance of every cell given all observed ones, from draws.
 
     On a large grid the draws have fewer cells, and the variance is at most `near`, that given the
     nearest cells along each axis, which is taken as it is beside data: between two observed cells
-    the draws have no variance.
+    the draws have no variance. `watched` are the cells that are asked for, if not all.
     """
     strides = thinning(observed.shape)
     thin = tuple(slice(None, None, stride) for stride in strides)
     axes = [c[part] for c, part in zip(coordinates, thin, strict=True)]
     prior = make_field(axes, kernels, grouping)
-    drawn = posterior_variance(prior, observed[thin], ridge, _SEED, draws=draws)
+    asked = None if watched is None or not watched[thin].any() else watched[thin]
+    drawn = posterior_variance(prior, observed[thin], ridge, _SEED, draws=draws, watched=asked)
     if max(strides) == 1:
         return drawn
     filled = np.where(observed[thin], near.min(initial=0.0), drawn)
@@ -400,6 +409,20 @@ def field_variance(
     ]
     beside = distance_to_data(observed) < _BESIDE
     return np.where(beside, near, np.minimum(near, apply(filled, rows)))
+
+
+def _beside_data(observed: Mask) -> Mask:
+    """Return the missing cells that are not missing all along the axis that the mask lasts along.
+
+    Those that are, such as land, need not decide when a draw has been solved for. It is then off by
+    a few percent of its spread there, far less than the mean of the draws errs by.
+    """
+    axis = lasting_axis(observed)
+    missing = ~observed
+    if axis is None:
+        return missing
+    beside = missing & observed.any(axis=axis, keepdims=True)
+    return beside if beside.any() else missing
 
 
 def _drawn_shares(field: Field, observed: Mask, ridge: float, away: Array) -> Array:

@@ -43,6 +43,7 @@ def posterior_draws(
     noise: Array | None = None,
     *,
     everywhere: bool = False,
+    watched: Mask | None = None,
 ) -> Callable[[int], Array]:
     """Return a function that draws the deviation of a field from its mean given the observed cells.
 
@@ -61,6 +62,8 @@ def posterior_draws(
     everywhere
         Draw the field in observed cells as well, which are 0 otherwise if there is no further
         noise: what is known of them is known with the noise of the ridge.
+    watched
+        The cells whose change decides when a solve ends; by default those that it answers for.
     """
     ridge = max(ridge, LEAST_RIDGE * float(field.variances.max()))
     coarse = CoarseMaker(cell_weights(observed, ridge, noise))
@@ -81,6 +84,7 @@ def posterior_draws(
             limit=_LIMIT,
             coarse=coarse,
             noise=noise,
+            watched=watched,
         )
         if noise is None and everywhere:
             return truth - _smooth(field, done.values, ridge)
@@ -109,9 +113,13 @@ def posterior_variance(
     seed: Sequence[int],
     noise: Array | None = None,
     draws: int = DRAWS,
+    watched: Mask | None = None,
 ) -> Array:
-    """Return the variance of every cell given the observed ones, from some draws."""
-    draw = posterior_draws(field, observed, ridge, seed, noise)
+    """Return the variance of every cell given the observed ones, from some draws.
+
+    `watched` are the cells that are asked for, if others may be less accurate.
+    """
+    draw = posterior_draws(field, observed, ridge, seed, noise, watched=watched)
     total = np.zeros(observed.shape)
     for number in range(draws):
         deviation = draw(number)

@@ -728,3 +728,16 @@ def test_groups_follow_their_axes() -> None:
     assert wider.unobserved.shape == (10, 1, 9, 6)
     assert wider.grouping == replace(GROUP, axes=((0, 2),))
     assert np.array_equal(wider.unobserved[:, 0], missing)
+
+
+def test_draws_of_error_bars_do_not_wait_for_land():
+    observed = np.random.default_rng(0).random((12, 9, 10)) > 0.2
+    observed[:, 2:6, 3:8] = False
+    observed[0, 0, 0], land = False, np.broadcast_to(~observed.any(axis=0), observed.shape)
+    found = module._beside_data(observed)
+    np.testing.assert_array_equal(found, ~observed & ~land)
+    only = np.broadcast_to(~land[0], observed.shape)  # nothing but land is missing
+    np.testing.assert_array_equal(module._beside_data(only), ~only)
+    hole = np.ones((12, 9), bool)
+    hole[3:6, 3:6] = False
+    np.testing.assert_array_equal(module._beside_data(hole), ~hole)

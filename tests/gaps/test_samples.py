@@ -96,6 +96,29 @@ def test_draws_share_one_coarse_space(monkeypatch):
     assert len(made) == 1
 
 
+def test_watched_cells_decide_when_the_solve_of_a_draw_ends(monkeypatch):
+    axes = [np.arange(60.0)]
+    field = make_field(axes, [Kernel("matern52", 6.0)], Grouping())
+    observed = np.ones(60, bool)
+    observed[5], observed[20:55] = False, False
+    beside = np.arange(60) == 5
+    steps, solve = [], module.complete_field
+
+    def noting(*args, **options):
+        steps.append(options["watched"])
+        return solve(*args, **options)
+
+    monkeypatch.setattr(module, "complete_field", noting)
+    exact = posterior_draws(field, observed, 1e-3, (1,))(0)
+    found = posterior_draws(field, observed, 1e-3, (1,), watched=beside)(0)
+    assert steps[0] is None
+    assert steps[1] is beside
+    assert abs(found - exact)[beside].max() < 0.01
+    alike = posterior_variance(field, observed, 1e-3, (1,), draws=1, watched=beside)
+    np.testing.assert_array_equal(alike, found**2)
+    assert steps[2] is beside
+
+
 def test_noise_of_zero_is_no_noise():
     field, observed = small(PAIR)
     plain = posterior_draws(field, observed, 0.05, (1,))(0)

@@ -194,7 +194,9 @@ def _miss_cells(
     done = _complete(np.where(seen, values, np.nan), coordinates, chosen, hidden)
     near = distance(coordinates, kernels, seen, ridge)
     grouping = chosen.setting.grouping
-    drawn = field_variance(coordinates, kernels, grouping, seen, ridge, near, draws=_DRAWS)
+    drawn = field_variance(
+        coordinates, kernels, grouping, seen, ridge, near, draws=_DRAWS, watched=hidden
+    )
     spectra = cast(Sequence[Spectrum], chosen.spectra)
     size = local_scale(left_out_errors(done - chosen.mean, spectra, ridge), seen)
     missed = np.abs(done - values)[hidden]
