@@ -6,6 +6,14 @@ once the even and once the odd ones, and means over windows of as many cells as 
 over the axis, are answered from the others. They differ from what all samples answer by d'y, with
 rows d that are known in closed form. By its kernel a level expects the square d'(K + lambda)d, and
 the mean of the ratios is the scale of its errors for means over such ranges.
+
+How much less errors are with all samples than with every second one, the kernel tells. A Gaussian
+one says that they are as good as gone, and a few samples do not tell whether it is right. So of
+series of up to twelve samples an eighth of the variance of those errors is left at least; a field
+with one derivative has a sixteenth. Every second of 11 to 23 coordinates held out, 90 % bands of
+means over ranges that held less than 85 % went from 0.74 to 0.83 in the mean of 10 cases on which
+the share was chosen (climate model, generated), and from 0.64 to 0.81 in 12 others (climate of the
+USA, El Nino, ocean, sensors, satellite).
 """
 
 from __future__ import annotations
@@ -28,14 +36,20 @@ _LEAST = 6
 # Samples of a series at most, those nearest to the range: matrices of 0.5 MB.
 _MOST = 256
 
+# Samples of a series at most of which no smoothness is known: see above.
+_SHORT = 12
+
+# What is left at least of the variance of such errors with twice as many samples.
+_HALVED = 0.125
+
 # Windows at most, spread evenly: more of them overlap, and tell nothing new.
 _WINDOWS = 40
 
 
-def window_scale(
+def window_errors(
     level: Level, nodes: Array, series: Array, low: float, high: float, *, latitude: bool = False
-) -> float | None:
-    """Return the scale s^2 of a level for the error of the mean over a range.
+) -> tuple[float, float] | None:
+    """Return the scale s^2 of a level for the error of the mean over a range, and a least variance.
 
     Parameters
     ----------
@@ -52,8 +66,9 @@ def window_scale(
 
     Returns
     -------
-    float or None
-        None if the series are too short to tell.
+    float, float
+        The scale; and the variance of the error at least, 0 of long series. None if the series are
+        too short to tell.
     """
     nodes = _opened(nodes, 0.5 * (low + high), level.kernel.period)
     run = _nearest_run(nodes, 0.5 * (low + high))
@@ -71,8 +86,11 @@ def window_scale(
     rows = np.concatenate(differences)
     expected = _expected(level, nodes, rows)
     known = expected > 0
-    ratios = (rows[known] @ series) ** 2 / expected[known, None]
-    return float(ratios.mean()) if ratios.size else None
+    squares = (rows[known] @ series) ** 2
+    if not squares.size:
+        return None
+    least = _HALVED * float(squares.mean()) if run.size <= _SHORT else 0.0
+    return float((squares / expected[known, None]).mean()), least
 
 
 def _opened(nodes: Array, middle: float, period: float | None) -> Array:

@@ -22,7 +22,7 @@ from dkrls_cli.cascade.functionals.regions import (
     region_parts,
     region_series,
 )
-from dkrls_cli.cascade.functionals.windows import window_scale
+from dkrls_cli.cascade.functionals.windows import window_errors
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 
@@ -180,7 +180,8 @@ def test_of_a_range_without_gaps_windows_tell_the_scale():
     asked = [Values(X[2:3]), Means(np.array([5.5]), np.array([25.5]))]
     cells = {1: around(T)}
     series = region_series(CASCADE, 1, asked, False, cells)
-    scale = window_scale(LEVELS[1], T, series, 5.5, 25.5)
+    scale, least = window_errors(LEVELS[1], T, series, 5.5, 25.5)
+    assert least == 0.0
     fine = 5.5 + (np.arange(2000) + 0.5) / 100
     system = gram(LEVELS[1].kernel, T, T) + 0.1 * np.eye(40)
     row = gram(LEVELS[1].kernel, fine, T).mean(axis=0)
@@ -239,10 +240,22 @@ def test_samples_without_cells_are_no_part_of_windows():
     cells = {1: SourceCells(T[own] - 0.5, T[own] + 0.5, are_means=False, places=own)}
     asked = [Values(X[2:3]), Means(np.array([5.5]), np.array([25.5]))]
     series = region_series(CASCADE, 1, asked, False, cells)
-    scale = window_scale(LEVELS[1], T[own], series[own], 5.5, 25.5)
-    assert scale != pytest.approx(window_scale(LEVELS[1], T, series, 5.5, 25.5), rel=1e-3)
+    scale, least = window_errors(LEVELS[1], T[own], series[own], 5.5, 25.5)
+    assert least == 0.0
+    assert scale != pytest.approx(window_errors(LEVELS[1], T, series, 5.5, 25.5)[0], rel=1e-3)
     left = module._open_in_cells(CASCADE, 1, asked[1])
     assert region_parts(CASCADE, asked, False, cells)[1] == pytest.approx([scale * left], rel=1e-9)
+
+
+def test_the_variance_of_a_range_of_few_samples_has_a_least():
+    smooth = [LEVELS[0], Level("t", Kernel("gaussian", 2.0), 1e-6)]
+    rough = np.cos(0.6 * T[:10] + X[:, None]) + 0.3 * DATA[:, :10]
+    cascade = fit_cascade(rough, [X, T[:10]], smooth)
+    asked, cells = [Values(X[2:3]), Means(np.array([2.5]), np.array([6.5]))], {1: around(T[:10])}
+    series = region_series(cascade, 1, asked, False, cells)
+    scale, least = window_errors(smooth[1], T[:10], series, 2.5, 6.5)
+    assert scale * module._open_in_cells(cascade, 1, asked[1]) < least
+    assert region_parts(cascade, asked, False, cells)[1] == pytest.approx([least], rel=1e-9)
 
 
 def test_errors_need_no_data_where_its_series_are_told():

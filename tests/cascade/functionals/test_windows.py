@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 
 from dkrls_cli.cascade.functionals import windows as module
-from dkrls_cli.cascade.functionals.windows import window_scale
+from dkrls_cli.cascade.functionals.functional import Means
+from dkrls_cli.cascade.functionals.windows import window_errors
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 
 LEVEL = Level("t", Kernel("matern32", 3.0), 0.05)
 T = np.arange(14.0)
 SERIES = np.random.default_rng(5).standard_normal((14, 3))
+
+
+def window_scale(*given, **how):
+    found = window_errors(*given, **how)
+    return None if found is None else found[0]
 
 
 def answer(level, nodes, series, places, half):
@@ -106,6 +112,21 @@ def test_of_long_circles_those_near_the_range_count_wherever_it_is(monkeypatch, 
     line = Level("lon", Kernel("matern32", 9.0), 0.05)
     expected = window_scale(line, 3.0 * places, series[places % 120], middle - 7.0, middle + 7.0)
     assert found == pytest.approx(expected, rel=1e-3)  # a kernel of chords differs by as much
+
+
+def test_a_few_samples_are_not_believed_to_be_smooth():
+    level, month = Level("t", Kernel("gaussian", 3.0), 1e-6), np.arange(0.0, 12, 2)
+    finer = np.arange(0.0, 11)  # every second of which the series has
+    cycle = np.cos(2 * np.pi * (finer[:, None] + np.arange(40) / 4) / 12)
+    weather = 0.3 * np.random.default_rng(3).standard_normal((11, 40))
+    series = (cycle + weather)[::2]
+    scale, least = window_errors(level, month, series, 1.0, 7.0)
+    true = (cycle + weather)[2:7].mean(axis=0)
+    rows = module._rows(level, month, np.arange(6), Means(np.ones(1), np.full(1, 7.0)), None)
+    missed = np.mean((rows[0] @ series - true) ** 2)
+    assert scale > 0
+    assert 0.2 * missed < least < 5 * missed
+    assert window_errors(LEVEL, T, SERIES, 4.4, 8.4)[1] == 0.0
 
 
 def test_many_windows_are_thinned_evenly(monkeypatch):
