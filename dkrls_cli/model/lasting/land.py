@@ -105,7 +105,10 @@ def scan_land(source: Source) -> Land | None:
         return None
     longest = max(slices, key=lambda axis: source.shape[axis])
     found = scan(PartReader(source, longest), [slices])
-    return Land(source, slices, ~found.seen[slices], True, found.empty, int(found.gaps.max()))
+    missing = ~found.seen[slices]
+    partly = np.delete(found.gaps, found.empty[longest])  # slices without data are not solved for
+    most = min(int(partly.max()), missing.size - 1)
+    return Land(source, slices, missing, True, found.empty, most)
 
 
 def slice_axes(axes: Sequence[Axis]) -> tuple[int, ...]:

@@ -163,8 +163,9 @@ def plan_blocks(answers: BlockAnswers, work: Work) -> BlockPlan:
         least = work.workers * _memory(answers, work, tuple(_smallest(answers)))
         raise InputError(
             f"The smallest part of '{answers.query.model.name}' that can be answered at once needs "
-            f"about {least / 1e6:.0f} MB beside the process. Allow more memory, or ask for fewer "
-            "coordinates."
+            f"about {least / 1e6:.0f} MB beside the process, and of the memory that is allowed "
+            f"{max(0.0, work.limit) / 1e6:.0f} MB are left for it. Allow more memory, or ask for "
+            "fewer coordinates."
         )
     return min(plans, key=lambda plan: plan.bytes_moved)
 
