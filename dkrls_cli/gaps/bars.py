@@ -49,7 +49,13 @@ from dkrls_cli.gaps.calibration.local import left_out_errors, local_scale
 from dkrls_cli.gaps.field import NO_GROUPS, Field, Grouping, make_field
 from dkrls_cli.gaps.pattern import distance_to_data
 from dkrls_cli.gaps.preconditioner import lasting_axis
-from dkrls_cli.gaps.samples import DRAWS, posterior_draws, posterior_variance, thinning
+from dkrls_cli.gaps.samples import (
+    DRAWS,
+    count_draws,
+    posterior_draws,
+    posterior_variance,
+    thinning,
+)
 
 # Smallest and largest gamma: beyond them few held-out cells decide alone.
 _POWERS = (0.2, 1.5)
@@ -385,7 +391,7 @@ def field_variance(
     observed: Mask,
     ridge: float,
     near: Array,
-    draws: int = DRAWS,
+    draws: int | None = None,
     watched: Mask | None = None,
 ) -> Array:
     """Return the variance of every cell given all observed ones, from draws.
@@ -399,7 +405,8 @@ def field_variance(
     axes = [c[part] for c, part in zip(coordinates, thin, strict=True)]
     prior = make_field(axes, kernels, grouping)
     asked = None if watched is None or not watched[thin].any() else watched[thin]
-    drawn = posterior_variance(prior, observed[thin], ridge, _SEED, draws=draws, watched=asked)
+    count = draws or count_draws(observed[thin].size)
+    drawn = posterior_variance(prior, observed[thin], ridge, _SEED, draws=count, watched=asked)
     if max(strides) == 1:
         return drawn
     filled = np.where(observed[thin], near.min(initial=0.0), drawn)

@@ -25,6 +25,9 @@ from dkrls_cli.gaps.solve import LEAST_RIDGE, cell_weights, complete_field, usef
 DRAWS = 24
 """Draws whose mean square is the variance: the root of that errs by a seventh."""
 
+_MOST_DRAWS, _DRAWN_CELLS = 100, 200_000
+"""Draws of a small grid, and cells of all draws up to which there are more than the usual ones."""
+
 _EXACT = 3e-3
 """Largest change of a missing cell at the end of a solve, as a share of the largest value."""
 
@@ -127,6 +130,15 @@ def posterior_variance(
         total += deviation
     total /= draws
     return total
+
+
+def count_draws(cells: int) -> int:
+    """Return how many draws the variance of a grid of so many cells is the mean of.
+
+    >>> [count_draws(cells) for cells in (500, 4000, 20_000)]
+    [100, 50, 24]
+    """
+    return min(_MOST_DRAWS, max(DRAWS, _DRAWN_CELLS // cells))
 
 
 def thinning(shape: Sequence[int]) -> tuple[int, ...]:

@@ -437,9 +437,11 @@ def holed_grid() -> tuple:
 def test_the_variance_of_a_field_is_that_of_draws() -> None:
     axes, kernels, grouping, observed = holed_grid()
     near = distance(axes, kernels, observed, 0.01)
-    found = field_variance(axes, kernels, grouping, observed, 0.01, near)
-    expected = posterior_variance(make_field(axes, kernels, grouping), observed, 0.01, (2019,))
-    np.testing.assert_array_equal(found, expected)
+    field = make_field(axes, kernels, grouping)
+    for draws, count in ((None, 100), (5, 5)):  # of a small grid, many draws cost little
+        found = field_variance(axes, kernels, grouping, observed, 0.01, near, draws)
+        expected = posterior_variance(field, observed, 0.01, (2019,), draws=count)
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_a_large_grid_has_draws_with_fewer_cells(monkeypatch: pytest.MonkeyPatch) -> None:
