@@ -66,6 +66,9 @@ _GROUPS = 5
 # Draws, and cells in all of them, that the spread of members is measured by.
 _FEWEST_DRAWS, _MEASURED = 4, 4000
 
+# Cells of a grid of which draws cost so little that there are enough to tell its cells apart.
+_FEW_CELLS = 20_000
+
 # Cells of a group that the spread of members is measured in.
 _IN_A_GROUP = 50
 
@@ -436,16 +439,23 @@ def _drawn_shares(field: Field, observed: Mask, ridge: float, away: Array) -> Ar
     """Return the variance of draws at missing cells (n,), ridge included, as a share of `away`.
 
     `away` is the variance given the nearest cells only, ridge included. All observed cells tell
-    more than these. Some draws are compared with it, in groups of cells equally far from data.
+    more than these. Some draws are compared with it, in groups of cells equally far from data. What
+    a cell differs from its group by counts for as much as it is more than chance.
     """
     count = min(DRAWS, max(_FEWEST_DRAWS, -(-_MEASURED // away.size)))
+    if observed.size <= _FEW_CELLS:
+        count = max(count, count_draws(observed.size))
     drawn = posterior_variance(field, observed, ridge, _SEED, draws=count)[~observed]
     order = np.argsort(away, kind="stable")
     groups = np.array_split(order, min(_GROUPS, -(-away.size // _IN_A_GROUP)))
     far = np.array([np.log(away[group]).mean() for group in groups])
-    shares = [((drawn[group] + ridge) / away[group]).mean() for group in groups]
-    logs = np.log(np.maximum(shares, _LEAST))
-    return np.asarray(np.exp(np.interp(np.log(away), far, logs)))
+    own = (drawn + ridge) / away
+    shares = [own[group].mean() for group in groups]
+    logs = np.interp(np.log(away), far, np.log(np.maximum(shares, _LEAST)))
+    apart = np.log(np.maximum(own, _LEAST)) - logs
+    by_chance = 2.0 / count  # variance of the logarithm of a mean of so many squares
+    real = max(0.0, float(np.mean(apart**2)) - by_chance)
+    return np.asarray(np.exp(logs + real / (real + by_chance) * apart))
 
 
 def distance(

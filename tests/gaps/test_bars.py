@@ -743,3 +743,25 @@ def test_draws_of_error_bars_do_not_wait_for_land():
     hole = np.ones((12, 9), bool)
     hole[3:6, 3:6] = False
     np.testing.assert_array_equal(module._beside_data(hole), ~hole)
+
+
+@pytest.mark.parametrize(("shares", "off"), [((2.0, 2.0), 0.05), ((0.5, 4.5), 0.2)])
+def test_cells_have_spreads_of_their_own_where_these_differ_by_more_than_chance(
+    shares, off, monkeypatch
+):
+    """Of draws whose mean squares scatter as those of a hundred normal numbers do."""
+    observed, ridge = np.zeros((20, 30), bool), 1e-9
+    field = make_field([np.arange(20.0), np.arange(30.0)], [Kernel("gaussian", 2.0)] * 2)
+    away = np.random.default_rng(0).uniform(0.2, 0.3, 600)
+    truth = np.where(np.arange(600) % 2, *shares)
+    chance = np.random.default_rng(1).chisquare(100, 600) / 100
+    asked = []
+
+    def drawn(*_, draws):
+        asked.append(draws)
+        return (truth * away * chance).reshape(observed.shape)
+
+    monkeypatch.setattr(module, "posterior_variance", drawn)
+    found = module._drawn_shares(field, observed, ridge, away)
+    assert asked == [100]
+    assert np.sqrt(np.mean(np.log(found / truth) ** 2)) < off
