@@ -353,9 +353,18 @@ class GapBars:
         return self
 
 
-def refuse_long(names: Sequence[str], sizes: Sequence[int]) -> None:
-    """Raise SettingError if members cannot be drawn along dimensions of these sizes."""
+def refuse_long(names: Sequence[str], sizes: Sequence[int], *, linear: bool = False) -> None:
+    """Raise SettingError if members cannot be drawn along dimensions of these sizes.
+
+    Standard errors of means and derivatives (`linear`) are drawn as well; those of values are not.
+    """
     for name, size in zip(names, sizes, strict=True):
+        if size > _LONGEST and linear:
+            raise SettingError(
+                f"'{name}' has {size} coordinates, and standard errors and members of means and "
+                f"derivatives of a grid with missing cells are drawn along {_LONGEST} at most. Fit "
+                "a part of it, ask for the answers alone, or fill the grid first, land as well."
+            )
         if size > _LONGEST:
             raise SettingError(
                 f"'{name}' has {size} coordinates, and members of a grid with missing cells are "

@@ -711,6 +711,8 @@ def test_members_along_a_very_long_dimension_are_refused() -> None:
     module.refuse_long("xt", (2048, 2048))
     with pytest.raises(SettingError, match=r"'t' has 2049 coordinates, and members .* 2048") as no:
         module.refuse_long("xt", (3, 2049))
+    with pytest.raises(SettingError, match="ask for the answers alone"):
+        module.refuse_long("xt", (3, 2049), linear=True)
     assert no.value.setting == "std"
 
 

@@ -348,7 +348,7 @@ class CellDraws:
         SettingError
             If a dimension is too long for draws.
         """
-        refuse_long([level.name for level in cascade.levels], cascade.shape)
+        refuse_long([level.name for level in cascade.levels], cascade.shape, linear=True)
         kernels, ridge = [level.kernel for level in cascade.levels], cascade.joint_ridge or 0.0
         prior = make_field(cascade.coordinates, kernels, bars.grouping)
         if isinstance(bars, NoisyBars):
