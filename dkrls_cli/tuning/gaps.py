@@ -43,7 +43,7 @@ from dkrls_cli.tuning.noisy.views import tell_by_errors
 from dkrls_cli.tuning.spectra import SpectrumCache
 from dkrls_cli.tuning.trials.descent import Attempt, Trials, descend, improve
 from dkrls_cli.tuning.trials.nearby import NearbyTrials
-from dkrls_cli.tuning.trials.ridges import CALMING, balance, calm, confirm
+from dkrls_cli.tuning.trials.ridges import CALMING, balance, calm, confirm, runner_up
 from dkrls_cli.tuning.trials.solved import SolvedTrials, rms_error
 
 _BETTER_WITH_ERRORS = 0.995
@@ -237,7 +237,8 @@ def choose_with_gaps(
     if ridge is None and errors is None and room < WIDE_ROOM and values.size > WHOLE:
         views = hide_cells(values, coordinates, rng, targets, room=WIDE_ROOM)
         wide = SolvedTrials(views, mean, float(spread), spectra, limited, "views", is_last=True)
-        best = confirm(wide, best, Move((), bounds, ridge_factor=CALMING))
+        other = runner_up(search.trials, best.setting)
+        best = confirm(wide, best, Move((), bounds, ridge_factor=CALMING), other)
         search.tried += wide.tried - 1
         search.trials += wide.trials
     if ridge is None and errors is not None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from dkrls_cli.tuning.joint import JointSetting, JointTrial
 from dkrls_cli.tuning.moves import Move
 from dkrls_cli.tuning.trials.descent import Attempt
 from dkrls_cli.tuning.trials.solved import SolvedTrials
@@ -14,6 +18,9 @@ _MANY = 10
 
 CALMING, _AS_GOOD = 3.0, 1.03
 """Factor on the ridge that saves iterations, and factor on the error that this may cost."""
+
+_CLEARLY = 0.98
+"""Another setting is taken in larger views if its error is below this share of the best one's."""
 
 _BALANCING, _BALANCED = 6.0, (1e-6, 1.0)
 """Factor on the ridge that fits error bars, and the least and the largest such ridge."""
@@ -34,21 +41,57 @@ def calm(search: SolvedTrials, best: Attempt, larger: Move) -> Attempt:
     return calm
 
 
-def confirm(wide: SolvedTrials, best: Attempt, larger: Move) -> Attempt:
+def confirm(
+    wide: SolvedTrials, best: Attempt, larger: Move, other: JointSetting | None = None
+) -> Attempt:
     """Return a setting that converges in larger views of the grid too, with its answers there.
 
-    A smooth field with a tiny ridge is solved for easily in a small part of the grid alone. The
-    ridge is raised until the solve ends; at the largest ridge the setting is taken as it is.
+    A smooth field with a tiny ridge is solved for easily in a small part of the grid alone, where a
+    kernel that is wider than the part is as good as polynomials. If a kernel is wider than the
+    larger views, too, or if the setting takes a larger ridge there or predicts them worse, it may
+    be the best in small parts only: the best setting with other kernels is tried there as well, and
+    taken if it is clearly better.
     """
-    setting = best.setting
+    found = _settle(wide, best.setting, larger)
+    if other is None or (found is not None and _holds(found, best)):
+        return found or best
+    rival = _settle(wide, other, larger)
+    if found is None or rival is None:
+        return found or rival or best
+    return rival if rival.error < _CLEARLY * found.error else found
+
+
+def _holds(found: Attempt, best: Attempt) -> bool:
+    """Return whether larger views tell the same of a setting as small parts, and can tell it."""
+    same = found.setting == best.setting and found.error <= _AS_GOOD * best.error
+    pairs = (zip(found.setting.kernels, view.coordinates, strict=True) for view in found.windows)
+    return same and not any(
+        not kernel.is_spline and kernel.sigma > np.ptp(c) for pair in pairs for kernel, c in pair
+    )
+
+
+def _settle(wide: SolvedTrials, setting: JointSetting, larger: Move) -> Attempt | None:
+    """Raise the ridge of a setting until its solve ends; None if it does not at the largest."""
     while True:
         found = wide.solve(setting, None, 1.0)
-        calmer = larger.apply(setting, 1)
         if math.isfinite(found.error):
             return found
+        calmer = larger.apply(setting, 1)
         if calmer == setting:
-            return best
+            return None
         setting = calmer
+
+
+def runner_up(trials: Sequence[JointTrial], best: JointSetting) -> JointSetting | None:
+    """Return the best setting that was tried with other kernels along all dimensions."""
+    families = [kernel.family for kernel in best.kernels]
+    others = [
+        trial
+        for trial in trials
+        if math.isfinite(trial.error)
+        and all(k.family != own for k, own in zip(trial.setting.kernels, families, strict=True))
+    ]
+    return min(others, key=lambda trial: trial.error).setting if others else None
 
 
 def balance(search: SolvedTrials, best: Attempt) -> Attempt:

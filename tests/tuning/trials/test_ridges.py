@@ -1,11 +1,15 @@
 """The ridge is raised where solves take long, or do not end."""
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
-from landscape import RIDGE_MOVE, Landscape, at
+from landscape import RIDGE_MOVE, Landscape, at, setting_of
 
-from dkrls_cli.tuning.trials import ridges
+from dkrls_cli.tuning.joint import JointTrial
+from dkrls_cli.tuning.masks import HiddenWindow
+from dkrls_cli.tuning.trials import descent, ridges
 
 # --- calming: fewer iterations for a few percent of error ----------------------------------------
 
@@ -70,3 +74,52 @@ def test_a_setting_that_never_converges_in_larger_views_is_taken_as_it_is():
     best = at(-1, Landscape(lambda _: 1.0))
     assert ridges.confirm(wide, best, RIDGE_MOVE) is best
     assert wide.ridges == [-1, 0, 1]
+
+
+class TwoKinds(Landscape):
+    """A landscape in which settings with a ridge of 1 have an error of their own."""
+
+    def __init__(self, error, other):
+        super().__init__(lambda e: other if e == 0 else error)
+
+
+@pytest.mark.parametrize(
+    ("error", "other", "taken"),
+    [
+        (1.0, 0.5, -6),  # as good as in small parts: nothing else is tried
+        (1.4, 1.5, -6),
+        (1.4, 1.38, -6),  # not clearly better
+        (1.4, 1.0, 0),
+        (math.inf, 1.0, 0),
+    ],
+)
+def test_a_setting_that_is_worse_in_larger_views_is_compared_with_the_runner_up(
+    error, other, taken
+):
+    wide = TwoKinds(error, other)
+    best = at(-6, Landscape(lambda _: 1.0))
+    found = ridges.confirm(wide, best, RIDGE_MOVE, setting_of(ridge=1.0))
+    assert math.log10(found.setting.ridge) == pytest.approx(taken)
+    assert (0 in wide.ridges) == (error > 1.03)
+
+
+@pytest.mark.parametrize(("sigma", "holds"), [(4.0, True), (40.0, False)])
+def test_views_do_not_tell_of_kernels_that_are_wider_than_they_are(sigma, holds):
+    values = np.zeros(30)
+    view = HiddenWindow((np.arange(30.0),), values, values > 0, values)
+    found = descent.Attempt(setting_of(sigma), 1.0, 5, (view,))
+    assert (sigma > np.ptp(view.coordinates[0])) != holds
+    assert ridges._holds(found, replace(found, error=1.0)) == holds
+    assert not ridges._holds(found, replace(found, error=0.9))
+
+
+def test_the_runner_up_is_the_best_setting_with_other_kernels():
+    def trial(family, error):
+        setting = replace(setting_of(), kernels=(replace(setting_of().kernels[0], family=family),))
+        return JointTrial(setting, error, "cells")
+
+    best = trial("gaussian", 1.0)
+    trials = [best, trial("matern52", math.inf), trial("matern32", 3.0), trial("matern52", 2.0)]
+    found = ridges.runner_up([*trials, trial("gaussian", 1.5)], best.setting)
+    assert found == trials[3].setting
+    assert ridges.runner_up(trials[:2], best.setting) is None
