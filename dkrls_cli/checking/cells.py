@@ -74,6 +74,7 @@ def check_cells(
     rate: float,
     floor: float,
     suspects: Mask | None = None,
+    telling: Mask | None = None,
 ) -> CellCheck:
     """Find the cells that the others speak against.
 
@@ -91,13 +92,15 @@ def check_cells(
         Smallest standard deviation of a residual: what rounding of the data does.
     suspects
         Cells that are left out at first; they come back if the others agree with them.
+    telling
+        Cells whose residuals tell how large these are by chance; all if None.
 
     Returns
     -------
     CellCheck
         The cells found, and residuals of all cells, predicted without those found.
     """
-    search = _Search(values, used, predictor, rate, floor)
+    search = _Search(values, used, predictor, rate, floor, telling)
     bad = search.put_back(search.take_out(suspects))
     found = search.judge(bad)
     for _ in range(_AGAIN):
@@ -113,18 +116,25 @@ class _Search:
     """Cells that are left out, until the others agree with each other."""
 
     def __init__(
-        self, values: Array, used: Mask, predictor: Predictor, rate: float, floor: float
+        self,
+        values: Array,
+        used: Mask,
+        predictor: Predictor,
+        rate: float,
+        floor: float,
+        telling: Mask | None,
     ) -> None:
         self.values, self.used, self.predictor = values, used, predictor
         self.rate, self.floor = rate, floor
+        self.telling = used if telling is None else used & telling
         self.centred = values - middle(values, used)
         self.trace = predictor.trace(self.centred, used)
         self.base = self.trace.residuals
         self.axes = [step.axis for step in predictor.steps]
-        self.power = growth(*self.base, used, self.axes)
+        self.power = growth(*self.base, self.telling, self.axes)
         self.scale = np.ones(values.shape)
         # the others know more of a cell than nothing: how much the data varies
-        self.most = max(robust_spread(self.centred[used]), floor)
+        self.most = max(robust_spread(self.centred[self.telling]), floor)
 
     def measure(self, bad: Mask, *, scale: bool = True) -> tuple[Array, Array]:
         """Return residuals with some cells left out, and their usual sizes."""
@@ -134,20 +144,20 @@ class _Search:
         self.spread, known = spread, self.base[1]
         spread = np.minimum(known * (spread / known) ** self.power, self.most)
         if scale:
-            self.scale = local_scale(np.abs(left) / spread, good)
+            self.scale = local_scale(np.abs(left) / spread, good & self.telling)
         return left, np.clip(spread * self.scale, self.floor, self.most)
 
     def score(self, left: Array, std: Array) -> Array:
         """Return the size of residuals in units of a limit that the tail does not raise."""
-        limits = find_limits((left / std)[self.used & ~np.isnan(left)], self.rate)
+        limits = find_limits((left / std)[self.telling & ~np.isnan(left)], self.rate)
         return limits.capped(_GENEROUS).excess(left / std)
 
     def judge(self, bad: Mask) -> CellCheck:
         """Return what the others, without some bad cells, say of every cell."""
         left, std = self.measure(bad)
-        std = std * nearby_scale(np.abs(left) / std, self.used & ~bad, _NEAR)
+        std = std * nearby_scale(np.abs(left) / std, self.telling & ~bad, _NEAR)
         std = np.clip(std, self.floor, self.most)
-        known = self.used & ~np.isnan(left)
+        known = self.telling & ~np.isnan(left)
         limits = find_limits((left / std)[known & ~bad], self.rate)
         beyond = bad & (limits.excess(left / std) > _SURELY)  # others may be the tail of good ones
         limits = find_limits((left / std)[known & ~beyond], self.rate)

@@ -187,6 +187,7 @@ def choose_predictor(
     without: Sequence[int] = (),
     *,
     near: bool = False,
+    telling: Mask | None = None,
 ) -> Predictor:
     """Choose the axes along which cells are predicted best, and their covariances.
 
@@ -203,6 +204,8 @@ def choose_predictor(
     near
         Whether only the nearest cells shall have a say: less exact, but few cells are predicted
         wrongly because of a bad one.
+    telling
+        Cells whose residuals are scored; all if None.
 
     Returns
     -------
@@ -210,10 +213,11 @@ def choose_predictor(
         The steps, the most useful axis first; none if no axis is of any use.
     """
     left = values - middle(values, used)
+    scored = np.ones(values.shape, bool) if telling is None else telling
     open_axes = [a for a, m in enumerate(values.shape) if m > 2 and a not in without]
     steps: list[Step] = []
     while open_axes:
-        tried = [_best(left, used, axis, axes[axis], near) for axis in open_axes]
+        tried = [_best(left, used, scored, axis, axes[axis], near) for axis in open_axes]
         best = min(tried, key=lambda step: step.error / step.before if step.before else 1.0)
         if not best.error < _GAIN * best.before:
             break
@@ -223,7 +227,9 @@ def choose_predictor(
     return Predictor(tuple(steps))
 
 
-def _best(values: Array, used: Mask, axis: int, about: CheckAxis, near: bool) -> Step:
+def _best(
+    values: Array, used: Mask, telling: Mask, axis: int, about: CheckAxis, near: bool
+) -> Step:
     """Return the covariance that predicts cells best along one axis."""
     fibres = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)
     known = np.moveaxis(used, axis, 0).reshape(fibres.shape) & ~np.isnan(fibres)
@@ -234,14 +240,14 @@ def _best(values: Array, used: Mask, axis: int, about: CheckAxis, near: bool) ->
         return Step(axis, [], "nothing", 0.0, 0.0)
     some = filled[_spread_out(filled.size, _affordable(known[:, filled]))]
     parts = [(w, fibres[np.ix_(w.places, some)], known[np.ix_(w.places, some)]) for w in shown]
-    before = _score([(part[w.inner], here[w.inner]) for w, part, here in parts])
+    counts = known & np.moveaxis(telling, axis, 0).reshape(fibres.shape)
+    counted = [counts[np.ix_(w.places[w.inner], some)] for w in shown]
+    inner = [part[w.inner] for w, part, _ in parts]
+    before = _score(list(zip(inner, counted, strict=True)))
     scored: list[tuple[float, str, _Maker]] = []
     for words, make in _candidates(fibres, known, about, near):
-        left = [
-            (residuals_in(part, here, make(w), w.inner)[0], here[w.inner])
-            for w, part, here in parts
-        ]
-        scored.append((_score(left), words, make))
+        left = [residuals_in(part, here, make(w), w.inner)[0] for w, part, here in parts]
+        scored.append((_score(list(zip(left, counted, strict=True))), words, make))
     if not scored:  # labels without an order, too many for a covariance
         return Step(axis, [], "nothing", before, before)
     error, words, make = min(scored, key=lambda one: one[0])

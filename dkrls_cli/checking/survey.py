@@ -57,6 +57,8 @@ _SINGLE = 6e-8
 _ROUNDED = 0.5
 # Share of distinct values, of all, below which the data is rounded to steps.
 _DISTINCT = 0.5
+# Distinct values up to which they are kinds, not measurements.
+_KINDS = 3
 # Distinct values from which on their smallest distance is the step.
 _FEWEST_STEPS = 10
 
@@ -127,18 +129,18 @@ def survey(
     flags = np.where(np.isnan(values), MISSING, GOOD).astype(np.int8)
     units = np.full(values.shape, -1, np.int8)
     work = np.array(values, np.float64)
-    if along is not None and values.shape[along] > 2:
+    if along is not None and values.shape[along] > 2 and not has_kinds(work):
         _check_units(work, flags, units, along)
         _check_slices(work, flags, axes, along)
         _check_series(work, flags, axes, along)
     used = flags == GOOD
     used |= flags == UNIT  # these are in the right units by now
-    floor = _rounding(work)
-    predictor, usual = _choose_first(work, used, axes, along)
-    found = check_cells(work - usual, used, predictor, rate, floor)
+    floor, telling = _rounding(work), telling_cells(work)
+    predictor, usual = _choose_first(work, used, axes, along, telling=telling)
+    found = check_cells(work - usual, used, predictor, rate, floor, telling=telling)
     for _ in range(1, _PASSES):
-        predictor = choose_predictor(work - usual, used & ~found.bad, axes)
-        found = check_cells(work - usual, used, predictor, rate, floor, found.bad)
+        predictor = choose_predictor(work - usual, used & ~found.bad, axes, telling=telling)
+        found = check_cells(work - usual, used, predictor, rate, floor, found.bad, telling)
     flags[found.bad & (flags == GOOD)] = SPIKE
     expected = work - found.residual
     spikes = flags == SPIKE
@@ -154,6 +156,7 @@ def _choose_first(
     axes: Sequence[CheckAxis],
     along: int | None,
     without: Sequence[int] = (),
+    telling: Mask | None = None,
 ) -> tuple[Predictor, Array]:
     """Return the predictor from near cells, and the usual values of series to take off first.
 
@@ -162,11 +165,11 @@ def _choose_first(
     left out, the less is known of it. Usual values are 0 where cells are clearly predicted better
     with them, as of fields without noise, and where there are few series.
     """
-    plain = choose_predictor(work, used, axes, without, near=True)
+    plain = choose_predictor(work, used, axes, without, near=True, telling=telling)
     if along is None or (steps := work.shape[along]) < _SERIES or work.size < _PLACES * steps:
         return plain, np.zeros(())
     usual = _usual_values(work, used, along)
-    better = choose_predictor(work - usual, used, axes, without, near=True)
+    better = choose_predictor(work - usual, used, axes, without, near=True, telling=telling)
     if _BETTER * better.error < plain.error:
         return better, usual
     return plain, np.zeros(())
@@ -193,7 +196,11 @@ def _unrow(rows: NDArray[Any], shape: Sequence[int], along: int) -> NDArray[Any]
 def _check_units(work: Array, flags: Flags, units: Flags, along: int) -> None:
     """Flag slices and series in other units, and put them into those of the rest."""
     rows = _rows(work, along)
-    found = np.broadcast_to(find_unit_slices(rows)[:, None], rows.shape).copy()
+    told = telling_cells(rows)
+    if not told.all() and np.median(told.sum(axis=1)) < _FEWEST_TELLING:
+        return
+    telling = np.where(told, rows, np.nan)
+    found = np.broadcast_to(find_unit_slices(telling)[:, None], rows.shape).copy()
     rows = _converted(rows, found)
     if rows.shape[1] > 1:
         series = find_unit_series(rows)
@@ -232,9 +239,40 @@ def _check_series(work: Array, flags: Flags, axes: Sequence[CheckAxis], along: i
     stuck = _unrow(find_runs(_rows(np.where(used, work, np.nan), along)), work.shape, along)
     flags[(flags == GOOD) & stuck] = STUCK
     used &= ~stuck.astype(bool)
+    used &= telling_cells(work)
     predictor, usual = _choose_first(work, used, axes, along, [along])
     shifted = find_shifts(work - usual, used, predictor, along) != 0
     flags[(flags == GOOD) & shifted] = JUMP
+
+
+def has_kinds(values: Array) -> bool:
+    """Return whether a grid has a few values only, such as yes and no, and each of them often."""
+    numbers, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    return 1 < numbers.size <= _KINDS and bool(counts.max() <= _COMMON[1] * counts.sum())
+
+
+def telling_cells(values: Array) -> Mask:
+    """Return the cells that have not the one value that a large part of all has, such as no rain.
+
+    Residuals of these are mostly 0, and do not tell how large others are by chance. All cells are
+    telling if there is no such value, or hardly another one.
+
+    Examples
+    --------
+    >>> telling_cells(np.array([0.0, 0.0, 3.0, 0.0, 2.0, np.nan])).astype(int)
+    array([0, 0, 1, 0, 1, 1])
+    """
+    numbers, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    if not numbers.size or not _COMMON[0] <= counts.max() / counts.sum() <= _COMMON[1]:
+        return np.ones(values.shape, bool)
+    return np.asarray(values != numbers[np.argmax(counts)])
+
+
+# Cells of a slice that tell its units, at least, where many cells have one value.
+_FEWEST_TELLING = 30
+# Share of the cells that have one value, from which on they are no measure of the others, and up to
+# which: a few cells that differ from all others may well be bad.
+_COMMON = (0.3, 0.97)
 
 
 def _rounding(values: Array) -> float:
@@ -244,6 +282,8 @@ def _rounding(values: Array) -> float:
         return 0.0
     largest = float(np.abs(known).max())
     distinct = np.unique(known)
+    if has_kinds(values):
+        return float(distinct[-1] - distinct[0])  # none of them is out of line
     step = 0.0
     if _FEWEST_STEPS < distinct.size < _DISTINCT * known.size:
         gaps = np.diff(distinct)

@@ -115,7 +115,7 @@ def _confirmed_slices(rows: Array, kinds: Indices) -> Indices:
         here, one = rows[kinds == kind], CONVERSIONS[kind]
         about = np.broadcast_to(profile, here.shape)
         before, after = (np.nanmean(_distances(w, about)) for w in (here, one.undo(here)))
-        widths = [float(np.nanmedian(_widths(some))) for some in (here, rows[usual])]
+        widths = [_median_width(some) for some in (here, rows[usual])]
         ratio = widths[0] / widths[1] if min(widths) > 0 else np.nan
         wider = ratio / abs(one.slope)  # spreads of day and night differ, but not tenfold
         is_possible = np.isnan(ratio) or 1 / _FAR_ALIKE < wider < _FAR_ALIKE
@@ -124,6 +124,12 @@ def _confirmed_slices(rows: Array, kinds: Indices) -> Indices:
         if not (is_wider or (is_possible and after <= _NEARER * before)):
             result[kinds == kind] = -1
     return result
+
+
+def _median_width(rows: Array) -> float:
+    """Return how widely slices are spread as a rule; NaN if all have few values."""
+    widths = _widths(rows)
+    return float(np.median(widths[~np.isnan(widths)])) if not np.isnan(widths).all() else np.nan
 
 
 def _widths(rows: Array) -> Array:

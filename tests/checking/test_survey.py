@@ -176,3 +176,31 @@ def test_a_few_series_keep_their_usual_values():
     assert np.allclose(usual, np.median(many, axis=0, keepdims=True))
     assert not survey_module._choose_first(many[:15], many[:15] > -99, axes, 0)[1].any()
     assert not survey_module._choose_first(many, many > -99, axes, None)[1].any()
+
+
+def rain(seed):
+    """Return showers that neighbours share, four fifths of all cells dry."""
+    rng, x = np.random.default_rng(seed), np.arange(10)
+    root = np.exp(-((np.subtract.outer(x, x) / 2.5) ** 2))
+    waves = np.einsum("ij,tjk,lk->til", root, rng.standard_normal((80, 10, 10)), root)
+    return np.maximum(waves / waves.std() - 0.8, 0.0) ** 2 * 10
+
+
+def test_rain_on_dry_days_is_no_fault_but_far_too_much_is():
+    values = rain(0)
+    assert 0.7 < np.mean(values == 0) < 0.9
+    assert run(values).bad.mean() < 5e-3  # a fifth of the cells was flagged
+    values[40, 5, 5] += 40 * values.std()
+    assert run(values).bad[40, 5, 5]
+
+
+def test_yes_and_no_are_not_out_of_line():
+    values = (field() > 15).astype(float)
+    assert not run(values).bad.any()
+
+
+def test_series_of_two_levels_are_left_alone():
+    rng = np.random.default_rng(0)
+    values = np.stack([np.repeat(rng.integers(0, 2, 60), 8) * 10.0 for _ in range(6)], 1)
+    found = run(values + 0.1 * rng.normal(size=values.shape))
+    assert not (found.flags == JUMP).any()
