@@ -28,7 +28,7 @@ Result: TypeAlias = "tuple[Mapping[str, Any], Sequence[str | Layout]]"
 
 HINTS = {
     "outside": "--outside missing leaves them out, nearest or extrapolate answers there.",
-    "outside_means": "--outside missing leaves them out, extrapolate answers there.",
+    "outside mean derivative": "--outside missing leaves them out, extrapolate answers there.",
 }
 """Sentences that name the option of a setting, where the plain one would not do."""
 

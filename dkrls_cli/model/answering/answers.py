@@ -485,7 +485,7 @@ def _refuse(
             raise SettingError(
                 f"{int(beyond.sum())} of {axis.size} coordinates of '{axis.name}' are outside "
                 f"the training range {low} to {high}, the first {first}.",
-                setting="outside" if not _is_linear(axis, question) else "outside_means",
+                setting="outside" if not _is_linear(axis, question) else "outside mean derivative",
             )
 
 
@@ -501,7 +501,7 @@ def _refuse_cells(axis: Axis, beyond: Mask) -> None:
         raise SettingError(
             f"{int(beyond.sum())} of {axis.size} cells of '{axis.name}' reach beyond the cells of "
             f"the data, the first that of {first}.",
-            setting="outside_means",
+            setting="outside mean derivative",
         )
 
 
