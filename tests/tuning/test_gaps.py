@@ -247,7 +247,9 @@ def test_a_long_level_has_no_spectrum(monkeypatch):
     monkeypatch.setattr(
         SpectrumCache, "of", lambda self, k, c: sizes.append(c.size) or make(self, k, c)
     )
-    chosen = choose_with_gaps(*long_grid(), [LevelConstraint("matern32"), LevelConstraint()])
+    chosen = choose_with_gaps(
+        *long_grid(), [LevelConstraint("matern32"), LevelConstraint("matern32", 2.0)]
+    )
     assert max(sizes) == 512
     assert chosen.spectra[0] is None
     assert chosen.spectra[1].rank == 3
