@@ -114,16 +114,34 @@ def _confirmed_slices(rows: Array, kinds: Indices) -> Indices:
     for kind in np.unique(kinds[~usual]).tolist():
         here, one = rows[kinds == kind], CONVERSIONS[kind]
         about = np.broadcast_to(profile, here.shape)
-        before, after = (np.nanmean(_distances(w, about)) for w in (here, one.undo(here)))
+        before, after = (_distances(w, about) for w in (here, one.undo(here)))
+        before = before / max(1.0, abs(one.slope))  # what is divided is nearer to 0 anyway
         widths = [_median_width(some) for some in (here, rows[usual])]
         ratio = widths[0] / widths[1] if min(widths) > 0 else np.nan
         wider = ratio / abs(one.slope)  # spreads of day and night differ, but not tenfold
         is_possible = np.isnan(ratio) or 1 / _FAR_ALIKE < wider < _FAR_ALIKE
-        is_wider = abs(np.log(abs(one.slope))) > np.log(_ALIKE) and 1 / _ALIKE < wider < _ALIKE
-        before = before / max(1.0, abs(one.slope))  # what is divided is nearer to 0 anyway
-        if not (is_wider or (is_possible and after <= _NEARER * before)):
+        is_wider = _is_scale(one) and 1 / _ALIKE < wider < _ALIKE
+        is_nearer = is_possible and np.nanmean(after) <= _NEARER * np.nanmean(before)
+        scaled = _widths(here) / (widths[1] if widths[1] > 0 else np.nan)
+        if not ((is_wider or is_nearer) and _most_agree(one, scaled, before, after)):
             result[kinds == kind] = -1
     return result
+
+
+def _most_agree(one: Conversion, ratios: Array, before: Array, after: Array) -> bool:
+    """Return whether a conversion suits most slices of a kind, each by itself.
+
+    They are nearer to the usual ones when it is undone, or as wide, in units of the usual width, as
+    a mere factor tells. Without that, one bad slice would speak for all that follow it.
+    """
+    is_factor = _is_scale(one) and one.offset == 0
+    as_wide = [is_factor and not np.isnan(ratio) and _agree(one, ratio) for ratio in ratios]
+    return bool(np.mean(as_wide | (after < before)) > _MOSTLY)
+
+
+def _is_scale(one: Conversion) -> bool:
+    """Return whether a conversion changes how widely values are spread."""
+    return bool(abs(np.log(abs(one.slope))) > np.log(_ALIKE))
 
 
 def _median_width(rows: Array) -> float:
@@ -272,7 +290,7 @@ def _confirmed(series: Array, kinds: Indices) -> Indices:
     return result
 
 
-# Share of the cells of a part in other units that must be nearer to the level in the right ones.
+# Share of the cells of a part in other units, or of such slices, that speak for the conversion.
 _MOSTLY = 0.8
 
 

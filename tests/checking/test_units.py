@@ -111,3 +111,13 @@ def test_slices_in_other_units_may_be_spread_otherwise_by_themselves():
     values[15:] = season[15:] + (values[15:] - season[15:]) / 2
     values[13:] = 1.8 * values[13:] + 32
     assert find_unit_slices(values).tolist() == [-1] * 13 + [2] * 7
+
+
+@pytest.mark.parametrize("place", [3, 8, 10])
+def test_one_slice_that_is_off_says_nothing_of_those_after_it(place):
+    """A shift by 210 looks as if degF had become K; the slices after it have not changed."""
+    rng = np.random.default_rng(0)
+    rain = rng.uniform(60, 120, 12)[:, None] * rng.uniform(0.5, 1.5, (12, 40))
+    rain[place] = 255.4 + rain[place - 1] / 1.8
+    found = find_unit_slices(rain)
+    assert (np.delete(found, place) == -1).all()
