@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -51,6 +51,9 @@ _CAP = 60.0
 
 SOLVE_LIMIT = 1500
 """Iterations of the solve for missing cells: five times what holes in real grids took at most."""
+
+_CALMER, _CALMEST = 100.0, 1e-3
+"""Factor on a ridge with which missing cells could not be solved for, and the largest one then."""
 
 _ANALYSIS = 1e-6
 """Largest change of a cell, as a share of the spread of the data, at the end of an analysis.
@@ -252,26 +255,42 @@ def train_through_gaps(
         chosen = chosen.move_to(thin.coordinates, thin.targets(~np.isnan(values)))
         bars = rescale(bars, np.isnan(values).reshape(thin.shape))
     missing_cells = np.isnan(values)
-    done = complete(
-        values.reshape(thin.shape),
-        thin.coordinates,
-        chosen.setting.kernels,
-        chosen.setting.ridge,
-        mean,
-        grouping=chosen.setting.grouping,
-        tolerance=chosen.tolerance,
-        limit=SOLVE_LIMIT,
-        spectra=chosen.spectra,
-        watched=None if land or chosen.tried == 1 else chosen.targets,
-        tell=lambda share: tell(_SEARCH + (1.0 - _SEARCH) * share),
-    )
+    watched = None if land or chosen.tried == 1 else chosen.targets
+    notes = []
+
+    def solve(setting: JointSetting) -> Completed:
+        return complete(
+            values.reshape(thin.shape),
+            thin.coordinates,
+            setting.kernels,
+            setting.ridge,
+            mean,
+            grouping=setting.grouping,
+            tolerance=chosen.tolerance,
+            limit=SOLVE_LIMIT,
+            spectra=chosen.spectra,
+            watched=watched,
+            tell=lambda share: tell(_SEARCH + (1.0 - _SEARCH) * share),
+        )
+
+    done = solve(chosen.setting)
+    first = chosen.setting.ridge
+    while not done.converged and found is None and can_calm(plan, chosen.setting):
+        chosen = thin.calm(values, chosen)
+        bars = gap_bars(values.reshape(thin.shape), thin.coordinates, chosen)
+        done = solve(chosen.setting)
+    if chosen.setting.ridge > first:
+        notes.append(
+            f"the ridge is {chosen.setting.ridge:.2g}, not {first:.2g} as hidden cells would have "
+            "it: with that, the missing cells could not be solved for"
+        )
     filled = done.values.reshape(values.shape)
     if fits_single(values):  # then a model file holds the filled cells in float32 as well
         filled = round_to_single(filled, missing_cells)
     trained = thin.fit(filled, done, chosen, plan, settings)
     facts = own.facts(observed, plan, done, chosen) | {"share": missing}
     expanded = thin.measure(bars.expand(values.shape, thin.places), filled, trained)
-    told = {"missing": facts, "notes": solve_notes(done)}
+    told = {"missing": facts, "notes": [*notes, *solve_notes(done)]}
     rows = None if found is None else found.rows
     return TrainingResult(trained, expanded, told, enclosing, rows)
 
@@ -429,6 +448,19 @@ class _Thin:
             tell=tell,
         )
 
+    def calm(self, values: Array, chosen: GapChoice) -> GapChoice:
+        """Choose a hundred times the ridge and the same kernels: hidden cells tell the error."""
+        again = choose_with_gaps(
+            values.reshape(self.shape),
+            self.coordinates,
+            [LevelConstraint(k.family, k.sigma, k.period, k) for k in chosen.setting.kernels],
+            ridge=_CALMER * chosen.setting.ridge,
+            mean=chosen.mean,
+            targets=chosen.targets,
+        )
+        trials = (*chosen.trials, *again.trials)
+        return replace(again, tried=chosen.tried + again.tried, trials=trials)
+
     def fit(
         self,
         completed: Array,
@@ -526,6 +558,12 @@ def _group_facts(setting: JointSetting, axes: Sequence[Axis]) -> dict[str, Any]:
     names = [axes[place].name for place in grouping.axes[0]]
     second = {"share": grouping.share, "factor": grouping.factor} if grouping.share else None
     return {"group": names, "sphere": grouping.sphere, "second_scale": second}
+
+
+def can_calm(plan: FitPlan, setting: JointSetting) -> bool:
+    """Return whether a ridge may be raised: it was chosen, is small, and no group has it."""
+    is_small = setting.ridge * _CALMER <= _CALMEST
+    return plan.joint_ridge is None and is_small and not setting.grouping.axes
 
 
 def inexact_error(done: Completed) -> ConvergenceError:

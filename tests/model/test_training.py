@@ -1,5 +1,7 @@
 """Models of grids with missing cells, against dense solves over the observed ones."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -393,3 +395,30 @@ def test_a_grid_with_a_long_level_has_the_model_of_a_short_one(monkeypatch):
     monkeypatch.setattr(choice, "LONG", 90)
     for found, expected in zip(ask(long_series()), short, strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def test_a_ridge_that_was_chosen_is_raised_until_the_solve_ends(monkeypatch):
+    """With a given ridge it is an error, with one that was chosen another is taken, and told."""
+    solve, ridges = training.complete, []
+
+    def hard(values, coordinates, kernels, ridge, *args, **options):
+        ridges.append(ridge)
+        done = solve(values, coordinates, kernels, ridge, *args, **options)
+        return replace(done, converged=len(ridges) > 2)
+
+    monkeypatch.setattr(training, "complete", hard)
+    smooth = np.outer(np.sin(X), np.cos(D))
+    smooth[np.isnan(VALUES)] = np.nan
+    kernels = {"kernel": "gaussian", "sigma": {"x": 3.0, "d": 3.0}}
+    model = fit(smooth, {"x": X, "d": D}, **kernels)
+    assert model.joint_ridge == ridges[-1] == pytest.approx(ridges[0] * 100 ** (len(ridges) - 1))
+    assert len(ridges) == 3
+    assert ridges[-1] <= 1e-3
+    (note,) = model.origin["notes"]
+    assert f"the ridge is {ridges[-1]:.2g}, not {ridges[0]:.2g}" in note
+    exact = fit(smooth, {"x": X, "d": D}, **kernels, ridge=ridges[-1])
+    assert model.cascade.levels == exact.cascade.levels
+    np.testing.assert_allclose(model.predict(), exact.predict(), rtol=0, atol=1e-3)
+    ridges.clear()
+    with pytest.raises(ConvergenceError):
+        fit(smooth, {"x": X, "d": D}, **kernels, ridge=1e-6)
