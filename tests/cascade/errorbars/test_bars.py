@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
+from refitted_bars import NEW, SPLINES, VALUES, D, X, fitted
 from shell import ROOT, dkrls
 
 from dkrls_cli.cascade.errorbars.bars import unexplained, variance_on_grid
@@ -16,23 +17,8 @@ from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 
-RNG = np.random.default_rng(3)
-X, D = np.sort(RNG.uniform(0, 9, 11)), np.linspace(0, 5, 8)
-KERNELS = Kernel("matern32", 1.7), Kernel("gaussian", 0.9)
-VALUES = RNG.standard_normal((11, 8))
-NEW = [np.array([0.7, X[3], 4.4]), np.array([0.1, 2.05, D[2], 4.9])]
 AT = ("--at", "lat=10,12.5", "--at", "lon=200,203", "--at", "time=2020-03-03")
 BARS = ["sst", "sst_std"]
-SPLINES = (
-    Kernel("cubic", 2.0, errors="matern32"),
-    Kernel("quintic", 0.6, warp="sqrt", errors="gaussian"),
-)
-
-
-def fitted(joint):
-    ridges = (0.0, 0.0) if joint else (1e-3, 1e-2)
-    levels = [Level(n, k, r) for n, k, r in zip("xd", KERNELS, ridges, strict=True)]
-    return fit_cascade(VALUES, [X, D], levels, joint_ridge=1e-2 if joint else None)
 
 
 @pytest.fixture(scope="module", params=["level", "joint"])
