@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -54,6 +55,9 @@ SOLVE_LIMIT = 1500
 
 _CALMER, _CALMEST = 100.0, 1e-3
 """Factor on a ridge with which missing cells could not be solved for, and the largest one then."""
+
+_PATIENCE = 500
+"""Iterations after which a ridge is raised: holes in real grids took 300 at most."""
 
 _ANALYSIS = 1e-6
 """Largest change of a cell, as a share of the spread of the data, at the end of an analysis.
@@ -255,42 +259,27 @@ def train_through_gaps(
         chosen = chosen.move_to(thin.coordinates, thin.targets(~np.isnan(values)))
         bars = rescale(bars, np.isnan(values).reshape(thin.shape))
     missing_cells = np.isnan(values)
-    watched = None if land or chosen.tried == 1 else chosen.targets
-    notes = []
-
-    def solve(setting: JointSetting) -> Completed:
-        return complete(
-            values.reshape(thin.shape),
-            thin.coordinates,
-            setting.kernels,
-            setting.ridge,
-            mean,
-            grouping=setting.grouping,
-            tolerance=chosen.tolerance,
-            limit=SOLVE_LIMIT,
-            spectra=chosen.spectra,
-            watched=watched,
-            tell=lambda share: tell(_SEARCH + (1.0 - _SEARCH) * share),
-        )
-
-    done = solve(chosen.setting)
+    solve = partial(
+        thin.solve,
+        values,
+        watched=None if land or chosen.tried == 1 else chosen.targets,
+        tell=lambda share: tell(_SEARCH + (1.0 - _SEARCH) * share),
+    )
     first = chosen.setting.ridge
-    while not done.converged and found is None and can_calm(plan, chosen.setting):
+    is_open = found is None and plan.joint_ridge is None
+    done = solve(chosen, is_open=is_open)
+    while is_open and not done.converged and _can_calm(chosen.setting):
         chosen = thin.calm(values, chosen)
         bars = gap_bars(values.reshape(thin.shape), thin.coordinates, chosen)
-        done = solve(chosen.setting)
-    if chosen.setting.ridge > first:
-        notes.append(
-            f"the ridge is {chosen.setting.ridge:.2g}, not {first:.2g} as hidden cells would have "
-            "it: with that, the missing cells could not be solved for"
-        )
+        done = solve(chosen, is_open=is_open)
     filled = done.values.reshape(values.shape)
     if fits_single(values):  # then a model file holds the filled cells in float32 as well
         filled = round_to_single(filled, missing_cells)
     trained = thin.fit(filled, done, chosen, plan, settings)
     facts = own.facts(observed, plan, done, chosen) | {"share": missing}
     expanded = thin.measure(bars.expand(values.shape, thin.places), filled, trained)
-    told = {"missing": facts, "notes": [*notes, *solve_notes(done)]}
+    notes = [*calm_notes(first, chosen.setting.ridge), *solve_notes(done)]
+    told = {"missing": facts, "notes": notes}
     rows = None if found is None else found.rows
     return TrainingResult(trained, expanded, told, enclosing, rows)
 
@@ -448,6 +437,25 @@ class _Thin:
             tell=tell,
         )
 
+    def solve(
+        self, values: Array, chosen: GapChoice, *, is_open: bool, watched: Mask | None, tell: Tell
+    ) -> Completed:
+        """Solve for the missing cells, with less patience if an open ridge can be raised."""
+        setting = chosen.setting
+        return complete(
+            values.reshape(self.shape),
+            self.coordinates,
+            setting.kernels,
+            setting.ridge,
+            chosen.mean,
+            grouping=setting.grouping,
+            tolerance=chosen.tolerance,
+            limit=min(SOLVE_LIMIT, _PATIENCE) if is_open and _can_calm(setting) else SOLVE_LIMIT,
+            spectra=chosen.spectra,
+            watched=watched,
+            tell=tell,
+        )
+
     def calm(self, values: Array, chosen: GapChoice) -> GapChoice:
         """Choose a hundred times the ridge and the same kernels: hidden cells tell the error."""
         again = choose_with_gaps(
@@ -560,10 +568,19 @@ def _group_facts(setting: JointSetting, axes: Sequence[Axis]) -> dict[str, Any]:
     return {"group": names, "sphere": grouping.sphere, "second_scale": second}
 
 
-def can_calm(plan: FitPlan, setting: JointSetting) -> bool:
-    """Return whether a ridge may be raised: it was chosen, is small, and no group has it."""
-    is_small = setting.ridge * _CALMER <= _CALMEST
-    return plan.joint_ridge is None and is_small and not setting.grouping.axes
+def _can_calm(setting: JointSetting) -> bool:
+    """Return whether a ridge is small enough to be raised, and no group of axes has it."""
+    return setting.ridge * _CALMER <= _CALMEST and not setting.grouping.axes
+
+
+def calm_notes(chosen: float, taken: float) -> list[str]:
+    """Return a note if the ridge is a larger one than hidden cells have chosen."""
+    if taken <= chosen:
+        return []
+    return [
+        f"the ridge is {taken:.2g}, not {chosen:.2g} as hidden cells would have it: with that, the "
+        "missing cells could not be solved for"
+    ]
 
 
 def inexact_error(done: Completed) -> ConvergenceError:
