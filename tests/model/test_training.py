@@ -399,10 +399,11 @@ def test_a_grid_with_a_long_level_has_the_model_of_a_short_one(monkeypatch):
 
 def test_a_ridge_that_was_chosen_is_raised_until_the_solve_ends(monkeypatch):
     """With a given ridge it is an error, with one that was chosen another is taken, and told."""
-    solve, ridges = training.complete, []
+    solve, ridges, limits = training.complete, [], []
 
     def hard(values, coordinates, kernels, ridge, *args, **options):
         ridges.append(ridge)
+        limits.append(options["limit"])
         done = solve(values, coordinates, kernels, ridge, *args, **options)
         return replace(done, converged=len(ridges) > 2)
 
@@ -419,6 +420,23 @@ def test_a_ridge_that_was_chosen_is_raised_until_the_solve_ends(monkeypatch):
     exact = fit(smooth, {"x": X, "d": D}, **kernels, ridge=ridges[-1])
     assert model.cascade.levels == exact.cascade.levels
     np.testing.assert_allclose(model.predict(), exact.predict(), rtol=0, atol=1e-3)
+    assert (limits[0], limits[-1]) == (500, 1500)  # all patience with a ridge that was given
     ridges.clear()
     with pytest.raises(ConvergenceError):
         fit(smooth, {"x": X, "d": D}, **kernels, ridge=1e-6)
+
+
+def test_a_ridge_is_not_raised_beyond_a_thousandth(monkeypatch):
+    solve, ridges = training.complete, []
+
+    def never(values, coordinates, kernels, ridge, *args, **options):
+        ridges.append(ridge)
+        done = solve(values, coordinates, kernels, ridge, *args, **options)
+        return replace(done, converged=False)
+
+    monkeypatch.setattr(training, "complete", never)
+    smooth = np.where(np.isnan(VALUES), np.nan, np.outer(np.sin(X), np.cos(D)))
+    with pytest.raises(ConvergenceError):
+        fit(smooth, {"x": X, "d": D}, kernel="gaussian", sigma=3.0)
+    assert len(ridges) > 2
+    assert 1e-5 < ridges[-1] <= 1e-3

@@ -1,1 +1,1 @@
-"""What a user asks of a model, made into queries, and the labels of the answers."""
+"""Queries made of the questions of users, and the labels of the answers."""

@@ -43,7 +43,7 @@ MaskLike: TypeAlias = "Land | xr.DataArray | Grid"
 """Cells without an answer: the name of a rule, or a mask with labels."""
 
 Asks: TypeAlias = tuple[MeanLike, str | Sequence[str], bool]
-"""What is asked instead of values: means over cells, derivatives, and whether by metres."""
+"""Questions other than values: means over cells, derivatives, and whether by metres."""
 
 
 @dataclass(frozen=True)
