@@ -45,7 +45,8 @@ from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.poles.planning import Poles
 from dkrls_cli.model.settings import DEFAULTS, PerLevel, Settings
-from dkrls_cli.model.training import Tell, drop_lost_slices
+from dkrls_cli.model.training.lost import drop_lost_slices
+from dkrls_cli.model.training.result import Tell
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -43,15 +43,11 @@ from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
 from dkrls_cli.model.poles.planning import Poles
 from dkrls_cli.model.quality.robust import ROBUST, Cleaned, clean_grid
 from dkrls_cli.model.settings import DEFAULTS, Missing, Noise, PerLevel, Settings, Storage
-from dkrls_cli.model.training import (
-    CHOSEN_ON,
-    Tell,
-    TrainingResult,
-    drop_lost_slices,
-    train,
-    train_through_gaps,
-    train_with_errors,
-)
+from dkrls_cli.model.training.complete import train
+from dkrls_cli.model.training.gaps import train_through_gaps
+from dkrls_cli.model.training.lost import drop_lost_slices
+from dkrls_cli.model.training.noisy import train_with_errors
+from dkrls_cli.model.training.result import CHOSEN_ON, Tell, TrainingResult
 from dkrls_cli.tuning.spectra import SpectrumCache
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from dkrls_cli.errors import SettingError
 from dkrls_cli.grid.axes import axis_of
 from dkrls_cli.grid.grid import Grid, as_grid
 from dkrls_cli.model import fill as module
-from dkrls_cli.model import training
 from dkrls_cli.model.fill import fill_grid
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.settings import Settings
+from dkrls_cli.model.training import joint
 
 # What is returned ---------------------------------------------------------------------------------
 
@@ -289,13 +289,13 @@ def test_land_is_solved_for_exactly_only_if_it_is_filled(mask, exact, monkeypatc
     values[[1, 8, 9], [2, 5, 6]] = np.nan
     data = np.stack([values, values[::-1]], axis=1)
     watched = []
-    real = training.complete
+    real = joint.complete
 
     def complete(*args, **options):
         watched.append(options["watched"])
         return real(*args, **options)
 
-    monkeypatch.setattr(training, "complete", complete)
+    monkeypatch.setattr(joint, "complete", complete)
     grid = as_grid(data, {"x": x, "y": np.arange(2.0), "t": t})
     fill_grid(grid, mask=mask)
     assert (watched[0] is None) == exact

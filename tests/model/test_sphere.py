@@ -12,7 +12,7 @@ from dkrls_cli.model.fit import retune
 from dkrls_cli.model.planning import groups
 from dkrls_cli.model.planning.plan import group_memory, plan_fit
 from dkrls_cli.model.settings import Settings
-from dkrls_cli.model.training import enclosed_coordinates
+from dkrls_cli.model.training.lost import enclosed_coordinates
 
 NORTH, EAST = {"units": "degrees_north"}, {"units": "degrees_east"}
 LAT, LON = np.arange(-85.0, 90, 10), np.arange(0.0, 360, 15)

@@ -204,7 +204,7 @@ def learn_in_parts(
 
 def noticed(before: Model, done: Update, after: Model, seconds: float, report: Report) -> Change:
     """Report what was noticed when slices were added, and return what has changed."""
-    from dkrls_cli.model.training import CHOSEN_ON
+    from dkrls_cli.model.training.result import CHOSEN_ON
 
     settled = CHOSEN_ON not in before.origin  # settings that are chosen anew cannot drift
     if done.surprise.drifts and settled and after is done.model:

@@ -38,7 +38,8 @@ from dkrls_cli.model.poles.crossing import continue_rows
 from dkrls_cli.model.poles.planning import SIGNS
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.planning import process_bytes
-from dkrls_cli.model.training import TrainingResult, train
+from dkrls_cli.model.training.complete import train
+from dkrls_cli.model.training.result import TrainingResult
 from dkrls_cli.tuning.footprint import footprint
 
 SURVEYED = "settings_chosen_on"

@@ -12,7 +12,7 @@ from dkrls_cli.gaps.lasting.bars import LandBars, cut_slice
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.planning.requests import FitPlan
 from dkrls_cli.model.settings import Settings
-from dkrls_cli.model.training import train_through_gaps
+from dkrls_cli.model.training.gaps import train_through_gaps
 
 
 def calibrate_land(panel: Grid, plan: FitPlan, mean: float, slices: tuple[int, ...]) -> LandBars:

@@ -40,7 +40,8 @@ from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.planning import process_bytes
-from dkrls_cli.model.training import choose_kernels, drop_lost_slices, lost_notes
+from dkrls_cli.model.training.gaps import choose_kernels
+from dkrls_cli.model.training.lost import drop_lost_slices, lost_notes
 from dkrls_cli.tuning.footprint import footprint
 
 ALONE = Kernel("gaussian", 1e-3)

@@ -43,7 +43,7 @@ from dkrls_cli.model.tiling.rules import is_first, land_axes, make_rules
 from dkrls_cli.model.tiling.scan import PartReader, scan
 from dkrls_cli.model.tiling.seams import Seams
 from dkrls_cli.model.tiling.solving import TileModel, choose_model, sample_rows
-from dkrls_cli.model.training import enclosed_among
+from dkrls_cli.model.training.lost import enclosed_among
 from dkrls_cli.tuning.footprint import Machine, footprint
 
 _SAMPLE = 400_000

@@ -23,12 +23,10 @@ from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.planning.requests import FitPlan
-from dkrls_cli.model.training import (
-    SOLVE_LIMIT,
-    choose_through_gaps,
-    drop_lost_slices,
-    inexact_error,
-)
+from dkrls_cli.model.training.gaps import choose_through_gaps
+from dkrls_cli.model.training.joint import SOLVE_LIMIT
+from dkrls_cli.model.training.lost import drop_lost_slices
+from dkrls_cli.model.training.result import inexact_error
 from dkrls_cli.tuning.calibration.holes import usual_grid_error
 from dkrls_cli.tuning.gaps import GapChoice
 

@@ -22,7 +22,7 @@ from dkrls_cli.model.answering.tolerance import PROMISE
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.poles.crossing import continue_rows
 from dkrls_cli.model.poles.planning import extend_axes, plan_poles
-from dkrls_cli.model.training import CHOSEN_ON
+from dkrls_cli.model.training.result import CHOSEN_ON
 from dkrls_cli.model.updating.alignment import no_errors, usual_error
 from dkrls_cli.model.updating.joining import join
 from dkrls_cli.model.updating.order import observed_slices

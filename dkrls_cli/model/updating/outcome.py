@@ -17,7 +17,7 @@ from dkrls_cli.grid.cf import place_of
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.model import Model
-from dkrls_cli.model.training import missing_facts, solve_notes
+from dkrls_cli.model.training.result import missing_facts, solve_notes
 from dkrls_cli.model.updating.order import order_slices
 
 if TYPE_CHECKING:

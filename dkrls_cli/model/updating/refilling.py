@@ -24,7 +24,7 @@ from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.observations import describe_errors
 from dkrls_cli.model.model import OBS_ERRORS, Model
-from dkrls_cli.model.training import inexact_error, solve_notes
+from dkrls_cli.model.training.result import inexact_error, solve_notes
 from dkrls_cli.model.updating.outcome import with_facts, with_slices
 from dkrls_cli.tuning.gaps import final_tolerance
 

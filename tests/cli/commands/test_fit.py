@@ -12,7 +12,7 @@ import xarray as xr
 from shell import ROOT, dkrls, refusal
 
 from dkrls_cli import load_model
-from dkrls_cli.model import training
+from dkrls_cli.model.training import joint
 
 
 @pytest.mark.slow
@@ -171,7 +171,7 @@ EXACTLY = ("--kernel", "matern52", "--sigma", 3, "--ridge", "1e-3")
 
 @pytest.mark.parametrize("command", ["fit", "fill"])
 def test_missing_cells_that_are_not_solved_for_are_an_error(command, gappy, tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "SOLVE_LIMIT", 1)
+    monkeypatch.setattr(joint, "SOLVE_LIMIT", 1)
     out = tmp_path / ("m.npz" if command == "fit" else "filled.nc")
     said = refusal(command, gappy, "-o", out, *EXACTLY)
     assert "The missing cells are solved for to" in said

@@ -13,7 +13,7 @@ from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.fill import fill_grid
 from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.tiling.solving import choose_model, least_bar, sample_rows
-from dkrls_cli.model.training import drop_lost_slices
+from dkrls_cli.model.training.lost import drop_lost_slices
 
 GIVEN = settings({"lat": 3.0, "lon": 3.0, "time": 4.0}, constant=1.0)
 

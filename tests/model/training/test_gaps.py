@@ -11,11 +11,11 @@ from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import ConvergenceError, InputError, SettingError
-from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.grid import as_grid
-from dkrls_cli.model import training
 from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.settings import Settings
+from dkrls_cli.model.training import joint
+from dkrls_cli.model.training.gaps import train_through_gaps
 
 RNG = np.random.default_rng(5)
 X, D = np.linspace(0, 4, 9), np.sort(RNG.uniform(0, 6, 11))
@@ -106,48 +106,8 @@ def test_filled_cells_are_float32_where_all_data_is(scale):
 def test_the_share_that_is_missing_counts_what_was_dropped_before():
     grid, settings = as_grid(VALUES, {"x": X, "d": D}), Settings(**GIVEN)
     plan = plan_fit(grid.axes, settings, complete=False)
-    facts = training.train_through_gaps(grid, plan, settings, 0.75).facts
+    facts = train_through_gaps(grid, plan, settings, 0.75).facts
     assert facts["missing"]["share"] == 0.75
-
-
-def test_missing_cells_are_described_by_share_and_place():
-    observed = np.ones((4, 5, 10), bool)
-    observed[:2, 0] = False  # at all times
-    observed[3, 4, 3:5] = False  # here and there
-    axes = as_grid(np.zeros((4, 5, 10)), {"x": range(4), "y": range(5), "time": range(10)}).axes
-    done = Completed(np.zeros((4, 5, 10)), 7, 1e-8, converged=True)
-    assert training.missing_facts(observed, axes, 2, done) == {
-        "share": pytest.approx(22 / 200),
-        "pattern": "10 % at all time, 1 % here and there",
-        "typical_gap": "x 1 x y 1 x time 2",
-        "iterations": 7,
-        "residual": 1e-8,
-    }
-    observed[3, 4] = True
-    assert training.missing_facts(observed, axes, 2, done)["pattern"] == "10 % at all time"
-    turned = training.missing_facts(observed.transpose(2, 0, 1), axes[2:] + axes[:2], 0, done)
-    assert turned["pattern"] == "10 % at all time"
-    assert turned["typical_gap"] == "time 10 x x 2 x y 1"
-
-
-def test_every_level_is_decomposed_once_and_its_spectrum_handed_on(monkeypatch):
-    handed = []
-
-    def completed(*args, **options):
-        handed.append(options["spectra"])
-        return complete(*args, **options)
-
-    def fitted(*args, train=training.fit_cascade, **options):
-        handed.append(options["spectra"])
-        return train(*args, **options)
-
-    monkeypatch.setattr(training, "complete", completed)
-    monkeypatch.setattr(training, "fit_cascade", fitted)
-    model = fit(VALUES, {"x": X, "d": D}, **GIVEN)
-    assert all(a is b for a, b in zip(handed[0], handed[1], strict=True))
-    for spectrum, level, nodes in zip(handed[0], model.levels, (X, D), strict=True):
-        rebuilt = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
-        np.testing.assert_allclose(rebuilt, gram(level.kernel, nodes, nodes), atol=1e-12)
 
 
 def test_the_last_level_is_that_of_the_hierarchy():
@@ -157,24 +117,6 @@ def test_the_last_level_is_that_of_the_hierarchy():
     model = fit(values, coordinates, sigma=2.0, kernel="matern52", ridge=0.1)
     assert model.hierarchy == ("x", "y", "time")
     assert model.origin["missing"]["pattern"] == "8.33 % at all time"
-
-
-def test_a_complete_grid_is_trained_with_its_settings():
-    grid = as_grid(CLEAN, {"x": X, "d": D})
-    plan = plan_fit(grid.axes)
-
-    def trained(**settings):
-        return training.train(grid, plan, Settings(**settings)).cascade
-
-    assert trained().mean == pytest.approx(CLEAN.mean())
-    assert trained(mean=2.5).mean == 2.5
-    assert trained(dtype="float32").core.dtype == np.float32
-    assert trained(folds=3).levels != trained().levels
-    rough = np.random.default_rng(0).standard_normal(CLEAN.shape)
-    wide = Settings(kernel="gaussian", sigma=100.0, ridge=1e-6, compact=True)
-    plan = plan_fit(grid.axes, wide)
-    small = training.train(as_grid(rough, {"x": X, "d": D}), plan, wide).cascade
-    assert small.dropped > 0
 
 
 def test_the_mean_may_be_given_through_gaps():
@@ -188,39 +130,6 @@ def test_storage_and_compactness_are_kept_through_gaps():
     small = fit(VALUES, {"x": X, "d": D}, dtype="float32", compact=True, **GIVEN)
     assert small.storage == "float32"
     np.testing.assert_allclose(small.predict(smooth=True), dense([X, D]), atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("lost", "named"),
-    [
-        ([2], "1 of 9 coordinates have no observed cell and are left out, 2"),
-        ([0, 4, 8], "3 of 9 coordinates have no observed cell and are left out, 0, 4, 8"),
-        (
-            [1, 2, 4, 5, 6],
-            "5 of 9 coordinates have no observed cell and are left out, 1, 2, 4, 5, ... (5 in all)",
-        ),
-    ],
-)
-def test_lost_slices_are_dropped_and_some_of_them_named(lost, named):
-    values = CLEAN.copy()
-    values[lost] = np.nan
-    grid, notes = training.drop_lost_slices(as_grid(values, {"x": range(9), "d": D}))
-    assert notes == [f"x: {named}"]
-    np.testing.assert_array_equal(grid.values, np.delete(CLEAN, lost, 0))
-    assert grid.axes[0].numbers.tolist() == np.delete(np.arange(9.0), lost).tolist()
-    assert grid.axes[1].size == D.size
-
-
-def test_without_a_lost_slice_or_an_observed_cell_the_grid_is_returned():
-    for values in (VALUES, CLEAN, np.full((3, 4), np.nan)):
-        grid = as_grid(values)
-        assert training.drop_lost_slices(grid) == (grid, [])
-
-
-def test_a_solve_that_converged_has_no_note():
-    assert training.solve_notes(Completed(CLEAN, 5, 1e-3, converged=True)) == []
-    (note,) = training.solve_notes(Completed(CLEAN, 5, 1e-3, converged=False))
-    assert "to 0.001 only, in 5 steps; a larger ridge or a shorter sigma" in note
 
 
 def test_settings_are_chosen_and_recover_the_field():
@@ -284,7 +193,7 @@ def test_nothing_at_all_and_infinities_are_refused():
 
 
 def test_a_solve_that_does_not_end_is_an_error(monkeypatch):
-    monkeypatch.setattr(training, "SOLVE_LIMIT", 1)
+    monkeypatch.setattr(joint, "SOLVE_LIMIT", 1)
     with pytest.raises(ConvergenceError, match=r"solved for to .* only, after \d+ steps") as found:
         fit(VALUES, {"x": X, "d": D}, **GIVEN)
     assert found.value.setting == "accept_inexact"
@@ -296,41 +205,13 @@ def test_a_solve_that_does_not_end_is_an_error(monkeypatch):
 def test_a_solve_that_does_not_end_may_be_accepted_and_is_noted_in_the_model(monkeypatch):
     exact = fit(VALUES, {"x": X, "d": D}, **GIVEN, accept_inexact=True)
     assert exact.origin["notes"] == []
-    monkeypatch.setattr(training, "SOLVE_LIMIT", 1)
+    monkeypatch.setattr(joint, "SOLVE_LIMIT", 1)
     model = fit(VALUES, {"x": X, "d": D}, **GIVEN, accept_inexact=True)
     (note,) = model.origin["notes"]
     assert "the missing cells are solved for to" in note
     assert "steps; a larger ridge" in note
     filled = fill(VALUES, {"x": X, "d": D}, **GIVEN, accept_inexact=True)
     np.testing.assert_allclose(filled, model.predict())
-
-
-def test_settings_are_chosen_for_missing_cells_that_are_not_land():
-    land, cloud = np.zeros((4, 5, 6), bool), np.zeros((4, 5, 6), bool)
-    land[1, 2:4] = True
-    cloud[2, 0, 3] = cloud[3, 1:3, :2] = True
-    for last in range(3):
-        ground, clouds = np.moveaxis(land, 2, last), np.moveaxis(cloud, 2, last)
-        np.testing.assert_array_equal(training._targets(~(ground | clouds), last), clouds)
-        np.testing.assert_array_equal(training._targets(~ground, last), ground)  # nothing else
-    one = ~(land | cloud)[..., :1]
-    np.testing.assert_array_equal(training._targets(one, 2), ~one)
-
-
-def test_the_search_is_told_which_cells_are_not_land(monkeypatch):
-    class ToldError(Exception):
-        pass
-
-    def choose(*given, targets, **options):
-        raise ToldError(targets)
-
-    monkeypatch.setattr(training, "choose_with_gaps", choose)
-    values = np.where(np.arange(11) == 4, np.nan, 1.0) * CLEAN[:, None, :]
-    values[:3, 0, 7] = np.nan
-    with pytest.raises(ToldError) as told:
-        fit(values, {"t": X, "one": [0.0], "d": D}, ["one", "d", "t"])
-    # the column without any value is dropped before
-    np.testing.assert_array_equal(np.argwhere(told.value.args[0]), [[0, 6], [1, 6], [2, 6]])
 
 
 @pytest.mark.parametrize("group", ["x,d", "none"])
@@ -399,7 +280,7 @@ def test_a_grid_with_a_long_level_has_the_model_of_a_short_one(monkeypatch):
 
 def test_a_ridge_that_was_chosen_is_raised_until_the_solve_ends(monkeypatch):
     """With a given ridge it is an error, with one that was chosen another is taken, and told."""
-    solve, ridges, limits = training.complete, [], []
+    solve, ridges, limits = joint.complete, [], []
 
     def hard(values, coordinates, kernels, ridge, *args, **options):
         ridges.append(ridge)
@@ -407,7 +288,7 @@ def test_a_ridge_that_was_chosen_is_raised_until_the_solve_ends(monkeypatch):
         done = solve(values, coordinates, kernels, ridge, *args, **options)
         return replace(done, converged=len(ridges) > 2)
 
-    monkeypatch.setattr(training, "complete", hard)
+    monkeypatch.setattr(joint, "complete", hard)
     smooth = np.outer(np.sin(X), np.cos(D))
     smooth[np.isnan(VALUES)] = np.nan
     kernels = {"kernel": "gaussian", "sigma": {"x": 3.0, "d": 3.0}}
@@ -427,14 +308,14 @@ def test_a_ridge_that_was_chosen_is_raised_until_the_solve_ends(monkeypatch):
 
 
 def test_a_ridge_is_not_raised_beyond_a_thousandth(monkeypatch):
-    solve, ridges = training.complete, []
+    solve, ridges = joint.complete, []
 
     def never(values, coordinates, kernels, ridge, *args, **options):
         ridges.append(ridge)
         done = solve(values, coordinates, kernels, ridge, *args, **options)
         return replace(done, converged=False)
 
-    monkeypatch.setattr(training, "complete", never)
+    monkeypatch.setattr(joint, "complete", never)
     smooth = np.where(np.isnan(VALUES), np.nan, np.outer(np.sin(X), np.cos(D)))
     with pytest.raises(ConvergenceError):
         fit(smooth, {"x": X, "d": D}, kernel="gaussian", sigma=3.0)

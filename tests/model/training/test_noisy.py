@@ -12,12 +12,12 @@ from dkrls_cli.errors import InputError, ModelFileError, SettingError
 from dkrls_cli.gaps.field import make_field
 from dkrls_cli.gaps.noisy.analysis import analyse
 from dkrls_cli.grid.axes import axis_of
-from dkrls_cli.model import training
 from dkrls_cli.model.fit import retune
 from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.records.bars import bars_from, bars_record
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.stream import Plan, Stream
+from dkrls_cli.model.training import joint
 
 X, T = np.linspace(0, 6, 20), np.arange(24.0)
 TRUTH = np.outer(np.sin(X), np.cos(T / 4))
@@ -136,13 +136,13 @@ def test_a_new_slice_without_any_observation_leaves_errors_where_they_belong():
 
 def test_land_has_no_part_in_the_choice_of_observations_with_errors(monkeypatch):
     """It is not answered for; a grid of one time has gaps, not land."""
-    targets, choose = [], training.choose_with_gaps
+    targets, choose = [], joint.choose_with_gaps
 
     def keep(*args, **given):
         targets.append(given["targets"])
         return choose(*args, **given)
 
-    monkeypatch.setattr(training, "choose_with_gaps", keep)
+    monkeypatch.setattr(joint, "choose_with_gaps", keep)
     values = np.repeat(observed(gaps=False).values[:, :, None], 3, axis=2)
     values[4:7, 3:9] = np.nan
     values[12, 3, 1] = np.nan

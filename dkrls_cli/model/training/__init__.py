@@ -1,0 +1,1 @@
+"""Training of the cascade of a labelled grid, complete or with missing cells."""
