@@ -6,7 +6,8 @@ import math
 import numpy as np
 
 from dkrls_cli.cascade.kernels import gram
-from dkrls_cli.gaps.bars import GapBars, distance
+from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.gaps.calibration.nearest import distance
 from dkrls_cli.model.records.labels import bounds_record
 from dkrls_cli.model.records.values import to_json
 

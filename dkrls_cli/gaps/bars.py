@@ -1,16 +1,11 @@
 """Error bars of models of grids with missing cells.
 
 The exact variance at a missing cell takes a solve per cell. An approximation is used instead: the
-variance given only the nearest observed cells before and after it along every axis. Under a product
-of kernels it has a closed form: with v_l the variance given the neighbours along axis l alone, as a
-share of the prior variance, the variance given all neighbours is
-
-    1 / (1 + sum_l (1 / v_l - 1))
-
-of the prior variance. It grows with the distance to data in every direction, and less where one
-direction helps. The cells held out while the settings were chosen relate it to real errors: the
-variance of an answer is s^2 (v + lambda)^gamma, with gamma such that it grows with v as the squared
-errors do, and s such that the 90 % band holds 90 % of the cells held out.
+variance v given only the nearest observed cells before and after it along every axis
+(:mod:`dkrls_cli.gaps.calibration.nearest`). The cells held out while the settings were chosen
+relate it to real errors: the variance of an answer is s^2 (v + lambda)^gamma, with gamma such that
+it grows with v as the squared errors do, and s such that the 90 % band holds 90 % of the cells held
+out (:mod:`dkrls_cli.gaps.calibration.widths`).
 
 In holes, where the nearest cells are far and others count as much, the variance comes from random
 fields (:mod:`dkrls_cli.gaps.samples`), times a factor for every power of two of the distance to
@@ -27,25 +22,26 @@ complete grid leaves open there is scaled by slices left out of the completed gr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Indices, Mask, Slices
+from dkrls_cli.arrays import Array, Mask, Slices
 from dkrls_cli.cascade.calibration.between import BetweenErrors, grid_pattern, point_pattern
 from dkrls_cli.cascade.calibration.folds import BetweenScale
 from dkrls_cli.cascade.calibration.hats import Hats, hats_of, interpolate_at_points
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars.bars import Z90, Bars
+from dkrls_cli.cascade.errorbars.bars import Bars
 from dkrls_cli.cascade.errorbars.joint import JointBars
-from dkrls_cli.cascade.kernels import Kernel, pairs
+from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.tensors import apply, count_points
-from dkrls_cli.circle import wrap
 from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps.calibration.local import left_out_errors, local_scale
+from dkrls_cli.gaps.calibration.nearest import distance
+from dkrls_cli.gaps.calibration.widths import scale_by_distance
 from dkrls_cli.gaps.field import NO_GROUPS, Field, Grouping, make_field
 from dkrls_cli.gaps.pattern import distance_to_data
 from dkrls_cli.gaps.preconditioner import lasting_axis
@@ -57,10 +53,7 @@ from dkrls_cli.gaps.samples import (
     thinning,
 )
 
-# Smallest and largest gamma: beyond them few held-out cells decide alone.
-_POWERS = (0.2, 1.5)
-
-# Groups of held-out cells, by distance to data, on which gamma is fitted.
+# Groups of missing cells, by distance to data, in which the spread of members is measured.
 _GROUPS = 5
 
 # Draws, and cells in all of them, that the spread of members is measured by.
@@ -72,14 +65,11 @@ _FEW_CELLS = 20_000
 # Cells of a group that the spread of members is measured in.
 _IN_A_GROUP = 50
 
-# Smallest variance of a missing cell and smallest determinant, as shares: keeps divisions finite.
+# Smallest variance, as a share: keeps divisions finite.
 _LEAST = 1e-12
 
 # Distance in cells below which a cell lies beside data.
 _BESIDE = 2.0
-
-# Cells worked on at once: they stay in the cache.
-_AT_ONCE = 2**16
 
 # Coordinates of a dimension along which members are drawn: their matrix takes 32 MB.
 _LONGEST = 2048
@@ -381,21 +371,6 @@ def rescale(bars: Bars, unobserved: Mask) -> GapBars:
     return GapBars(unobserved, bars.scale, bars.power, bars.error)
 
 
-def scale_by_distance(variance: Array, observed: Mask, factors: Sequence[float]) -> Array:
-    """Return the variance of missing cells times the factor of their distance; 0 where observed."""
-    away = distance_to_data(observed)
-    return np.asarray(np.where(observed, 0.0, distance_factors(away, factors) * variance))
-
-
-def distance_factors(away: Array, factors: Sequence[float]) -> Array:
-    """Return the factor of every cell by its distance to data in cells.
-
-    Between two powers of two the logarithm of the factor is interpolated.
-    """
-    powers = np.log2(np.maximum(away, 1.0))
-    return np.asarray(np.exp(np.interp(powers, np.arange(len(factors)) + 0.5, np.log(factors))))
-
-
 def field_variance(
     coordinates: Sequence[Array],
     kernels: Sequence[Kernel],
@@ -465,112 +440,6 @@ def _drawn_shares(field: Field, observed: Mask, ridge: float, away: Array) -> Ar
     by_chance = 2.0 / count  # variance of the logarithm of a mean of so many squares
     real = max(0.0, float(np.mean(apart**2)) - by_chance)
     return np.asarray(np.exp(logs + real / (real + by_chance) * apart))
-
-
-def distance(
-    coordinates: Sequence[Array], kernels: Sequence[Kernel], observed: Mask, ridge: float
-) -> Array:
-    """Return the variance of every missing cell given its neighbours; 0 where observed."""
-    precision = np.zeros(observed.shape)
-    prior = math.prod(kernel.variance for kernel in kernels)
-    for axis, (kernel, nodes) in enumerate(zip(kernels, coordinates, strict=True)):
-        order = np.argsort(wrap(nodes, kernel.period))
-        similar = partial(_similarity, kernel, nodes[order])
-        for part in _beside(observed.shape, axis):
-            seen = np.moveaxis(observed[part], axis, 0)[order]
-            gaps = np.nonzero(~seen)
-            before, after = (n[gaps] for n in _neighbours(seen, circle=kernel.period is not None))
-            found = _precision(similar, gaps[0], before, after, ridge / prior)
-            np.moveaxis(precision[part], axis, 0)[(order[gaps[0]], *gaps[1:])] += found
-    precision += 1.0
-    result = np.divide(prior, precision, out=precision)
-    np.maximum(result, _LEAST * prior, out=result)
-    result[observed] = 0.0
-    return result
-
-
-def _similarity(kernel: Kernel, nodes: Array, one: Indices, other: Indices) -> Array:
-    """Return the kernel between nodes, as a share of its variance; 0 for a node that there is not.
-
-    An index equal to the number of nodes means that there is none.
-    """
-    result = np.zeros(one.shape)
-    both = np.flatnonzero((one < nodes.size) & (other < nodes.size))
-    result[both] = pairs(kernel, nodes[one[both]], nodes[other[both]]) / kernel.variance
-    return result
-
-
-def _beside(shape: Sequence[int], axis: int) -> Iterator[Slices]:
-    """Yield parts of a grid that are whole along one axis and small enough for the cache."""
-    whole = [slice(None)] * len(shape)
-    others = [other for other in range(len(shape)) if other != axis]
-    if not others:
-        yield tuple(whole)
-        return
-    cut = max(others, key=lambda other: shape[other])
-    step = max(1, _AT_ONCE * shape[cut] // math.prod(shape))
-    for start in range(0, shape[cut], step):
-        yield (*whole[:cut], slice(start, start + step), *whole[cut + 1 :])
-
-
-def _precision(
-    similar: Callable[[Indices, Indices], Array],
-    here: Indices,
-    before: Indices,
-    after: Indices,
-    ridge: float,
-) -> Array:
-    """Return the precision that two neighbours along an axis add to a cell.
-
-    That is k' D^-1 k, with D the covariance of the neighbours given the cell. `similar` returns the
-    similarity of pairs of places along the axis, 0 where there is no neighbour on that side.
-    """
-    one, other, both = similar(here, before), similar(here, after), similar(before, after)
-    lone = before == after
-    other[lone] = both[lone] = 0.0
-    left, right, shared = 1.0 + ridge - one**2, 1.0 + ridge - other**2, both - one * other
-    spread = np.maximum(left * right - shared**2, _LEAST * (ridge + _LEAST))
-    found = (one**2 * right - 2 * one * other * shared + other**2 * left) / spread
-    return np.asarray(np.maximum(found, 0.0))
-
-
-def _neighbours(observed: Mask, *, circle: bool) -> tuple[Indices, Indices]:
-    """Return indices along the first axis of the nearest observed cells before and after.
-
-    Where there is none the index is the size of the axis.
-    """
-    size = len(observed)
-    turns = np.concatenate([observed] * 3) if circle else observed
-    places = np.arange(len(turns)).reshape(-1, *[1] * (observed.ndim - 1))
-    before = np.maximum.accumulate(np.where(turns, places, -1), axis=0)
-    after = np.minimum.accumulate(np.where(turns, places, len(turns))[::-1], axis=0)[::-1]
-    if circle:  # a turn before and a turn after
-        before, after = before[size : 2 * size], after[size : 2 * size]
-        never = ~observed.any(axis=0)
-        return np.where(never, size, before % size), np.where(never, size, after % size)
-    return np.where(before < 0, size, before), after
-
-
-def calibrated(reached: Array, missed: Array) -> tuple[float, float]:
-    """Return s^2 and gamma, from the distances to data of cells held out and their errors.
-
-    Gamma is such that the width of the band fits near the data and far from it alike.
-    """
-    squares = missed**2
-    if not squares.any():
-        return 0.0, 1.0
-    groups = np.array_split(np.argsort(reached, kind="stable"), min(_GROUPS, squares.size))
-    far = np.array([np.log(reached[group]).mean() for group in groups])
-    wide = np.log([_upper_tenth(squares[group]) + _LEAST * squares.max() for group in groups])
-    far -= far.mean()
-    slope = float(far @ wide / (far @ far)) if np.ptp(far) > 0.1 else 1.0
-    power = min(max(slope, _POWERS[0]), _POWERS[1])
-    return _upper_tenth(squares / reached**power) / Z90**2, power
-
-
-def _upper_tenth(squares: Array) -> float:
-    """Return the value that nine of ten further squares would stay below."""
-    return float(np.quantile(squares, min(1.0, 0.9 * (1.0 + 1.0 / squares.size))))
 
 
 def mix_deviations(

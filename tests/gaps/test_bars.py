@@ -6,9 +6,6 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from dkrls_cli.cascade.errorbars.bars import Z90, variance_on_grid
 from dkrls_cli.cascade.errorbars.joint import JointBars
@@ -19,245 +16,15 @@ from dkrls_cli.cascade.spectrum import decompose
 from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps import bars as module
 from dkrls_cli.gaps import samples
-from dkrls_cli.gaps.bars import (
-    GapBars,
-    calibrated,
-    distance,
-    field_variance,
-    rescale,
-    scale_by_distance,
-)
+from dkrls_cli.gaps.bars import GapBars, field_variance, rescale
 from dkrls_cli.gaps.calibration.local import left_out_errors, local_scale
+from dkrls_cli.gaps.calibration.nearest import distance
+from dkrls_cli.gaps.calibration.widths import scale_by_distance
 from dkrls_cli.gaps.field import Grouping, make_field
 from dkrls_cli.gaps.pattern import distance_to_data
 from dkrls_cli.gaps.samples import posterior_variance
 
 RIDGE = 1e-3
-
-# ---- neighbours along an axis
-
-
-def nearest_observed(seen: list[bool], place: int, step: int, circle: bool) -> int:
-    """The first observed cell from a place on, in one direction; the size if there is none."""
-    size = len(seen)
-    for away in range(size + 1):
-        there = place + step * away
-        if not circle and not 0 <= there < size:
-            break
-        if seen[there % size]:
-            return there % size
-    return size
-
-
-@given(hnp.arrays(bool, hnp.array_shapes(min_dims=1, max_dims=3, max_side=6)), st.booleans())
-def test_neighbours_are_the_nearest_observed_cells(observed: np.ndarray, circle: bool) -> None:
-    before, after = module._neighbours(observed, circle=circle)
-    assert before.shape == after.shape == observed.shape
-    for place in np.ndindex(observed.shape):
-        seen = observed[(slice(None), *place[1:])].tolist()
-        assert before[place] == nearest_observed(seen, place[0], -1, circle)
-        assert after[place] == nearest_observed(seen, place[0], 1, circle)
-
-
-def looking_up(similarity):
-    """The similarity of pairs of places, 0 of those beyond the last."""
-    padded = np.pad(similarity, ((0, 1), (0, 1)))
-    return lambda one, other: padded[one, other]
-
-
-def rows_of(places):
-    return np.broadcast_to(np.arange(len(places))[:, None], places.shape)
-
-
-@pytest.mark.parametrize("ridge", [0.0, 1e-3, 0.5])
-@pytest.mark.parametrize("sigma", [0.5, 2.0, 9.0])
-def test_precision_is_that_of_conditioning_on_two_neighbours(sigma: float, ridge: float) -> None:
-    """Of 3 x 3 covariances: 1 / (1 - k' (K + ridge)^-1 k) - 1, with fewer where there are fewer."""
-    z = np.array([0.0, 0.7, 1.1, 2.5, 4.0])
-    similarity = gram(Kernel("matern32", sigma), z, z)
-    none = z.size
-    sides = [(0, 3), (3, 0), (1, 4), (none, 3), (0, none), (none, none), (3, 3)]
-    before, after = (np.tile([side[i] for side in sides], (z.size, 1)) for i in (0, 1))
-    found = module._precision(looking_up(similarity), rows_of(before), before, after, ridge)
-    for place in (2,):  # a cell that is none of the neighbours
-        for column, side in enumerate(sides):
-            near = sorted({n for n in side if n != none})
-            system = similarity[np.ix_(near, near)] + ridge * np.eye(len(near))
-            across = similarity[place, near]
-            explained = across @ np.linalg.solve(system, across)
-            assert found[place, column] == pytest.approx(1 / (1 - explained) - 1, rel=1e-9)
-    assert (found[:, 5] == 0).all()
-
-
-def test_precision_stays_finite_where_neighbours_are_the_same() -> None:
-    similarity = np.ones((3, 3))
-    places = np.zeros((3, 1), int)
-    for ridge in (0.0, 1e-12):
-        found = module._precision(
-            looking_up(similarity), rows_of(places), places, places + 2, ridge
-        )
-        assert np.isfinite(found).all()
-        assert (found >= 0).all()
-
-
-@given(st.lists(st.integers(1, 7), min_size=1, max_size=4), st.integers(0, 3), st.integers(1, 90))
-def test_parts_beside_an_axis_cover_the_grid_once(shape: list[int], axis: int, most: int) -> None:
-    axis %= len(shape)
-    counts = np.zeros(shape, int)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_AT_ONCE", most)
-        parts = list(module._beside(shape, axis))
-    for part in parts:
-        counts[part] += 1
-        assert part[axis] == slice(None)
-    assert (counts == 1).all()
-    if len(shape) > 1:
-        longest = max(m for other, m in enumerate(shape) if other != axis)
-        least = math.prod(shape) // longest  # one index of the axis that is cut
-        assert all(counts[part].size <= max(most, least) for part in parts)
-        assert all(counts[part].size + least > most for part in parts[:-1])
-
-
-def test_half_a_megabyte_is_worked_on_at_once() -> None:
-    assert module._AT_ONCE * 8 == 2**19
-
-
-# ---- distances to data
-
-
-@pytest.mark.parametrize("at_once", [1, 20, 10**6])
-@pytest.mark.parametrize("period", [None, 9.0])
-def test_distances_do_not_depend_on_blocks_nor_on_the_order(
-    period: float | None, at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(3)
-    observed = rng.random((9, 8, 5)) < 0.4
-    axes = [np.arange(9.0), np.sort(rng.uniform(0, 8, 8)), np.arange(5.0)]
-    kernels = [Kernel("matern32", 2.0, period, 0.5), Kernel("matern52", 3.0), Kernel("matern12")]
-    whole = distance(axes, kernels, observed, RIDGE)
-    orders = [rng.permutation(m) for m in observed.shape]
-    monkeypatch.setattr(module, "_AT_ONCE", at_once)
-    turned = distance(
-        [axis[order] for axis, order in zip(axes, orders, strict=True)],
-        kernels,
-        observed[np.ix_(*orders)],
-        RIDGE,
-    )
-    np.testing.assert_allclose(turned, whole[np.ix_(*orders)], rtol=1e-12)
-    moved = [axes[0] + 4.0, *axes[1:]]
-    np.testing.assert_allclose(distance(moved, kernels, observed, RIDGE), whole, rtol=1e-9)
-
-
-@pytest.mark.parametrize("constant", [0.0, 1.5])
-@pytest.mark.parametrize("period", [None, 9.0])
-def test_a_distance_is_the_variance_given_the_neighbours_of_a_cell(
-    period: float | None, constant: float
-) -> None:
-    observed = np.random.default_rng(3).random((9, 8)) < 0.6
-    axes = [np.arange(9.0), np.arange(8.0)]
-    kernels = [Kernel("matern32", 2.0, period, constant), Kernel("matern52", 3.0)]
-    prior = kernels[0].variance
-    found = distance(axes, kernels, observed, RIDGE)
-    assert (found[observed] == 0).all()
-    for i, j in np.argwhere(~observed):
-        column, row = observed[:, j].tolist(), observed[i].tolist()
-        circle = period is not None
-        places = {(nearest_observed(column, i, step, circle), j) for step in (-1, 1)}
-        places |= {(i, nearest_observed(row, j, step, False)) for step in (-1, 1)}
-        near = sorted(p for p in places if p[0] < 9 and p[1] < 8)
-        cells = [np.array(c, float) for c in zip(*near, strict=True)]
-        pairs = [gram(k, c, c) for k, c in zip(kernels, cells, strict=True)]
-        spot = [np.array([float(z)]) for z in (i, j)]
-        here = [gram(k, z, c)[0] for k, z, c in zip(kernels, spot, cells, strict=True)]
-        cross, system = here[0] * here[1], pairs[0] * pairs[1] + RIDGE * np.eye(len(near))
-        left = prior - cross @ np.linalg.solve(system, cross)
-        assert found[i, j] == pytest.approx(left, abs=1e-9)
-
-
-def test_far_from_all_data_the_distance_is_the_prior_variance() -> None:
-    observed = np.zeros((4, 5), bool)
-    observed[0, 0] = True
-    kernels = [Kernel("matern32", 1.0, constant=2.0), Kernel()]
-    found = distance([np.arange(4.0), np.arange(5.0)], kernels, observed, RIDGE)
-    assert found[2, 3] == 3.0
-    assert found[0, 0] == 0.0
-
-
-def test_a_missing_cell_is_never_certain() -> None:
-    """Not even beside data that is all but at its place."""
-    axes = [np.array([0.0, 1e-12, 1.0])]
-    observed = np.array([True, False, True])
-    kernel = Kernel("gaussian", 1.0, constant=3.0)
-    found = distance(axes, [kernel], observed, 0.0)
-    assert found.tolist() == [0.0, pytest.approx(1e-12 * 4.0, rel=1e-6), 0.0]
-
-
-# ---- calibration
-
-
-@pytest.mark.parametrize(
-    ("power", "expected"),
-    [(0.5, 0.5), (1.0, 1.0), (1.4, 1.4), (0.05, 0.2), (2.5, 1.5), (-1.0, 0.2)],
-)
-def test_the_width_grows_with_distance_as_the_errors_do(power: float, expected: float) -> None:
-    rng = np.random.default_rng(0)
-    reached = np.exp(rng.uniform(-4, 0, 4000))
-    missed = rng.standard_normal(4000) * np.sqrt(4.0 * reached**power)
-    scale, found = calibrated(reached, missed)
-    assert found == pytest.approx(expected, abs=0.06)
-    inside = np.abs(missed) <= Z90 * np.sqrt(scale * reached**found)
-    assert inside.mean() == pytest.approx(0.9, abs=0.002)
-
-
-def test_cells_all_equally_far_are_scaled_only() -> None:
-    missed = np.linspace(-1, 1, 101)
-    for spread, power in ((0.0, 1.0), (0.09, 1.0), (0.2, None)):
-        reached = np.exp(np.linspace(0, 1.25 * spread, 101))
-        found = calibrated(reached, missed)[1]
-        assert (found == 1.0) == (power == 1.0)
-
-
-@pytest.mark.parametrize("size", [1e-9, 1e9])
-def test_calibration_does_not_depend_on_units(size: float) -> None:
-    """Also where most cells near the data are not missed at all."""
-    reached, missed = np.exp(np.linspace(-3, 0, 60)), np.linspace(-1, 1, 60)
-    missed[:24] = 0.0
-    scale, power = calibrated(reached, missed)
-    found = calibrated(reached, size * missed)
-    assert found == (pytest.approx(size**2 * scale), pytest.approx(power))
-    few = np.where(np.arange(60) % 7, 0.0, missed)
-    narrow = calibrated(1 + reached / 9, few)[1], calibrated(1 + reached / 9, size * few)[1]
-    assert narrow[0] == pytest.approx(narrow[1])
-
-
-def test_errors_of_nothing_and_of_one_cell() -> None:
-    assert calibrated(np.array([0.1, 0.2]), np.zeros(2)) == (0.0, 1.0)
-    scale, power = calibrated(np.array([0.25]), np.array([0.5]))
-    assert (scale, power) == (pytest.approx(1.0 / Z90**2), 1.0)
-    two = calibrated(np.array([0.01, 1.0]), np.array([0.0, 0.5]))
-    assert np.isfinite(two).all()
-    assert two[1] == 1.5
-
-
-def test_width_is_compared_in_five_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = []
-
-    def upper(squares: np.ndarray) -> float:
-        sizes.append(squares.size)
-        return plain(squares)
-
-    plain = module._upper_tenth
-    monkeypatch.setattr(module, "_upper_tenth", upper)
-    calibrated(np.linspace(0.1, 1, 50), np.ones(50))
-    assert sizes == [10] * 5 + [50]
-
-
-@pytest.mark.parametrize(("size", "rank"), [(1, 0), (9, 8), (10, 9), (19, 17), (99, 89)])
-def test_nine_of_ten_further_errors_stay_below(size: int, rank: int) -> None:
-    """The quantile for a further one: the 90th of 99, the 18th of 19, the last of 9 or fewer."""
-    squares = np.random.default_rng(0).permutation(np.arange(float(size)))
-    assert module._upper_tenth(squares) == pytest.approx(rank, abs=0.11)
-
 
 # ---- the variance of answers
 
@@ -408,22 +175,6 @@ def test_bars_with_other_missing_cells_are_as_wide_as_before() -> None:
 
 
 # ---- holes
-
-
-def test_factors_are_interpolated_between_powers_of_two_of_the_distance() -> None:
-    observed = np.zeros(40, bool)
-    observed[0] = True
-    away = np.arange(40.0)
-    factors = (1.0, 4.0, 0.5)
-    found = scale_by_distance(np.full(40, 2.0), observed, factors)
-    assert found[0] == 0.0
-    np.testing.assert_allclose(found[1], 2.0)  # below the middle of the first: its own factor
-    middle = 2.0**1.5  # of the second power
-    logs = np.interp(np.log2(away[1:]), [0.5, 1.5, 2.5], np.log(factors))
-    np.testing.assert_allclose(found[1:], 2.0 * np.exp(logs))
-    assert found[2] < 8.0 * middle
-    np.testing.assert_allclose(found[6:], 1.0)  # beyond the last: its factor
-    np.testing.assert_allclose(scale_by_distance(np.ones(40), observed, (3.0,))[1:], 3.0)
 
 
 def holed_grid() -> tuple:
@@ -714,16 +465,6 @@ def test_members_along_a_very_long_dimension_are_refused() -> None:
     with pytest.raises(SettingError, match="ask for the answers alone"):
         module.refuse_long("xt", (3, 2049), linear=True)
     assert no.value.setting == "std"
-
-
-def test_factors_in_holes_are_interpolated_by_distance() -> None:
-    observed = np.ones(17, bool)
-    observed[1:16] = False  # at most 8 cells from data
-    found = module.scale_by_distance(np.full(17, 3.0), observed, (1.0, 4.0))
-    assert found[0] == found[16] == 0.0
-    assert found[1] == pytest.approx(3.0)
-    assert found[2] == pytest.approx(3.0 * 2.0)  # half-way between the middles of the two powers
-    assert found[4] == found[8] == pytest.approx(12.0)
 
 
 def test_groups_follow_their_axes() -> None:

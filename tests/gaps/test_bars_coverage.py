@@ -8,7 +8,7 @@ from gap_grids import case, field, model_of
 
 from dkrls_cli.cascade.errorbars.bars import variance_on_grid
 from dkrls_cli.cascade.kernels import Kernel, gram
-from dkrls_cli.gaps.bars import distance
+from dkrls_cli.gaps.calibration.nearest import distance
 from dkrls_cli.gaps.solve import complete
 from dkrls_cli.tuning.calibration.holes import gap_bars
 from dkrls_cli.tuning.gaps import choose_with_gaps

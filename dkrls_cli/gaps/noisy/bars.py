@@ -31,13 +31,8 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars.bars import Bars, variance_on_grid
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.tensors import apply, count_points, lay_out
-from dkrls_cli.gaps.bars import (
-    UNSCALED,
-    distance_factors,
-    mix_deviations,
-    other_seed,
-    refuse_long,
-)
+from dkrls_cli.gaps.bars import UNSCALED, mix_deviations, other_seed, refuse_long
+from dkrls_cli.gaps.calibration.widths import distance_factors
 from dkrls_cli.gaps.field import NO_GROUPS, Grouping, make_field
 from dkrls_cli.gaps.noisy.analysis import (
     Observations,

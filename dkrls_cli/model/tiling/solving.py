@@ -17,7 +17,8 @@ from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import Spectrum, decompose
 from dkrls_cli.errors import InputError
-from dkrls_cli.gaps.bars import GapBars, distance
+from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.gaps.calibration.nearest import distance
 from dkrls_cli.gaps.solve import Completed, complete
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid

@@ -18,8 +18,10 @@ import numpy as np
 from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.spectrum import Spectrum, decompose
-from dkrls_cli.gaps.bars import GapBars, calibrated, distance, field_variance
+from dkrls_cli.gaps.bars import GapBars, field_variance
 from dkrls_cli.gaps.calibration.local import left_out_errors, local_scale, usual_error
+from dkrls_cli.gaps.calibration.nearest import distance
+from dkrls_cli.gaps.calibration.widths import calibrated
 from dkrls_cli.gaps.field import make_field
 from dkrls_cli.gaps.pattern import distance_to_data
 from dkrls_cli.gaps.solve import complete_field

@@ -12,8 +12,9 @@ from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import decompose
-from dkrls_cli.gaps.bars import calibrated, distance
 from dkrls_cli.gaps.calibration.local import left_out_errors, local_scale
+from dkrls_cli.gaps.calibration.nearest import distance
+from dkrls_cli.gaps.calibration.widths import calibrated
 from dkrls_cli.gaps.field import Grouping, make_field
 from dkrls_cli.gaps.solve import complete
 from dkrls_cli.tuning.calibration import holes as module
