@@ -7,7 +7,7 @@ other. The mean of their squares is the variance of every cell.
 
 Far from data the variance changes slowly, so on a large grid it is computed with fewer cells and
 interpolated. Fewer data leave more variance, and so does knowing the nearest cells only
-(:func:`dkrls_cli.gaps.bars.distance`): of these two upper limits the lower is taken.
+(:func:`dkrls_cli.gaps.calibration.nearest.distance`): of these two upper limits the lower is taken.
 """
 
 from __future__ import annotations
