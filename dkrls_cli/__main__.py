@@ -10,7 +10,10 @@ def main() -> None:
     import atexit
     import gc
     import signal
+    import sys
 
+    # xarray imports all of dask if it can, a third of the time to start; a cluster lets it in again
+    sys.modules.setdefault("dask", None)  # type: ignore[arg-type]
     gc.set_threshold(_ALLOCATED, 20, 20)
     atexit.register(gc.freeze)  # the process ends: nothing is worth a search
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

@@ -42,6 +42,24 @@ def test_help_does_not_import_the_commands() -> None:
     assert "commands" not in out.stdout.splitlines()[-1]
 
 
+def test_xarray_does_not_import_dask_for_a_command() -> None:
+    pytest.importorskip("dask")
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, dkrls_cli.cli, dkrls_cli.__main__\n"
+        "def run():\n"
+        "    import xarray\n"
+        "    xarray.Variable('x', [1.0])\n"
+        "    print([name for name in sys.modules if name.startswith('dask.')])\n"
+        "dkrls_cli.cli.main = run\n"
+        "dkrls_cli.__main__.main()"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout == "[]\n"
+
+
 def test_the_version_is_one_line() -> None:
     assert dkrls("--version").stdout == f"dkrls {__version__}\n"
 

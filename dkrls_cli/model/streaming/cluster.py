@@ -6,6 +6,7 @@ parts that it is for. A task on a worker that is lost is run again on another.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -140,7 +141,12 @@ def open_cluster(where: str | None, file: str | None = None) -> Iterator[Schedul
 
 
 def _library(name: str) -> Any:
-    """Import a library of dask, or raise InputError if it is not installed."""
+    """Import a library of dask, or raise InputError if it is not installed.
+
+    The command line keeps dask from being imported for nothing: see :mod:`dkrls_cli.__main__`.
+    """
+    if sys.modules.get("dask", sys) is None:
+        del sys.modules["dask"]
     try:
         return import_module(name)
     except ModuleNotFoundError:
