@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -168,17 +169,20 @@ class BlockAnswers:
             for axis, (here, size) in enumerate(zip(part, self.samples, strict=True))
         )
 
-    def centre(self, values: NDArray[Any], where: Sequence[slice | Indices]) -> Tensor:
+    def centre(
+        self, values: NDArray[Any], where: Sequence[slice | Indices], *, spent: bool = False
+    ) -> Tensor:
         """Return the data of a box less the mean of the model, with rows across the poles.
 
-        `where` tells the samples of the box along every axis.
+        `where` tells the samples of the box along every axis, `spent` that the values are needed no
+        more, and their memory may be used.
 
         Raises
         ------
         InputError
             If a cell is missing, or lies outside the bounds of the answers.
         """
-        return centre_box(values, where, self.query.model, self.dtype)
+        return centre_box(values, where, self.query.model, self.dtype, spent=spent)
 
     def apply(self, tensor: Tensor, parts: Slices, axes: Sequence[int]) -> Tensor:
         """Return the rows of some axes applied to a box, in the order that costs least.
@@ -212,13 +216,18 @@ class BlockAnswers:
         return self.query.blank(values, part), errors  # type: ignore[arg-type]  # of any precision
 
     def answer(self, values: NDArray[Any], part: Slices) -> tuple[Tensor, Array | None]:
-        """Return the answers of a block, and their standard errors, from its box of the data."""
+        """Return the answers of a block, and their standard errors, from its box of the data.
+
+        The memory of the values is used for what is made of them.
+        """
         box, pieces = self.box(part), self._pieces(part, values.nbytes)
+        windows = [self.box(piece)[0] for piece in pieces]
+        apart = all(one.stop <= after.start for one, after in pairwise(windows))
         found = []
-        for piece in pieces:
-            own = (*self.box(piece)[:1], *box[1:])
-            first = slice(own[0].start - box[0].start, own[0].stop - box[0].start)
-            centred = self.centre(values[first], own)
+        for piece, window in zip(pieces, windows, strict=True):
+            own = (window, *box[1:])
+            first = slice(window.start - box[0].start, window.stop - box[0].start)
+            centred = self.centre(values[first], own, spent=apart)
             found.append(self.finish(self.apply(centred, piece, range(len(part))), piece))
         if len(found) == 1:
             return found[0]
@@ -278,7 +287,12 @@ def _refuse_region(linear: RegionAnswers, std: bool) -> None:
 
 
 def centre_box(
-    values: NDArray[Any], where: Sequence[slice | Indices], model: Model, dtype: np.dtype[Any]
+    values: NDArray[Any],
+    where: Sequence[slice | Indices],
+    model: Model,
+    dtype: np.dtype[Any],
+    *,
+    spent: bool = False,
 ) -> Tensor:
     """Return the data of a box less the mean of a model, with rows across the poles.
 
@@ -290,6 +304,8 @@ def centre_box(
         The model.
     dtype
         Type of the result.
+    spent
+        Whether the values are needed no more, so that the result may take their memory.
 
     Raises
     ------
@@ -300,7 +316,8 @@ def centre_box(
     refuse_beyond(values, model)
     poles, mean = model.poles, model.cascade.mean
     if poles is None:
-        centred: Tensor = np.subtract(values, mean, dtype=dtype)
+        room = values if spent and values.dtype == dtype and values.flags.writeable else None
+        centred: Tensor = np.subtract(values, mean, dtype=dtype, out=room)
         return centred
     before, after = poles.copied(values)
     shape = list(values.shape)

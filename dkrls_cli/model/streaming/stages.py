@@ -54,7 +54,7 @@ class FirstStage:
         axis = self.spool.axis
         box = list(self.answers.box(part))
         box[axis] = part[axis]
-        centred = self.answers.centre(self.boxes.read_box(tuple(box)), tuple(box))
+        centred = self.answers.centre(self.boxes.read_box(tuple(box)), tuple(box), spent=True)
         others = [other for other in range(len(part)) if other != axis]
         self.spool.put(self.answers.apply(centred, part, others), part[axis].start)
 

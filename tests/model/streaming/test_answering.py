@@ -1,6 +1,7 @@
 """Answers block by block from boxes of the data are those of the model in memory."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from dkrls_cli.model.answering.answers import Rules
 from dkrls_cli.model.answering.coverage import coverage_of
 from dkrls_cli.model.answering.regions import ask_region
 from dkrls_cli.model.streaming import answering
-from dkrls_cli.model.streaming.answering import BlockAnswers, refuse_missing, stand_in
+from dkrls_cli.model.streaming.answering import BlockAnswers, centre_box, refuse_missing, stand_in
 
 MAP = {"lat": np.arange(-90.0, 91.0, 7.5), "lon": np.arange(0.0, 360.0, 10.0)}
 
@@ -24,7 +25,7 @@ def by_blocks(answers: BlockAnswers, values, step: int):
     found = []
     for part in parts:
         block = (slice(part.start, min(part.stop, answers.shape[0])), *whole)
-        found.append(answers.answer(values[answers.box(block)], block))
+        found.append(answers.answer(values[answers.box(block)].copy(), block))
     errors = [e for _, e in found]
     return np.concatenate([v for v, _ in found]), None if errors[0] is None else np.concatenate(
         [e for e in errors if e is not None]
@@ -54,25 +55,40 @@ def test_blocks_answer_as_the_whole_model(settings, asked):
     assert np.isfinite(values).any()
 
 
-@pytest.mark.parametrize("std", [True, False])
-def test_blocks_are_answered_in_pieces_that_stay_in_the_cache(std, monkeypatch):
-    data = globe()
-    query = query_of(fitted(data), {**MAP, "time": [9.0, 3.0, 4.0, 0.0, 12.0, 12.0]})
+@pytest.mark.parametrize(("std", "poles"), [(True, "auto"), (False, "auto"), (False, "none")])
+def test_blocks_are_answered_in_pieces_that_stay_in_the_cache(std, poles, monkeypatch):
+    """Pieces may need the same samples: without poles, their memory is not used then."""
+    data = globe() + 1.0
+    query = query_of(fitted(data, poles=poles), {**MAP, "time": [9.0, 3.0, 4.0, 0.0, 12.0, 12.0]})
     answers = BlockAnswers.of(query, std=std, single=False)
     block = tuple(slice(0, size) for size in answers.shape)
-    whole = answers.answer(data.values[answers.box(block)], block)
+    whole = answers.answer(data.values[answers.box(block)].copy(), block)
     seen = []
     centre = BlockAnswers.centre
     monkeypatch.setattr(
-        BlockAnswers, "centre", lambda *given: seen.append(given[2][0]) or centre(*given)
+        BlockAnswers,
+        "centre",
+        lambda *given, **how: seen.append(given[2][0]) or centre(*given, **how),
     )
     monkeypatch.setattr(answering, "_IN_CACHE", 4 * data.values[0].nbytes)
-    values, errors = answers.answer(data.values[answers.box(block)], block)
+    values, errors = answers.answer(data.values[answers.box(block)].copy(), block)
     assert seen == [slice(3, 10), slice(0, 5), slice(12, 13)]
     np.testing.assert_allclose(values, whole[0], atol=1e-13)
     assert (errors is not None) == std
     if std:
         np.testing.assert_allclose(errors, whole[1], atol=1e-13)
+
+
+def test_the_memory_of_a_box_is_used_only_if_it_is_spent():
+    model, where = fitted(globe(), poles="none"), (slice(0, 2), slice(0, 13), slice(0, 12))
+    data = np.ones((2, 13, 12))
+    centre = partial(centre_box, where=where, model=model, dtype=data.dtype)
+    kept = centre(data)
+    assert (data == 1.0).all()
+    assert centre(np.broadcast_to(1.0, data.shape), spent=True).flags.owndata
+    assert centre(data.astype(np.float32), spent=True).dtype == data.dtype
+    assert centre(data, spent=True) is data
+    np.testing.assert_array_equal(data, kept)
 
 
 def test_blocks_of_some_times_read_those_times_only():
@@ -181,7 +197,7 @@ def test_values_outside_the_bounds_are_refused():
     )
     values = data.values.copy()
     block = (slice(0, 4), slice(0, 25), slice(0, 36))
-    answers.answer(values[answers.box(block)], block)
+    answers.answer(values[answers.box(block)].copy(), block)
     values[2, 3, 4] = 1.7
     with pytest.raises(InputError, match=r"to 1.7, and answers are bounded by -1.4 and 1.6"):
         answers.answer(values[answers.box(block)], block)
