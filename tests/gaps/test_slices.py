@@ -45,56 +45,112 @@ def grown(levels=LEVELS, axis=2, whole=WHOLE):
     return Growing(trained, axis).take(whole)
 
 
-def dense(levels, whole, noise):
+def covariance_of(levels, times):
+    nodes = (X, Y, times)
+    pairs = zip(levels, nodes, strict=True)
+    return reduce(np.kron, [gram(v.kernel, c, c) + v.ridge * np.eye(c.size) for v, c in pairs])
+
+
+def left_out(levels, share):
+    """Return the mean square by which cells of the complete slices, each left out, are missed."""
+    covariance = covariance_of(levels, T[WHOLE])
+    covariance += share * covariance.diagonal().mean() * np.eye(len(covariance))
+    inverse = np.linalg.inv(covariance)
+    missed = inverse @ (field()[..., WHOLE] - MEAN).ravel() / inverse.diagonal()
+    return np.mean(missed**2)
+
+
+def dense(levels, whole, share):
     """Return the filled cells: the mean of a Gaussian process given all that is observed."""
-    slices, lost = holed(), np.isnan(holed()).ravel()
-    kernel, ridge = levels[2].kernel, levels[2].ridge
-    left = gram(kernel, T[GAPPY], T[GAPPY]) + ridge * np.eye(3)
-    expected = np.full(slices.shape, MEAN)
-    if whole.size:
-        past = gram(kernel, T[whole], T[whole]) + ridge * np.eye(whole.size)
-        weights = np.linalg.solve(past, gram(kernel, T[whole], T[GAPPY]))
-        expected = MEAN + (field()[..., whole] - MEAN) @ weights
-        left = left - gram(kernel, T[GAPPY], T[whole]) @ weights
-    pairs = zip(levels[:2], (X, Y), strict=True)
-    others = [gram(v.kernel, c, c) + v.ridge * np.eye(c.size) for v, c in pairs]
-    covariance = reduce(np.kron, [*others, left])
-    noise *= np.trace(covariance) / lost.size
+    together = np.concatenate([field()[..., whole], holed()], axis=2)
+    lost = np.isnan(together).ravel()
+    covariance = covariance_of(levels, np.concatenate([T[whole], T[GAPPY]]))
+    noise = share * covariance.diagonal().mean()
     seen = covariance[np.ix_(~lost, ~lost)] + noise * np.eye(np.count_nonzero(~lost))
-    known = np.linalg.solve(seen, (slices - expected).ravel()[~lost])
-    return expected.ravel()[lost] + covariance[np.ix_(lost, ~lost)] @ known
+    known = np.linalg.solve(seen, together.ravel()[~lost] - MEAN)
+    filled = np.where(lost, 0.0, together.ravel())
+    filled[lost] = MEAN + covariance[np.ix_(lost, ~lost)] @ known
+    return filled.reshape(together.shape)[..., whole.size :]
 
 
-@pytest.mark.parametrize("whole", [WHOLE, WHOLE[:0]], ids=["with complete slices", "without"])
-def test_missing_cells_are_the_mean_given_all_that_is_observed(whole):
-    slices = holed()
-    done = fill_slices(grown(whole=whole), T[GAPPY], slices)
-    lost = np.isnan(slices)
-    assert done.converged
-    np.testing.assert_array_equal(done.values[~lost], slices[~lost])
-    np.testing.assert_allclose(done.values[lost], dense(LEVELS, whole, 1e-4), atol=1e-6)
-
-
-@pytest.mark.parametrize(("ridge", "share"), [(1e-10, 1e-8), (2e-8, 2e-8), (1.0, 1e-3)])
-def test_noise_of_a_cell_is_the_least_relative_ridge_but_not_nothing(ridge, share, monkeypatch):
-    given = {}
+@pytest.fixture
+def shares(monkeypatch):
+    """Return the noises of all solves, as shares of the variance of a cell."""
+    found = []
 
     def solve(field, values, noise, mean, **options):
-        given.update(options, share=noise / field.variance, mean=mean)
+        assert mean == 0.0
+        found.append((noise / field.variance, options["tolerance"], options["limit"]))
         return complete_field(field, values, noise, mean, **options)
 
     monkeypatch.setattr(module, "complete_field", solve)
-    levels = [replace(LEVELS[0], ridge=ridge), *LEVELS[1:]]
-    fill_slices(grown(levels), T[GAPPY], holed())
-    assert given["share"] == pytest.approx(share)
-    assert (given["mean"], given["tolerance"], given["limit"]) == (0.0, 1e-9, 500)
+    return found
 
 
-def test_noise_is_relative_to_the_variance_of_the_kernel():
+@pytest.mark.parametrize("ridge", [1e-10, 1e-4, 1.0])
+def test_missing_cells_are_the_mean_given_all_that_is_observed(ridge, shares):
+    """The noise is the one with which cells that are left out of complete slices are met best."""
+    slices, levels = holed(), [replace(LEVELS[0], ridge=ridge), *LEVELS[1:]]
+    done = fill_slices(grown(levels), T[GAPPY], slices)
+    [(share, *ends)] = shares
+    assert ends == [1e-9, 500]
+    assert left_out(levels, share) < min(left_out(levels, f * share) for f in (0.1, 10.0))
+    assert done.converged
+    lost = np.isnan(slices)
+    np.testing.assert_array_equal(done.values[~lost], slices[~lost])
+    np.testing.assert_allclose(done.values, dense(levels, WHOLE, share), atol=1e-6)
+
+
+def test_without_complete_slices_the_observed_cells_tell_the_noise(shares):
+    done = fill_slices(grown(whole=WHOLE[:0]), T[GAPPY], holed())
+    (first, *rough), _, (share, *ends) = shares
+    assert first == pytest.approx(1e-2)
+    assert (rough, ends) == ([1e-4, 100], [1e-9, 500])
+    np.testing.assert_allclose(done.values, dense(LEVELS, WHOLE[:0], share), atol=1e-6)
     lost = np.isnan(holed())
-    constant = [replace(LEVELS[0], kernel=Kernel("matern52", 0.4, constant=3.0)), *LEVELS[1:]]
-    filled = fill_slices(grown(constant), T[GAPPY], holed()).values[lost]
-    np.testing.assert_allclose(filled, dense(constant, WHOLE, 0.25e-4), atol=1e-6)
+    truth = field(noise=0.0)[..., GAPPY]
+    assert np.std((done.values - truth)[lost]) < 0.2
+
+
+@pytest.mark.parametrize(("count", "solves"), [(7, 3), (8, 1)])
+def test_few_complete_slices_do_not_tell_the_noise(count, solves, shares):
+    fill_slices(grown(whole=WHOLE[:count]), T[GAPPY], holed())
+    assert len(shares) == solves
+
+
+def test_a_smooth_level_does_not_multiply_the_noise_of_cells():
+    """Three slices behind the last complete one: with its own ridge, cells are off by hundreds."""
+    smooth = [*LEVELS[:2], Level("t", Kernel("gaussian", 6.0), 1e-10)]
+    behind = np.array([13, 14, 15])
+    slices = field()[..., behind].copy()
+    lost = np.random.default_rng(1).random(slices.shape) < 0.3
+    slices[lost] = np.nan
+    done = fill_slices(grown(smooth, whole=np.arange(13)), T[behind], slices)
+    assert np.std((done.values - field(noise=0.0)[..., behind])[lost]) < 0.1
+
+
+def test_noise_grows_until_cells_are_solved_for(shares, monkeypatch):
+    def never(done, *args, **options):
+        return replace(done, converged=False)
+
+    monkeypatch.setattr(module, "refine_cells", never)
+    assert not fill_slices(grown(), T[GAPPY], holed()).converged
+    noises = np.array([share for share, *_ in shares])
+    np.testing.assert_allclose(noises / noises[0], [1.0, 1e2, 1e4])
+
+
+def test_slices_nearby_are_looked_at(monkeypatch):
+    monkeypatch.setattr(module, "_MOST", 5)
+    known = grown()
+    assert WHOLE[module._nearest_slices(known, np.array([12.0]), 1)].tolist() == [9, 10, 11, 13, 14]
+    monkeypatch.setattr(module, "_FEWEST", 2)
+    monkeypatch.setattr(module, "_CELLS", 70)
+    assert module._nearest_slices(known, np.array([12.0]), 35).size == 2
+    ring = [*LEVELS[:2], Level("t", Kernel("matern32", 5.0, period=16.0), 1e-2)]
+    around = grown(ring, whole=np.arange(15))
+    assert module._nearest_slices(around, np.array([15.0]), 14).tolist() == [0, 1, 2, 13, 14]
+    monkeypatch.setattr(module, "LARGEST", 3)
+    assert module._nearest_slices(known, T[GAPPY], 1).size == 0
 
 
 def test_any_axis_may_grow():
@@ -115,7 +171,7 @@ def test_levels_that_do_not_grow_are_not_decomposed_again(monkeypatch):
 
     monkeypatch.setattr(module, "decompose", counted)
     fill_slices(grown(), T[GAPPY], holed())
-    assert sizes == [GAPPY.size]
+    assert sizes == [T.size, WHOLE.size]
 
 
 @pytest.mark.parametrize("known", ["none", "cut", "long"])

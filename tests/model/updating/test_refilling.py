@@ -282,3 +282,16 @@ def test_retuning_is_as_strict(monkeypatch):
     with pytest.raises(ConvergenceError):
         retune(start)
     assert "solved for to 0.5" in retune(start, accept_inexact=True).origin["notes"][0]
+
+
+def test_missing_cells_of_new_slices_are_filled_to_within_the_noise():
+    """Levels chosen on complete slices say nothing of the noise of single cells."""
+    x, y, t = np.linspace(0, 3, 8), np.linspace(0, 2, 10), np.arange(34.0)
+    smooth = 8 * np.sin(x)[:, None, None] * np.cos(t / 8) + 2 * np.cos(y[:, None] - t / 5)
+    values = smooth + 0.05 * np.random.default_rng(0).normal(size=smooth.shape)
+    lost = np.random.default_rng(1).random((x.size, y.size, 10)) < 0.05
+    start = fit(values[..., :24], {"x": x, "y": y, "time": t[:24]})
+    model = start.update(np.where(lost, np.nan, values[..., 24:]), t[24:])
+    missed = model.predict().values[..., 24:] - smooth[..., 24:]
+    assert np.abs(missed[lost]).max() < 0.15
+    assert lost.sum() > 5
