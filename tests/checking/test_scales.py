@@ -37,8 +37,13 @@ def test_bad_cells_move_the_limit_little():
     assert find_limits(numbers, 1e-3).low == pytest.approx(clean.low, rel=0.1)
 
 
-def test_few_numbers_have_the_limits_of_normal_ones():
-    assert find_limits(np.ones(5), 1e-3).high == pytest.approx(3.2905, abs=1e-3)
+def test_a_scale_from_few_numbers_is_known_less_well():
+    """A share of 0.001 of numbers of a few degrees of freedom exceeds the limit (Student's t)."""
+    limits = [find_limits(np.ones(count), 1e-3).high for count in (2, 10, 27, 49)]
+    assert limits == pytest.approx([636.619, 9.474, 4.589, 3.916], rel=1e-3)
+
+
+def test_numbers_without_a_tail_have_the_limits_of_normal_ones():
     assert find_limits(np.zeros(100), 1e-3).high == pytest.approx(3.2905, abs=1e-3)
 
 
