@@ -48,7 +48,7 @@ class JumpLimits:
         return JumpLimits(self.size * factor, self.usual * factor)
 
 
-def jump_limits(series: Array, spread: float) -> JumpLimits:
+def jump_limits(series: Array, spread: float, floor: float = 0.0) -> JumpLimits:
     """Return the sizes beyond which changes of some series are jumps.
 
     Parameters
@@ -58,6 +58,8 @@ def jump_limits(series: Array, spread: float) -> JumpLimits:
         they know, NaN where it is missing.
     spread
         Standard deviation of the data itself.
+    floor
+        Smallest usual size of a change: what rounding of the data does.
     """
     compact, _ = _without_gaps(series)
     changes = _smaller(_steps(compact), _differences(compact))
@@ -69,7 +71,8 @@ def jump_limits(series: Array, spread: float) -> JumpLimits:
     overall = _NORMAL * float(np.median(sizes[known]))
     some = known.any(axis=0)
     usual[some] = _NORMAL * np.nanmedian(sizes[:, some], axis=0)
-    usual[some] = np.maximum(usual[some], max(overall / 2, _SMALLEST * spread, 1e-300))
+    least = max(overall / 2, _SMALLEST * spread, floor, 1e-300)
+    usual[some] = np.maximum(usual[some], least)
     tail = find_limits((changes / usual)[known], _BY_CHANCE / int(known.sum()))
     limit = max(tail.low, tail.high, _LIMIT) * usual
     return JumpLimits(np.minimum(limit, np.maximum(_FAR * usual, _CLEARLY * spread)), usual)

@@ -29,7 +29,9 @@ _NEAR = 2
 _GROWTH = 1.5
 
 
-def find_shifts(values: Array, used: Mask, predictor: Predictor, along: int) -> Array:
+def find_shifts(
+    values: Array, used: Mask, predictor: Predictor, along: int, floor: float = 0.0
+) -> Array:
     """Return by how much the cells of series that jump are shifted, 0 for all others.
 
     Parameters
@@ -42,10 +44,12 @@ def find_shifts(values: Array, used: Mask, predictor: Predictor, along: int) -> 
         How a series is predicted from the others; it does not use the axis of time.
     along
         The axis of time.
+    floor
+        Standard deviation of a residual that rounding of the data alone makes.
     """
     if values.shape[along] < _FEWEST:
         return np.zeros(values.shape)
-    search = _Search(values, used, predictor, along)
+    search = _Search(values, used, predictor, along, floor)
     jumping = search.put_back(search.take_out())
     series, limits = search.compare(jumping)
     jumps = np.where(jumping, find_jumps(series, limits), 0.0)
@@ -55,12 +59,14 @@ def find_shifts(values: Array, used: Mask, predictor: Predictor, along: int) -> 
 class _Search:
     """Series that are left out, until no other one jumps."""
 
-    def __init__(self, values: Array, used: Mask, predictor: Predictor, along: int) -> None:
+    def __init__(
+        self, values: Array, used: Mask, predictor: Predictor, along: int, floor: float
+    ) -> None:
         self.values, self.used, self.predictor, self.along = values, used, predictor, along
         self.shape = np.moveaxis(values, along, 0).shape
         self.axes = [step.axis + (step.axis < along) for step in predictor.steps]
         series, self.errors = self.predict(np.zeros(self.shape[1:], bool))
-        self.limits = jump_limits(series, _spread(values, used, along))
+        self.limits = jump_limits(series, _spread(values, used, along), floor)
 
     def as_grid(self, series: Array) -> Array:
         """Return series, one in each column, as the grid that they were."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Mask
+from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.checking.cells import worst_of_neighbours
 from dkrls_cli.checking.choice import CheckAxis, choose_predictor
 from dkrls_cli.checking.scales import find_limits, robust_spread
@@ -29,6 +29,8 @@ _MOST_OUT, _MANY = 24.0, 300
 _CLEARLY = 1.0
 # Median residual of such a slice, in units of that of a usual cell, at least.
 _SHIFTED = 5.0
+# The same in units of what rounding does: values of all cells may step up or down together.
+_ROUNDINGS = 4.0
 # Change of the width of a slice at least: a quarter.
 _WIDER = 0.22
 # Share of the slices that may be out of line: more than that are another kind of data.
@@ -38,7 +40,9 @@ _BY_CHANCE, _ROUNDS = 0.01, 20
 _NORMAL = 1.4826  # standard deviation of normal numbers in median absolute deviations
 
 
-def find_slices(values: Array, used: Mask, axes: Sequence[CheckAxis], along: int) -> Mask:
+def find_slices(
+    values: Array, used: Mask, axes: Sequence[CheckAxis], along: int, floor: float = 0.0
+) -> Mask:
     """Return which slices are shifted or scaled against their neighbours along an axis (m,).
 
     Every slice is predicted from the others along that axis alone. A shift shows in the median of
@@ -53,6 +57,8 @@ def find_slices(values: Array, used: Mask, axes: Sequence[CheckAxis], along: int
         Its axes.
     along
         The axis.
+    floor
+        Standard deviation of a residual that rounding of the data alone makes.
     """
     count = values.shape[along]
     bad = np.zeros(count, bool)
@@ -67,7 +73,7 @@ def find_slices(values: Array, used: Mask, axes: Sequence[CheckAxis], along: int
     for _ in range(_ROUNDS):
         good = used & ~_broadcast(bad, along, values.ndim)
         left, spread = predictor.residuals(values, good)
-        score, size = _scores(values, left, spread, cells, along, enough & ~bad)
+        score, size = _scores(values, left, spread, cells, along, enough & ~bad, floor)
         worst = worst_of_neighbours(score, size, [0])
         lasting = _last(values, left, worst, bad, along)
         enough &= ~lasting
@@ -75,7 +81,8 @@ def find_slices(values: Array, used: Mask, axes: Sequence[CheckAxis], along: int
             break
         bad |= worst & ~lasting
     left, spread = predictor.residuals(values, used & ~_broadcast(bad, along, values.ndim))
-    bad &= _scores(values, left, spread, cells, along, enough)[0] > 1.0  # good ones beside bad ones
+    score, _ = _scores(values, left, spread, cells, along, enough, floor)
+    bad &= score > 1.0  # good ones beside bad ones are back
     return bad if bad.mean() <= _MOST else np.zeros(count, bool)
 
 
@@ -114,7 +121,13 @@ def _broadcast(slices: Mask, along: int, ndim: int) -> Mask:
 
 
 def _scores(
-    values: Array, left: Array, spread: Array, cells: Mask, along: int, counts: Mask
+    values: Array,
+    left: Array,
+    spread: Array,
+    cells: Mask,
+    along: int,
+    counts: Mask,
+    floor: float,
 ) -> tuple[Array, Array]:
     """Return how far each slice is out of line, in units of its limit, and of that of all others.
 
@@ -129,12 +142,13 @@ def _scores(
     picked = np.flatnonzero(counts)
     shift = row_quantile(left[picked], 0.5)
     usual = float(np.nanmedian(np.abs(left[picked])))
-    wide = np.log(_width(rows[picked]) / _width(expected[picked]))
+    wide = np.log(_width(rows[picked], floor) / _width(expected[picked], floor))
     apart = row_quantile(np.moveaxis(spread, along, 0).reshape(cells.shape)[picked], 0.5)
     times = np.where(apart > _APART * np.nanmedian(apart), _AT_ENDS, 1.0)
     off = np.abs(row_quantile((rows - expected)[picked], 0.5))
     clearly = off > _CLEARLY * robust_spread(rows - column_medians(rows))
-    by_shift = np.where(np.abs(shift) > times * _SHIFTED * usual, _outlying(shift, clearly), 0.0)
+    told = (np.abs(shift) > times * _SHIFTED * usual) & (off > _ROUNDINGS * floor)
+    by_shift = np.where(told, _outlying(shift, clearly), 0.0)
     enough = cells[picked].sum(axis=1) >= _FEWEST_FOR_WIDTH
     by_width = np.where(
         enough & (np.abs(wide) > _WIDER), _outlying(wide, np.zeros(wide.size, bool)), 0.0
@@ -144,10 +158,12 @@ def _scores(
     return score, size
 
 
-def _width(rows: Array) -> Array:
-    """Return the distance between the quartiles of every slice, above 0."""
+def _width(rows: Array, floor: float) -> Array:
+    """Return the distance between the quartiles of every slice, no less than rounding makes it."""
     ordered = np.sort(rows, axis=1)
-    return np.asarray(np.maximum(_pick(ordered, 0.75) - _pick(ordered, 0.25), 1e-300))
+    return np.asarray(
+        np.maximum(_pick(ordered, 0.75) - _pick(ordered, 0.25), max(2.0 * floor, 1e-300))
+    )
 
 
 def row_quantile(rows: Array, share: float) -> Array:
@@ -184,8 +200,8 @@ def column_medians(rows: Array) -> Array:
 def find_duplicates(slices: Array) -> Mask:
     """Return which slices repeat an earlier one, cell for cell (m,).
 
-    Slices of one value, or with few cells, may be equal by chance, and where many slices are
-    repeated, that is the kind of data: none is told then.
+    Slices of one value, or with few cells, may be equal by chance. Where many slices are repeated,
+    or nearly so, as coarse values are by chance, that is the kind of data: none is told then.
 
     Examples
     --------
@@ -203,4 +219,21 @@ def find_duplicates(slices: Array) -> Mask:
         key = np.nan_to_num(row + 0.0, nan=np.inf).tobytes()
         found[place] = key in seen
         seen.add(key)
-    return found if found.mean() <= _MOST else np.zeros(len(slices), bool)
+    usual = found.mean() > _MOST or _are_nearly_repeated(slices, np.flatnonzero(found)[:_LOOKED_AT])
+    return np.zeros(len(slices), bool) if usual else found
+
+
+def _are_nearly_repeated(slices: Array, places: Indices) -> bool:
+    """Return whether most of some slices differ from another one in a few cells only."""
+    few = max(1, slices.shape[1] // _FEW)
+    nearly = 0
+    for place in places:
+        here, others = slices[place], slices
+        differs = ((others != here) & ~(np.isnan(others) & np.isnan(here))).sum(axis=1)
+        nearly += bool(((differs > 0) & (differs <= few)).any())
+    return 2 * nearly > places.size
+
+
+# Part of the cells in which slices differ that are nearly the same, and repeated slices that are
+# compared with all others.
+_FEW, _LOOKED_AT = 10, 32

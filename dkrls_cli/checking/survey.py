@@ -131,8 +131,9 @@ def survey(
     work = np.array(values, np.float64)
     if along is not None and values.shape[along] > 2 and not has_kinds(work):
         _check_units(work, flags, units, along)
-        _check_slices(work, flags, axes, along)
-        _check_series(work, flags, axes, along)
+        floor = _rounding(work)
+        _check_slices(work, flags, axes, along, floor)
+        _check_series(work, flags, axes, along, floor)
     used = flags == GOOD
     used |= flags == UNIT  # these are in the right units by now
     floor, telling = _rounding(work), telling_cells(work)
@@ -221,7 +222,9 @@ def _converted(rows: Array, kinds: Indices) -> Array:
     return result
 
 
-def _check_slices(work: Array, flags: Flags, axes: Sequence[CheckAxis], along: int) -> None:
+def _check_slices(
+    work: Array, flags: Flags, axes: Sequence[CheckAxis], along: int, floor: float
+) -> None:
     """Flag slices that repeat another, and those out of line."""
     if work[tuple(0 if axis == along else slice(None) for axis in range(work.ndim))].size < 2:
         return
@@ -229,11 +232,14 @@ def _check_slices(work: Array, flags: Flags, axes: Sequence[CheckAxis], along: i
     shape[along] = -1
     twice = find_duplicates(_rows(work, along)).reshape(shape)
     flags[(flags == GOOD) & twice] = DUPLICATE
-    out = find_slices(work, (flags == GOOD) | (flags == UNIT), axes, along).reshape(shape)
+    used = (flags == GOOD) | (flags == UNIT)
+    out = find_slices(work, used, axes, along, floor).reshape(shape)
     flags[(flags == GOOD) & out] = SLICE
 
 
-def _check_series(work: Array, flags: Flags, axes: Sequence[CheckAxis], along: int) -> None:
+def _check_series(
+    work: Array, flags: Flags, axes: Sequence[CheckAxis], along: int, floor: float
+) -> None:
     """Flag sensors that are stuck, and those whose level changes."""
     used = (flags == GOOD) | (flags == UNIT)
     stuck = _unrow(find_runs(_rows(np.where(used, work, np.nan), along)), work.shape, along)
@@ -241,7 +247,7 @@ def _check_series(work: Array, flags: Flags, axes: Sequence[CheckAxis], along: i
     used &= ~stuck.astype(bool)
     used &= telling_cells(work)
     predictor, usual = _choose_first(work, used, axes, along, [along])
-    shifted = find_shifts(work - usual, used, predictor, along) != 0
+    shifted = find_shifts(work - usual, used, predictor, along, floor) != 0
     flags[(flags == GOOD) & shifted] = JUMP
 
 
@@ -285,8 +291,26 @@ def _rounding(values: Array) -> float:
     if has_kinds(values):
         return float(distinct[-1] - distinct[0])  # none of them is out of line
     step = 0.0
-    if _FEWEST_STEPS < distinct.size < _DISTINCT * known.size:
+    if _KINDS < distinct.size < _DISTINCT * known.size:
         gaps = np.diff(distinct)
-        step = float(gaps[gaps > _SINGLE * largest].min(initial=np.inf))
-        step = step if np.isfinite(step) else 0.0
+        gaps = gaps[gaps > _SINGLE * largest]
+        step = float(gaps.min(initial=np.inf))
+        few = distinct.size <= _FEWEST_STEPS
+        if not np.isfinite(step) or (few and not _are_steps(gaps / step)):
+            step = 0.0
     return max(_ROUNDED * step, _SINGLE * largest, 1e-300)
+
+
+def _are_steps(gaps: Array) -> bool:
+    """Return whether gaps between values, in units of the smallest, are whole numbers of steps.
+
+    Those of coarse values are, and most of them are one step; those of a constant and some bad
+    values are not.
+    """
+    whole = np.round(gaps)
+    return bool(np.all(np.abs(gaps - whole) < _OFF_STEP) and np.mean(whole == 1) > _NEXT)
+
+
+# Share of a step by which stored values miss whole steps, and share of the values that have another
+# one a step above.
+_OFF_STEP, _NEXT = 1e-2, 0.5

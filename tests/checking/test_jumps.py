@@ -56,6 +56,15 @@ def test_a_jump_larger_than_the_data_is_one_whatever_the_tail_of_the_others():
     assert (levels(series)[250:, 3] > 0).all()
 
 
+def test_a_change_that_rounding_makes_is_no_jump():
+    series = np.zeros((60, 4))
+    series[40:, 2] = 3.0
+    for floor, count in ((0.0, 20), (0.1, 20), (0.3, 0)):
+        limits = jump_limits(series, 0.0, floor)
+        found = find_levels(series, find_jumps(series, limits))
+        assert np.count_nonzero(found) == count
+
+
 def test_missing_values_neither_hide_nor_make_a_jump():
     series = noise()
     series[50:, 2] += 30

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dkrls_cli.checking.choice import CheckAxis
-from dkrls_cli.checking.slices import find_duplicates, find_slices, row_quantile
+from dkrls_cli.checking.slices import _width, find_duplicates, find_slices, row_quantile
 
 
 @pytest.fixture(scope="module")
@@ -13,10 +13,10 @@ def maps():
     return 10 * season[:, None, None] + 3 * pattern + 0.3 * rng.normal(size=(30, 6, 7))
 
 
-def run(values, along=0):
+def run(values, along=0, floor=0.0):
     used = ~np.isnan(values)
     axes = [CheckAxis(np.arange(float(n))) for n in values.shape]
-    return np.flatnonzero(find_slices(values, used, axes, along)).tolist()
+    return np.flatnonzero(find_slices(values, used, axes, along, floor)).tolist()
 
 
 def test_a_slice_that_is_shifted_is_told(maps):
@@ -26,6 +26,17 @@ def test_a_slice_that_is_shifted_is_told(maps):
     values[11, 2, 3] = np.nan
     assert run(values) == [11, 20]
     assert run(np.moveaxis(values, 0, 2), 2) == [11, 20]
+
+
+def test_a_shift_or_width_that_rounding_makes_is_not_told(maps):
+    shifted = maps.copy()
+    shifted[11] += 12.0
+    assert run(shifted, floor=2.5) == [11]
+    assert run(shifted, floor=3.5) == []
+    flat = np.zeros((3, 8))
+    flat[1, :3] = 1.0
+    assert _width(flat, 0.5).tolist() == [1.0, 1.0, 1.0]
+    assert _width(flat, 0.0).tolist() == [1e-300, 1.0, 1e-300]
 
 
 def test_a_slice_that_is_scaled_is_told(maps):
@@ -61,6 +72,19 @@ def test_repeats_that_are_the_kind_of_data_are_not_told():
     assert not find_duplicates(np.tile(year, (3, 1))).any()
     assert not find_duplicates(np.ones((12, 20))).any()
     assert not find_duplicates(np.round(rng.normal(size=(12, 3)))).any()
+
+
+def test_slices_that_nearly_repeat_others_do_so_by_chance():
+    slices = np.random.default_rng(0).normal(size=(30, 20))
+    slices[11] = slices[4]
+    assert np.flatnonzero(find_duplicates(slices)).tolist() == [11]
+    slices[20] = slices[4]
+    slices[20, :2] += 1.0  # two cells of twenty
+    assert not find_duplicates(slices).any()
+    slices[20, 2] += 1.0
+    assert np.flatnonzero(find_duplicates(slices)).tolist() == [11]
+    slices[:, 5] = np.nan  # missing in both is no difference
+    assert np.flatnonzero(find_duplicates(slices)).tolist() == [11]
 
 
 def test_quantiles_of_rows_leave_missing_cells_out():

@@ -204,3 +204,39 @@ def test_series_of_two_levels_are_left_alone():
     values = np.stack([np.repeat(rng.integers(0, 2, 60), 8) * 10.0 for _ in range(6)], 1)
     found = run(values + 0.1 * rng.normal(size=values.shape))
     assert not (found.flags == JUMP).any()
+
+
+# --- coarse values --------------------------------------------------------------------------------
+
+
+def test_values_rounded_to_a_step_of_their_noise_are_good():
+    """Cells of one step step up together, repeat, and are often just what is expected."""
+    rng = np.random.default_rng(0)
+    slow = (
+        10 + 3 * np.sin(np.arange(120) / 20)[:, None] + np.array([0.0, 1.3, 2.6, 3.9, 5.2, 0, 0, 1])
+    )
+    found = run(np.round(slow + 0.3 * rng.normal(size=slow.shape)))
+    assert found.bad.mean() < 2e-3
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_counts_are_good(seed):
+    found = run(np.random.default_rng(seed).poisson(1.0, size=(60, 8)).astype(float))
+    assert found.bad.mean() < 2e-2  # without rounding 0.6 in one of them
+
+
+@pytest.mark.parametrize(
+    ("numbers", "floor"),
+    [
+        ([7.0, 8.0, 9.0, 10.0, 12.0], 0.5),  # steps of one
+        ([0.1, 0.2, 0.3, 0.4, 0.5], 0.05),
+        ([3.0, 4.0], 2.4e-7),  # a constant and a bad cell
+        ([3.0, 4.0, 5.0], 3e-7),
+        ([0.0, 11.0, 36.0, 91.0], 5.46e-6),  # no whole steps
+        ([0.0, 1.0, 50.0, 80.0, 91.0], 5.46e-6),  # whole steps, but hardly one
+    ],
+)
+def test_a_few_values_are_rounded_if_most_lie_a_step_apart(numbers, floor):
+    values = np.full((10, 20), numbers[0])
+    values.flat[: len(numbers)] = numbers
+    assert survey_module._rounding(values) == pytest.approx(floor, rel=1e-3)
