@@ -23,7 +23,7 @@ class Boxes(Protocol):
     """Data that is read box by box, in any process."""
 
     def read_box(self, part: Slices) -> NDArray[Any]:
-        """Return the values in a box, NaN where cells are missing."""
+        """Return the values in a box, NaN where cells are missing, in memory of its own."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +15,10 @@ from dkrls_cli.model.streaming.boxes import Boxes
 from dkrls_cli.model.streaming.planning import BlockPlan
 from dkrls_cli.model.streaming.running import Scheduler
 from dkrls_cli.model.streaming.spool import Spool, make_spool
+
+_TOGETHER, _ROUNDS = 8, 12
+"""Items at most that are sent to another machine together, and times at least that every worker is
+sent some."""
 
 Answers = tuple[NDArray[Any], NDArray[Any] | None]
 """The answers of a block, and their standard errors or None."""
@@ -75,6 +79,17 @@ class SecondStage:
         return found if self.sink is None else self.sink(part, found)
 
 
+@dataclass(frozen=True, eq=False)
+class Several:
+    """Runs a task for several items, one after the other: sending a task takes milliseconds."""
+
+    task: Callable[[Any], Any]
+
+    def __call__(self, items: Sequence[Any]) -> list[Any]:
+        """Return the results for all items."""
+        return [self.task(item) for item in items]
+
+
 def answer_in_blocks(
     boxes: Boxes,
     answers: BlockAnswers,
@@ -115,16 +130,24 @@ def answer_in_blocks(
     left = [place for place in range(len(tiles)) if place not in done]
     if plan.spooling is None or not left:
         parts = [tiles[place] for place in left]
-        _run(scheduler, DirectTask(boxes, answers, sink), parts, left, collect, progress)
+        direct = DirectTask(boxes, answers, sink)
+        _run(scheduler, direct, parts, left, collect, progress, small=sink is not None)
         return
     axis, first = plan.spooling.axis, list(plan.spooling.first)
     with private_folder(folder) as place_of_spool:
         samples = answers.samples[axis]
         spool = make_spool(place_of_spool, axis, samples, tiles, answers.dtype.name)
-        for place, _ in scheduler.run(FirstStage(boxes, answers, spool), first):
+        for place, _ in run_small(scheduler, FirstStage(boxes, answers, spool), first):
             progress(0.5 * (place + 1) / len(first))
-        second = SecondStage(answers, spool, sink)
-        _run(scheduler, second, left, left, collect, lambda share: progress(0.5 + share / 2))
+        _run(
+            scheduler,
+            SecondStage(answers, spool, sink),
+            left,
+            left,
+            collect,
+            lambda share: progress(0.5 + share / 2),
+            small=sink is not None,
+        )
 
 
 def _run(
@@ -134,8 +157,30 @@ def _run(
     places: Sequence[int],
     collect: Callable[[int, Any], None],
     progress: Callable[[float], None],
+    *,
+    small: bool,
 ) -> None:
-    """Run a task for all items, each of which belongs to the block at a place."""
-    for number, found in scheduler.run(task, items):
+    """Run a task for all items, each of which belongs to the block at a place.
+
+    `small` tells that results take little memory.
+    """
+    results = run_small(scheduler, task, items) if small else scheduler.run(task, items)
+    for number, found in results:
         collect(places[number], found)
         progress((number + 1) / len(items))
+
+
+def run_small(
+    scheduler: Scheduler, task: Callable[[Any], Any], items: Sequence[Any]
+) -> Iterator[tuple[int, Any]]:
+    """Yield the place and the result of every item, in their order; results take little memory.
+
+    On other machines several items go together, so few that no worker waits long for the last.
+    """
+    together = min(_TOGETHER, len(items) // (_ROUNDS * scheduler.workers))
+    if not scheduler.is_remote or together < 2:
+        yield from scheduler.run(task, items)
+        return
+    groups = [items[start : start + together] for start in range(0, len(items), together)]
+    for number, found in scheduler.run(Several(task), groups):
+        yield from enumerate(found, number * together)

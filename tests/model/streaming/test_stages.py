@@ -7,7 +7,7 @@ from chunked_grids import InMemory, fitted, globe, query_of
 from dkrls_cli.model.streaming.answering import BlockAnswers
 from dkrls_cli.model.streaming.planning import Work, plan_blocks
 from dkrls_cli.model.streaming.running import Threads
-from dkrls_cli.model.streaming.stages import answer_in_blocks
+from dkrls_cli.model.streaming.stages import answer_in_blocks, run_small
 
 MAP = {"lat": np.arange(-90.0, 91.0, 7.5), "lon": np.arange(0.0, 360.0, 10.0)}
 LATER = {"time": np.arange(0.0, 13.0, 0.5)}
@@ -57,6 +57,45 @@ def test_answers_beyond_memory(at, chunks, limit, stages, workers, tmp_path):
     np.testing.assert_allclose(errors, query.std(), atol=1e-12)
     assert boxes.cells_read * 8 <= plan.bytes_read
     assert not list(tmp_path.iterdir())  # nothing is left of the spool
+
+
+class Elsewhere:
+    """Other machines that tell how many tasks they were sent."""
+
+    workers, is_remote = 2, True
+
+    def __init__(self):
+        self.sent = []
+
+    def run(self, task, items):
+        self.sent.append(len(items))
+        return enumerate(map(task, items))
+
+
+@pytest.mark.parametrize(("items", "sent"), [(0, 0), (47, 47), (48, 24), (101, 26), (400, 50)])
+def test_small_results_come_from_other_machines_several_at_a_time(items, sent):
+    scheduler = Elsewhere()
+    found = list(run_small(scheduler, abs, range(items)))
+    assert found == [(place, place) for place in range(items)]
+    assert scheduler.sent == [sent]
+    assert list(run_small(TWO, abs, range(items))) == found
+
+
+def test_answers_that_are_sent_back_come_one_by_one():
+    data = globe(times=120)
+    query, collected = query_of(fitted(data), MAP), {}
+    whole = query.values()
+    answers = BlockAnswers.of(query, std=False, single=False)
+    plan = plan_blocks(answers, Work((1, 13, 12), 8, 8, 2e5, 2))
+    for sink, tasks in ((None, len(plan.blocks)), (lambda part, found: found, 0)):
+        scheduler = Elsewhere()
+        answer_in_blocks(
+            InMemory(data.values), answers, plan, scheduler, sink, collect=collected.__setitem__
+        )
+        assert len(collected) == len(plan.blocks) >= 48
+        assert (scheduler.sent == [tasks]) == (sink is None)
+        for place, part in enumerate(plan.blocks):
+            np.testing.assert_allclose(collected[place][0], whole[part], atol=1e-12)
 
 
 def test_long_levels_are_spooled_in_double_precision():
