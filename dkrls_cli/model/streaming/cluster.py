@@ -42,11 +42,14 @@ class Cluster:
     client
         A client of its scheduler.
     workers
-        Threads of all workers.
+        Threads of all workers, also of those that are about to start.
+    where
+        What the cluster is called.
     """
 
     client: Any
     workers: int
+    where: str = "local"
 
     @property
     def is_remote(self) -> bool:
@@ -57,6 +60,7 @@ class Cluster:
         self, task: Callable[[Item], Result], items: Sequence[Item]
     ) -> Iterator[tuple[int, Result]]:
         """Yield the place of every item and the result of its task, in the order of the items."""
+        _await_worker(self.client, self.where)
         sent = self._send(task)
         waiting: deque[tuple[int, Any]] = deque()
         try:
@@ -125,19 +129,24 @@ def open_cluster(where: str | None, file: str | None = None) -> Iterator[Schedul
     distributed, dask = _library("distributed"), _library("dask")
     with dask.config.set({"distributed.comm.timeouts.connect": f"{_TIMEOUT}s"}):
         if processes is not None:
+            count = processes or _library("dask.system").CPU_COUNT
             with (
                 distributed.LocalCluster(
-                    n_workers=processes or None,
+                    n_workers=0,
                     threads_per_worker=1,
+                    memory_limit=distributed.system.MEMORY_LIMIT // count,
                     dashboard_address=None,
                     silence_logs=CRITICAL,
                 ) as local,
                 distributed.Client(local) as client,
             ):
-                yield _cluster(client, "local")
+                local.scale(count)  # they start while the work is planned here
+                yield Cluster(client, count)
             return
         with _joined(where, file) as client:
-            yield _cluster(client, where or str(file))
+            name = where or str(file)
+            _await_worker(client, name)
+            yield Cluster(client, sum(client.nthreads().values()), name)
 
 
 def _library(name: str) -> Any:
@@ -181,8 +190,8 @@ def _joined(where: str | None, file: str | None) -> Any:
         ) from None
 
 
-def _cluster(client: Any, where: str) -> Cluster:
-    """Return a cluster that has at least one worker."""
+def _await_worker(client: Any, where: str) -> None:
+    """Wait until a cluster has a worker, or raise InputError."""
     try:
         client.wait_for_workers(1, timeout=_TIMEOUT)
     except TimeoutError:
@@ -190,5 +199,3 @@ def _cluster(client: Any, where: str) -> Cluster:
             f"The dask scheduler at '{where}' has no worker. Start some with 'dask worker'.",
             setting="scheduler",
         ) from None
-    threads = sum(client.nthreads().values())
-    return Cluster(client, threads)

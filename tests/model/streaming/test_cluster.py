@@ -64,10 +64,14 @@ class FakeFuture:
 class FakeClient:
     """A client whose workers are lost now and then."""
 
-    def __init__(self, failures=()):
-        self.failures = list(failures)
+    def __init__(self, failures=(), workers=2):
+        self.failures, self.workers = list(failures), workers
         self.under_way = self.most = self.sent = 0
         self.cancelled = []
+
+    def wait_for_workers(self, count, timeout):
+        if self.workers < count:
+            raise TimeoutError
 
     def submit(self, call, task, *items, **how):
         if not items:  # the task itself, packed
@@ -88,6 +92,11 @@ def test_results_come_in_order_and_few_tasks_wait():
     next(results)
     results.close()
     assert len(client.cancelled) == 3
+
+
+def test_workers_that_do_not_start_are_one_line():
+    with pytest.raises(InputError, match="at 'local' has no worker"):
+        next(cluster.Cluster(FakeClient(workers=0), 2).run(abs, range(9)))
 
 
 def test_a_task_that_is_lost_with_its_worker_is_sent_again():
