@@ -286,17 +286,22 @@ def write_in_regions(
     queries: Sequence[Query], target: Target, std: bool, report: Report
 ) -> list[str]:
     """Write answers block by block, so that few of them are in memory; return notes."""
+    from dkrls_cli.arrays import blocks
     from dkrls_cli.files.output.atomic import copy_to_stdout
     from dkrls_cli.files.output.leftovers import private_folder
+    from dkrls_cli.files.regions.creating import common_regions
     from dkrls_cli.files.regions.writer import grid_writer
 
     with ExitStack() as stack:
         path = target.path or str(stack.enter_context(private_folder()) / "answers.nc")
         blanks = [blank for query in queries for blank in answer_blanks(query, std)]
-        overwrite, compress = target.overwrite, target.compress
-        with grid_writer(
-            path, blanks, command_line(), overwrite=overwrite, compress=compress
-        ) as writer:
+        firsts = [(query.axes, next(blocks(query.shape, _REGION_CELLS))) for query in queries]
+        how: dict[str, Any] = {
+            "overwrite": target.overwrite,
+            "compress": target.compress,
+            "regions": common_regions((axes, [p.stop for p in first]) for axes, first in firsts),
+        }
+        with grid_writer(path, blanks, command_line(), **how) as writer:
             for query in queries:
                 names = [blank.name for blank in answer_blanks(query, std)]
                 cells, done = 0, math.prod(query.shape)

@@ -122,11 +122,13 @@ def write_streams(
     key.
     """
     from dkrls_cli.files.regions.checkpoint import has_checkpoint, open_checkpoint
+    from dkrls_cli.files.regions.creating import common_regions
     from dkrls_cli.files.regions.writer import grid_writer
 
     assert target.path is not None
     blanks = [blank for one in streams for blank in answer_blanks(one.query, one.answers.std)]
-    regions, compress = common_regions(streams), compression_of(streams, target)
+    regions = common_regions((one.query.axes, one.plan.blocks.region) for one in streams)
+    compress = compression_of(streams, target)
     how: dict[str, Any] = {"overwrite": target.overwrite, "compress": compress, "regions": regions}
     if key is None:
         with grid_writer(target.path, blanks, command_line(), **how) as writer:
@@ -250,16 +252,6 @@ def compression_of(streams: Sequence[Streamed], target: Target) -> int | None:
     """
     plain = not any(one.source.compressed for one in streams)
     return 0 if target.compress is None and plain else target.compress
-
-
-def common_regions(streams: Sequence[Streamed]) -> dict[str, int]:
-    """Return how many coordinates the regions of all variables have, by dimension."""
-    found: dict[str, int] = {}
-    for one in streams:
-        for axis, size in zip(one.query.axes, one.plan.blocks.region, strict=True):
-            if size < axis.size:
-                found[axis.name] = math.gcd(size, found.get(axis.name, size))
-    return found
 
 
 def stream_facts(streamed: Streamed, survey: SurveyPlan | None = None) -> dict[str, Any]:

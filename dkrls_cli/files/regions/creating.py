@@ -6,7 +6,7 @@ Everything is there but the values of the variables, which are written region by
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from dkrls_cli.files.writing import (
     growing_dims,
     write_dataset,
 )
+from dkrls_cli.grid.axes import Axis
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -108,6 +109,19 @@ def plan_file(
 def _placeholder(dtype: str, shape: Sequence[int]) -> Any:
     """Return an array of zeros that takes no memory."""
     return np.broadcast_to(np.zeros((), dtype), tuple(shape))
+
+
+def common_regions(variables: Iterable[tuple[Sequence[Axis], Sequence[int]]]) -> dict[str, int]:
+    """Return how many coordinates the regions of all variables have, by dimension.
+
+    Each variable comes as its axes, and the sizes of its regions along these.
+    """
+    found: dict[str, int] = {}
+    for axes, region in variables:
+        for axis, size in zip(axes, region, strict=True):
+            if size < axis.size:
+                found[axis.name] = math.gcd(size, found.get(axis.name, size))
+    return found
 
 
 def region_chunks(

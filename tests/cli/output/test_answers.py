@@ -11,6 +11,7 @@ from sample_files import EAST, NORTH
 from shell import csv_rows, dkrls, refusal
 
 from dkrls_cli.cli.output import answers
+from dkrls_cli.files.regions.writer import NetcdfWriter
 
 LAT, LON = np.linspace(-60.0, 60.0, 9), np.arange(0.0, 360.0, 30.0)
 
@@ -117,3 +118,21 @@ def test_large_answers_are_written_region_by_region(
     xr.testing.assert_identical(once.drop_attrs(), regions.drop_attrs())
     for name in once.data_vars:
         assert once[name].attrs == regions[name].attrs
+
+
+def test_no_chunk_of_large_answers_is_written_twice(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chunk that lies in two regions would be compressed, read and compressed again."""
+    asked: list[slice] = []
+    put = NetcdfWriter.put_stored
+    monkeypatch.setattr(
+        NetcdfWriter, "put_stored", lambda *given: asked.append(given[2][0]) or put(*given)
+    )
+    monkeypatch.setattr(answers, "HELD_CELLS", 10)
+    monkeypatch.setattr(answers, "_REGION_CELLS", 50)
+    dkrls("predict", model, "--at", "lat=-60:60:5", "-o", tmp_path / "regions.nc")
+    with xr.open_dataset(tmp_path / "regions.nc") as written:
+        chunk = next(iter(written.data_vars.values())).encoding["chunksizes"][0]
+    assert len(asked) > 2
+    assert all(part.start % chunk == 0 for part in asked)
