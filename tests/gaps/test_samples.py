@@ -51,16 +51,16 @@ def test_draws_have_the_covariance_of_the_posterior(grouping, noisy):
     field, observed = small(grouping)
     ridge, noise = 0.05, noise_of() if noisy else None
     draw = posterior_draws(field, observed, ridge, (1,), noise)
-    draws = np.array([draw(number).ravel() for number in range(2000)])
+    draws = np.array([draw(number).ravel() for number in range(800)])
     expected = posterior(field, observed, ridge + (noise if noisy else 0.0))
     cells = np.ones(30, bool) if noisy else ~observed.ravel()
-    found = (draws.T @ draws / 2000)[np.ix_(cells, cells)]
+    found = (draws.T @ draws / 800)[np.ix_(cells, cells)]
     spread = np.sqrt(np.outer(*[np.diag(expected)[cells]] * 2))
-    # the standard error of a covariance is at most sqrt(2 / 2000) = 0.03 of the variances
+    # the standard error of a covariance is at most sqrt(2 / 800) = 0.05 of the variances
     error = np.abs(found - expected[np.ix_(cells, cells)]) / spread
-    assert error.max() < 0.13
-    assert np.sqrt(np.mean(error**2)) < 0.035
-    assert np.abs(draws.mean(axis=0))[cells].max() < 0.12 * np.sqrt(spread.max())
+    assert error.max() < 0.2
+    assert np.sqrt(np.mean(error**2)) < 0.055
+    assert np.abs(draws.mean(axis=0))[cells].max() < 0.18 * np.sqrt(spread.max())
 
 
 @GROUPINGS

@@ -89,7 +89,7 @@ def unscaled(monkeypatch):
 def test_variances_of_slopes_are_those_of_the_posterior(noisy):
     noise = ERRORS**2 if noisy else np.zeros(OBSERVED.shape)
     expected = exact(SLOPES, noise)
-    found = make(SLOPES, noisy=noisy, smooth=True).variance(draws=1500).ravel()
+    found = make(SLOPES, noisy=noisy, smooth=True).variance(draws=700).ravel()
     assert np.allclose(found, expected, rtol=0.2)
     assert np.allclose(found.mean(), expected.mean(), rtol=0.08)
     points = make(SLOPES, noisy=noisy, smooth=True, spread=()).variance(draws=300)
@@ -109,7 +109,7 @@ def test_variances_of_means_pass_through_the_data(noisy):
         [CELLS[a].cut(each).shares(n) for a, each, n in zip((0, 1), MEANS, (6, 7), strict=True)],
     )
     expected = exact(MEANS, noise, shares)
-    found = asked.variance(draws=1500).ravel()
+    found = asked.variance(draws=700).ravel()
     assert np.allclose(found, expected, rtol=0.15, atol=1e-9)
 
 
@@ -125,7 +125,7 @@ def test_variances_of_slopes_that_pass_through_the_data():
     assert (larger > left).all()
     shares = np.kron(slopes, np.eye(7)[[0, 3]])
     carried = exact(asked, np.zeros(OBSERVED.shape), shares)
-    found = make(asked).variance(draws=1500).ravel()
+    found = make(asked).variance(draws=700).ravel()
     assert np.allclose(found, carried + RIDGE * np.repeat(larger, 2), rtol=0.15)
     told = make(asked, noisy=True)._noise()  # of observations with errors the ridge is detail
     assert np.allclose(told, RIDGE * left[:, None] * np.ones(2), rtol=1e-9)
@@ -182,8 +182,8 @@ def test_members_have_the_variance_of_the_error_bars(noisy):
         draw = linear.deviations(7)
         assert np.array_equal(draw(2), linear.deviations(7)(2))
         assert not np.array_equal(draw(2), linear.deviations(8)(2))
-        drawn = np.array([draw(member) for member in range(600)])
-        ratio = (drawn**2).mean(axis=0) / linear.variance(draws=400)
+        drawn = np.array([draw(member) for member in range(300)])
+        ratio = (drawn**2).mean(axis=0) / linear.variance(draws=200)
         assert np.all((ratio > 0.55) & (ratio < 1.8))
 
 
