@@ -248,7 +248,7 @@ def test_a_long_level_has_no_spectrum(monkeypatch):
         SpectrumCache, "of", lambda self, k, c: sizes.append(c.size) or make(self, k, c)
     )
     chosen = choose_with_gaps(
-        *long_grid(), [LevelConstraint("matern32"), LevelConstraint("matern32", 2.0)]
+        *long_grid(), [LevelConstraint("matern32"), LevelConstraint("matern32", 2.0)], ridge=0.01
     )
     assert max(sizes) == 512
     assert chosen.spectra[0] is None
@@ -270,7 +270,7 @@ def test_kernels_without_a_form_are_tried_on_a_long_level_only_if_given(given, m
 
     monkeypatch.setattr(solved.SolvedTrials, "solve", noting)
     limits = [LevelConstraint(given), LevelConstraint("matern32", 2.0)]
-    chosen = choose_with_gaps(*long_grid(), limits)
+    chosen = choose_with_gaps(*long_grid(), limits, ridge=0.01)
     assert ("gaussian" in tried) == (given == "gaussian")
     assert chosen.error < 0.1
     assert (chosen.spectra[0] is None) == (given is None)
