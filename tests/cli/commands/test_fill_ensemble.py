@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,7 @@ def opened(path: Path) -> xr.Dataset:
         return found.load()
 
 
+@cache
 def expected(count: int = 3, seed: int = 0, **options: Any) -> xr.DataArray:
     with xr.decode_cf(dataset()) as data:
         return fill(data.sst, ensemble=count, seed=seed, **SAME, **options).sst_ensemble
