@@ -24,10 +24,13 @@ from dkrls_cli.gaps.pattern import distance_to_data
 _SIZES = (200, 300, 450, 700, 1000, 1500, 2200, 3000)
 """Numbers of directions to choose from: 3000 take 140 MB, and some 0.5 s to factor."""
 
-_STEPS = 3.0
+MOST_DIRECTIONS = _SIZES[-1]
+"""Directions of the largest coarse space."""
+
+STEPS = 3.0
 """Iterations of a solve per root of the ratio that a coarse space leaves, as measured: 2 to 3.5."""
 
-_PRODUCTS = 3.0
+PRODUCTS = 3.0
 """Products with the system in an iteration: the space is solved for before and after the others."""
 
 _MOST_STEPS, _TRIAL_STEPS = 1000.0, 500.0
@@ -177,10 +180,10 @@ def coarse_size(field: Field, share: float, ridge: float, *, is_trial: bool = Fa
     limit, solves, slack = (
         (_TRIAL_STEPS, 1.0, 1.0) if is_trial else (_MOST_STEPS, _SOLVES, _AS_GOOD)
     )
-    products = _PRODUCTS * field.operations
+    products = PRODUCTS * field.operations
     least = max(ridge, _LEAST * float(flat.max()))
     ratios = [1.0 + share * float(ordered[flat.size - 1 - size]) / least for size in sizes]
-    steps = [min(_STEPS * math.sqrt(ratio), limit) for ratio in ratios]
+    steps = [min(STEPS * math.sqrt(ratio), limit) for ratio in ratios]
     costs = [
         size**2 * cells / max(shape) + size**3 / 3 + solves * step * (products + _READING * size**2)
         for size, step in zip(sizes, steps, strict=True)

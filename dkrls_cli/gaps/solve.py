@@ -380,12 +380,9 @@ def _near(
     windows of a search it is applied in turn with all other directions, which takes a seventh of
     the steps; on a whole grid, with directions for a smaller part of it, that does not pay.
     """
-    axis, beside = lasting_axis(observed), system.field.unfold(system.watched)
-    if axis is not None:
-        beside = beside & observed.any(axis=axis, keepdims=True)
+    axis, watched = lasting_axis(observed), system.field.unfold(system.watched)
     far = distance_to_data(observed) if coarse is None else coarse.distances
-    away = far[beside]
-    if away.sum() <= _SCATTERED * away.size:
+    if _are_scattered(observed, watched, axis, far):
         if axis is None:
             return None
         most, in_turn = (None, False) if coarse is None else (_FEW_DIRECTIONS, True)
@@ -394,6 +391,21 @@ def _near(
             return lasting
     coarse = coarse or CoarseMaker(system.cell_weights)
     return coarse.make(system.field, system.ridge)
+
+
+def has_scattered_gaps(observed: Mask, watched: Mask) -> bool:
+    """Return whether cells are missing here and there, and a solve needs no coarse space.
+
+    Watched cells that are missing all along an axis, as land is, do not count.
+    """
+    return _are_scattered(observed, watched, lasting_axis(observed), distance_to_data(observed))
+
+
+def _are_scattered(observed: Mask, watched: Mask, axis: int | None, far: Array) -> bool:
+    """Return whether watched cells are next to data, but for those all along a lasting axis."""
+    beside = watched if axis is None else watched & observed.any(axis=axis, keepdims=True)
+    away = far[beside]
+    return bool(away.sum() <= _SCATTERED * away.size)
 
 
 def _near_noisy(system: System, coarse: CoarseMaker | None) -> CoarseSpace | None:

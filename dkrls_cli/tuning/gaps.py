@@ -43,6 +43,7 @@ from dkrls_cli.tuning.noisy.views import tell_by_errors
 from dkrls_cli.tuning.spectra import SpectrumCache
 from dkrls_cli.tuning.trials.descent import Attempt, Trials, descend, improve
 from dkrls_cli.tuning.trials.nearby import NearbyTrials
+from dkrls_cli.tuning.trials.reach import WholeGrid
 from dkrls_cli.tuning.trials.ridges import CALMING, balance, calm, confirm, runner_up
 from dkrls_cli.tuning.trials.solved import SolvedTrials, rms_error
 
@@ -208,7 +209,11 @@ def choose_with_gaps(
     product = _Ways(kinds, [list(list_moves(constraints, ridge, bounds, f)) for f in _FACTORS])
     limited = _limited_axes(coordinates, [start for kind in kinds for start in kind])
     spread = np.nanstd(values) if errors is None else measure_spread(values, errors).signal ** 0.5
-    search = SolvedTrials(windows, mean, float(spread), spectra, limited)
+    whole = None
+    if ridge is None and errors is None and values.size > room * WHOLE:
+        observed = np.isfinite(values)
+        whole = WholeGrid(observed, ~observed if targets is None else targets, coordinates)
+    search = SolvedTrials(windows, mean, float(spread), spectra, limited, whole=whole)
     if errors is not None:
         search.better = _BETTER_WITH_ERRORS
     if groups and (force or has_holes(windows, _WIDE)):

@@ -276,7 +276,8 @@ def _cut(coordinates: Array, part: slice) -> Array:
 def _views(observed: Mask, farthest: float, room: int) -> list[Slices]:
     """Return windows of a grid, and one view of the whole if a hole is too wide for windows.
 
-    The windows are then smaller: they tell of cells near data only.
+    The windows are then smaller: they tell of cells near data only. A view that would have too few
+    cells to tell of the widest hole is not worth its time: it takes most of that of a search.
     """
     windows = _windows(observed, room * WINDOW, room * WHOLE)
     sides = [part.stop - part.start for part in windows[0]]
@@ -284,6 +285,8 @@ def _views(observed: Mask, farthest: float, room: int) -> list[Slices]:
     if not wide or farthest <= min(wide) / _ROOM or max(observed.shape) > choice.LONG:
         return windows
     stride = math.ceil((observed.size / (room * _THINNED)) ** (1 / len(wide)))
+    if farthest < _FAR_STRIDES * stride:
+        return windows
     thinned = tuple(
         slice(0, size, stride if side < size else 1)
         for side, size in zip(sides, observed.shape, strict=True)

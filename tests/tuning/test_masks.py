@@ -459,6 +459,8 @@ def test_a_thinned_view_with_near_cells_only_leaves_the_dense_window_alone():
         ((400, 600), 28.3, True),
         ((200, 200), 90.0, False),  # seen whole
         ((60, 1100), 90.0, False),  # a long axis
+        ((20, 180, 360), 23.9, False),  # no cell is four strides of 6 from data
+        ((20, 180, 360), 24.0, True),
     ],
 )
 def test_the_whole_is_seen_thinned_only_for_wide_holes_in_large_grids(shape, farthest, thinned):

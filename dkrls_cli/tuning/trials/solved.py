@@ -22,6 +22,7 @@ from dkrls_cli.tuning.noisy.balance import misfit
 from dkrls_cli.tuning.noisy.scores import PowerShares, share_powers
 from dkrls_cli.tuning.spectra import SpectrumCache
 from dkrls_cli.tuning.trials.descent import Attempt
+from dkrls_cli.tuning.trials.reach import WholeGrid
 
 _ITERATIONS = 300
 """Iterations until a solve is given up.
@@ -56,7 +57,8 @@ class SolvedTrials:
 
     Preconditioners of a search through many settings are made in little time. The last ones that
     are solved for have those of the solve on the whole grid (`is_last`): with others a setting that
-    converges there may seem not to.
+    converges there may seem not to. What is known of the whole grid beforehand is in `whole`, if
+    the windows are parts of it and the ridge may be changed.
     """
 
     def __init__(
@@ -69,11 +71,12 @@ class SolvedTrials:
         measure: Measure = "cells",
         *,
         is_last: bool = False,
+        whole: WholeGrid | None = None,
     ) -> None:
         self.trials: list[JointTrial] = []
         self._measure = measure
         self.windows, self.mean, self.spread = tuple(windows), mean, spread
-        self.limited = limited
+        self.limited, self._whole = limited, whole
         self.tried, self.better = 0, _BETTER
         self._known: dict[JointSetting, Attempt] = {}
         self._spectra = spectra
@@ -90,13 +93,21 @@ class SolvedTrials:
     def attempt(self, setting: JointSetting, best: Attempt | None) -> Attempt:
         """Try a setting, or return what is known of it; `best` is the best so far.
 
-        One that is out of reach on the whole grid is not tried: its error is infinite.
+        One that is out of reach on the whole grid is not tried: its error is infinite. If it is in
+        reach with a larger ridge, it is tried with that.
         """
+        setting = self._within_reach(setting)
         if setting not in self._known and not self._in_reach(setting):
             return Attempt(setting, math.inf, 0, self.windows)
         if setting not in self._known:
             self._known[setting] = self.solve(setting, best, self.better)
         return self._known[setting]
+
+    def _within_reach(self, setting: JointSetting) -> JointSetting:
+        """Return a setting with at least the ridge that the whole grid can be solved for with."""
+        if self._whole is None:
+            return setting
+        return replace(setting, ridge=max(setting.ridge, self._whole.least_ridge(setting)))
 
     def _in_reach(self, setting: JointSetting) -> bool:
         """Return whether the kernels of all long axes have a factor that costs O(m)."""
