@@ -1,8 +1,9 @@
 """Error bars of a grid with missing cells, calibrated on hidden cells.
 
-Where all gaps are narrow, the cells that the setting was chosen by tell enough. In holes others are
-hidden: the gaps are put to other places, such that there are six deep holes or more, and bands hold
-what they promise over all of them. Errors are relative to the local scale of
+Where all gaps are narrow, the cells that the setting was chosen by tell enough, few of them hidden
+at a time (:mod:`dkrls_cli.tuning.calibration.sparing`). In holes others are hidden: the gaps are
+put to other places, such that there are six deep holes or more, and bands hold what they promise
+over all of them. Errors are relative to the local scale of
 :mod:`dkrls_cli.gaps.calibration.local`.
 """
 
@@ -26,6 +27,7 @@ from dkrls_cli.gaps.field import make_field
 from dkrls_cli.gaps.pattern import distance_to_data
 from dkrls_cli.gaps.solve import complete_field
 from dkrls_cli.tuning.calibration.placements import count_deep_holes, place_gaps
+from dkrls_cli.tuning.calibration.sparing import hide_few
 from dkrls_cli.tuning.gaps import GapChoice, has_holes
 from dkrls_cli.tuning.masks import HiddenWindow, distance_powers, hide_cells
 
@@ -62,15 +64,17 @@ def gap_bars(values: Array, coordinates: Sequence[Array], chosen: GapChoice) -> 
     long level, which has no spectrum, has neither draws nor a local scale.
     """
     ridge, is_local = chosen.setting.ridge, None not in chosen.spectra
+    has_wide_gaps = has_holes(chosen.windows, _NARROW)
+    told_by = chosen if has_wide_gaps else hide_few(chosen)
     reached, missed = [], []
-    for window, size in zip(chosen.windows, _window_scales(chosen, is_local), strict=True):
+    for window, size in zip(told_by.windows, _window_scales(told_by, is_local), strict=True):
         seen = np.isfinite(window.seen)
         away = distance(window.coordinates, chosen.setting.kernels, seen, ridge)
         reached.append(away[window.hidden] + ridge)
         missed.append(window.residuals / np.sqrt(size))
     scale, power = calibrated(np.concatenate(reached), np.concatenate(missed))
     holes = None
-    if is_local and has_holes(chosen.windows, _NARROW):
+    if is_local and has_wide_gaps:
         holes = cache(partial(hole_factors, values, coordinates, chosen))
     missing, grouping = np.isnan(values), chosen.setting.grouping
     return GapBars(missing, scale, power, chosen.error, grouping, holes, is_local=is_local)

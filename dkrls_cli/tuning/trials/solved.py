@@ -172,14 +172,17 @@ class SolvedTrials:
 
     def _field(self, setting: JointSetting, window: HiddenWindow) -> Field:
         """Return the field of a setting in a window."""
-        grouped = {axis for group in setting.grouping.axes for axis in group}
-        spectra = [
-            None if axis in grouped else self._spectra.of(kernel, c)
-            for axis, (kernel, c) in enumerate(
-                zip(setting.kernels, window.coordinates, strict=True)
-            )
-        ]
-        return make_field(window.coordinates, setting.kernels, setting.grouping, spectra)
+        return window_field(setting, window, self._spectra)
+
+
+def window_field(setting: JointSetting, window: HiddenWindow, spectra: SpectrumCache) -> Field:
+    """Return the field of a setting in a window."""
+    grouped = {axis for group in setting.grouping.axes for axis in group}
+    known = [
+        None if axis in grouped else spectra.of(kernel, c)
+        for axis, (kernel, c) in enumerate(zip(setting.kernels, window.coordinates, strict=True))
+    ]
+    return make_field(window.coordinates, setting.kernels, setting.grouping, known)
 
 
 def solve_window(

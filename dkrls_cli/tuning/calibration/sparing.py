@@ -1,0 +1,62 @@
+"""Errors of hidden cells beside nearly all of the data: few cells are hidden at a time.
+
+Settings are compared with many cells hidden at once, a sixth of the data or more. Gaps are filled
+from all of it, so their cells are missed by less than those hidden ones, and error bars from these
+would be too wide: on seven grids with a tenth of the cells missing here and there, bands of 90 %
+held 0.93 of them, and 0.95 to 0.97 on the smoothest two. With a third of the cells hidden at a time
+they hold 0.91 and 0.92 to 0.94.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from dkrls_cli.tuning.gaps import GapChoice
+from dkrls_cli.tuning.masks import HiddenWindow
+from dkrls_cli.tuning.spectra import SpectrumCache
+from dkrls_cli.tuning.trials.solved import solve_window, window_field
+
+_PARTS = 3
+"""Parts of the hidden cells, of which one is hidden at a time: four change coverage no more."""
+
+_SEED = 3
+"""Seed of the random numbers that decide which cells are hidden together."""
+
+
+def hide_few(chosen: GapChoice) -> GapChoice:
+    """Return a choice with every window in several versions, a part of its cells hidden in each.
+
+    All cells that were hidden are hidden in one of them. The choice is returned as it is if not
+    all of these can be solved for.
+    """
+    rng, spectra = np.random.default_rng(_SEED), SpectrumCache()
+    few: list[HiddenWindow] = []
+    for window in chosen.windows:
+        field = window_field(chosen.setting, window, spectra)
+        for part in _parts(window, rng):
+            done = solve_window(
+                field,
+                part,
+                chosen.setting.ridge,
+                chosen.mean,
+                chosen.scale,
+                tolerance=chosen.tolerance,
+            )
+            if not done.converged:
+                return chosen
+            few.append(replace(part, answers=done.values))
+    return replace(chosen, windows=tuple(few))
+
+
+def _parts(window: HiddenWindow, rng: np.random.Generator) -> Iterator[HiddenWindow]:
+    """Yield a window with each part of its hidden cells hidden, if that has any."""
+    numbers = rng.permutation(np.count_nonzero(window.hidden)) % _PARTS
+    for number in range(_PARTS):
+        own = numbers == number
+        if own.any():
+            hidden = np.zeros(window.hidden.shape, bool)
+            hidden[window.hidden] = own
+            yield replace(window, hidden=hidden, weights=window.shares[own])
