@@ -83,6 +83,9 @@ LEAST_RIDGE = 1e-11
 Below, round-off decides about the missing cells, however small the residual.
 """
 
+_EPSILON = float(np.finfo(np.float64).eps)
+"""Round-off of a number: in the missing cells it is multiplied by w / lambda at the most."""
+
 _ROUND_OFF = 1e-15
 """Residual, as a share of the right-hand side, that is round-off."""
 
@@ -110,7 +113,8 @@ class Completed:
     iterations
         Number of conjugate gradient steps.
     residual
-        Largest change of a filled cell that is still due, as a share of the spread of the data.
+        Largest change of a filled cell that is still due, as a share of the spread of the data. If
+        a group is solved for to round-off, what that leaves open.
     converged
         Whether that has come down to the tolerance.
     """
@@ -353,7 +357,10 @@ def complete_field(
         filled = system.answers(g, mean)
     if noise is None:
         np.copyto(filled, values, where=observed)
-    return Completed(filled, iterations, change / spread, change <= tolerance * spread)
+    residual = change / spread
+    if field.grouped and change == 0.0:
+        residual = _EPSILON * float(field.variances.max()) / ridge
+    return Completed(filled, iterations, residual, change <= tolerance * spread)
 
 
 def useful_field(field: Field, ridge: float, tolerance: float) -> Field:

@@ -68,6 +68,10 @@ def train_through_gaps(
     ------
     InputError
         If all cells are missing, or one is infinite.
+    SettingError
+        If the ridge that is given for a group is so small that round-off would decide its answers.
+    ConvergenceError
+        If the missing cells could not be solved for.
     """
     values = checked_gaps(grid.values)
     observed = ~np.isnan(values)
@@ -83,6 +87,8 @@ def train_through_gaps(
         observed = ~np.isnan(values)
         thin = JointAxes.of(enclosing[0], plan)
         chosen = chosen.move_to(thin.coordinates, thin.targets(observed))
+    if plan.joint_ridge is not None:
+        thin.refuse_tiny_ridge(chosen)
     bars = gap_bars(values.reshape(thin.shape), thin.coordinates, chosen)
     own, found = thin, None
     if not chosen.setting.grouping.axes:

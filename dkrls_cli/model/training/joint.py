@@ -13,7 +13,9 @@ from dkrls_cli.cascade.errorbars.bars import Bars
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import Spectrum
-from dkrls_cli.gaps.solve import Completed, complete
+from dkrls_cli.errors import SettingError
+from dkrls_cli.gaps.field import make_field
+from dkrls_cli.gaps.solve import LEAST_RIDGE, Completed, complete
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.choosing import single_level
@@ -129,6 +131,23 @@ class JointAxes:
             watched=watched,
             tell=tell,
         )
+
+    def refuse_tiny_ridge(self, chosen: GapChoice) -> None:
+        """Raise SettingError if a group has a ridge so small that round-off decides its answers.
+
+        A solve would take a larger one: its answers are not those of the ridge that is given.
+        """
+        setting = chosen.setting
+        if not setting.grouping.axes:
+            return
+        field = make_field(self.coordinates, setting.kernels, setting.grouping)
+        least = LEAST_RIDGE * float(field.variances.max())
+        if setting.ridge < least:
+            raise SettingError(
+                f"Invalid joint ridge {setting.ridge:.3g} for dimensions that share one distance. "
+                f"With these kernels it must be at least {least:.2g}: below, round-off decides "
+                "about the missing cells. Give a larger ridge, or no group."
+            )
 
     def calm(self, values: Array, chosen: GapChoice) -> GapChoice:
         """Choose a hundred times the ridge and the same kernels: hidden cells tell the error."""

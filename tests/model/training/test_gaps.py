@@ -11,6 +11,7 @@ from dkrls_cli.cascade.factors import choice
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import ConvergenceError, InputError, SettingError
+from dkrls_cli.gaps.field import Grouping, make_field
 from dkrls_cli.grid.grid import as_grid
 from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.settings import Settings
@@ -321,3 +322,16 @@ def test_a_ridge_is_not_raised_beyond_a_thousandth(monkeypatch):
         fit(smooth, {"x": X, "d": D}, kernel="gaussian", sigma=3.0)
     assert len(ridges) > 2
     assert 1e-5 < ridges[-1] <= 1e-3
+
+
+def test_a_group_refuses_a_ridge_that_round_off_would_decide_for():
+    """A solve would take a larger ridge, with answers far from those of the one that is given."""
+    smooth = {"kernel": "gaussian", "sigma": {"x": 4.0, "d": 4.0}, "group": "x,d"}
+    with pytest.raises(SettingError, match=r"Invalid joint ridge 1e-12.*at least ") as refused:
+        fit(VALUES, {"x": X, "d": D}, **smooth, ridge=1e-12)
+    least = float(str(refused.value).split("at least ")[1].split(":")[0])
+    field = make_field([X, D], [Kernel("gaussian", 4.0)] * 2, Grouping(((0, 1),)))
+    assert least == pytest.approx(1e-11 * field.variances.max(), rel=0.05)
+    assert fit(VALUES, {"x": X, "d": D}, **smooth, ridge=1.1 * least).joint_ridge == 1.1 * least
+    without = {**smooth, "group": "none"}
+    assert fit(VALUES, {"x": X, "d": D}, **without, ridge=1e-12).joint_ridge == 1e-12
