@@ -140,11 +140,17 @@ class HiddenWindow:
         """Distance of every hidden cell to data that is not hidden, in cells of the grid."""
         return distance_to_data(np.isfinite(self.seen), self.strides)[self.hidden]
 
-    @property
+    @cached_property
     def powers(self) -> Indices:
         """Power of two of every distance, farther where data is poor."""
         farther = 1.0 if self.poorness is None else self.poorness[self.hidden]
         return np.minimum(distance_powers(self.distances * farther), POWERS - 1)
+
+    def with_answers(self, answers: Array) -> HiddenWindow:
+        """Return the window with other answers; its distances are not computed again."""
+        result = replace(self, answers=answers)
+        vars(result).update(distances=self.distances, powers=self.powers)
+        return result
 
     def squares(self, residuals: Array) -> Array:
         """Return the sum of weighted squares of residuals for each power of two of distance."""

@@ -561,3 +561,13 @@ def test_room_says_how_large_the_views_are(side, room, views):
 @pytest.mark.parametrize(("dimensions", "room"), [(1, 3), (2, 3), (3, 1), (4, 1)])
 def test_maps_are_seen_in_larger_parts(dimensions, room):
     assert masks.view_room(dimensions) == room
+
+
+def test_a_window_with_other_answers_has_the_same_distances(monkeypatch):
+    window = window_with_hole(6)
+    powers, residuals = window.powers, window.residuals
+    monkeypatch.setattr(masks, "distance_to_data", lambda *_: pytest.fail("computed again"))
+    other = window.with_answers(window.answers + 1.0)
+    np.testing.assert_array_equal(other.powers, powers)
+    np.testing.assert_array_equal(other.distances, window.distances)
+    np.testing.assert_allclose(other.residuals, residuals + 1.0)

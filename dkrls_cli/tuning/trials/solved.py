@@ -149,7 +149,7 @@ class SolvedTrials:
                 coarse=self._coarse[place],
                 give_up=watch,
             )
-            windows[place] = replace(window, answers=completed.values)
+            windows[place] = window.with_answers(completed.values)
             iterations = max(iterations, completed.iterations)
             if not completed.converged or watch.is_worse(completed.values):
                 given_up = Attempt(setting, math.inf, iterations, tuple(windows))
