@@ -109,7 +109,7 @@ def check_cells(
             break
         bad = search.put_back(bad | found.bad)  # a bad cell speaks against good ones beside it
         found = search.judge(bad)
-    return found
+    return search.rejoin(found)
 
 
 class _Search:
@@ -155,16 +155,44 @@ class _Search:
     def judge(self, bad: Mask) -> CellCheck:
         """Return what the others, without some bad cells, say of every cell."""
         left, std = self.measure(bad)
-        std = std * nearby_scale(np.abs(left) / std, self.telling & ~bad, _NEAR)
-        std = np.clip(std, self.floor, self.most)
+        self.nearby = nearby_scale(np.abs(left) / std, self.telling & ~bad, _NEAR)
+        std = np.clip(std * self.nearby, self.floor, self.most)
         known = self.telling & ~np.isnan(left)
         limits = find_limits((left / std)[known & ~bad], self.rate)
         beyond = bad & (limits.excess(left / std) > _SURELY)  # others may be the tail of good ones
         limits = find_limits((left / std)[known & ~beyond], self.rate)
-        score = limits.excess(left / std)
-        beyond = self.clearly(left)
-        score = np.where(beyond, np.maximum(score, np.abs(left / std) / _FAR), score)
+        score = self.excess(limits, left, std)
         return CellCheck(self.used & (score > 1.0), left, std, score, limits)
+
+    def excess(self, limits: Limits, left: Array, std: Array) -> Array:
+        """Return the size of residuals in units of the limit, or of what is far if it is less."""
+        score = limits.excess(left / std)
+        far = np.maximum(score, np.abs(left / std) / _FAR)
+        return np.where(self.clearly(left), far, score)
+
+    def rejoin(self, found: CellCheck) -> CellCheck:
+        """Return the findings without cells that go on from good ones, step by step.
+
+        Across a run of cells that are left out little is known, and what changes fast for a while
+        is lost as a whole. Predicted from all others, its cells agree; of a run that is off, the
+        first and the last do not, nor the good cells beside them. A single cell is no such run.
+        """
+        if not found.bad.any() or not self.axes:
+            return found
+        left, spread = self.base
+        std = np.clip(spread * self.scale * self.nearby, self.floor, self.most)
+        score = self.excess(found.limits, left, std)
+        agree, good = self.used & (score <= 1.0), self.used & ~found.bad
+        beside = [_shifted(found.bad.astype(float), self.axes[0], step) > 0 for step in (-1, 1)]
+        back = follow_on(found.bad & agree & np.logical_or(*beside), good & agree, self.axes[0])
+        keep = found.bad & ~back
+        return CellCheck(
+            keep,
+            np.where(back, left, found.residual),
+            np.where(back, std, found.std),
+            np.where(back, score, found.score),
+            found.limits,
+        )
 
     def clearly(self, left: Array) -> Mask:
         """Return which residuals are as large as the spread of the data."""
@@ -220,6 +248,26 @@ def worst_of_neighbours(score: Array, size: Array, axes: Sequence[int]) -> Mask:
         for step in _STEPS:
             worst &= known >= _shifted(known, axis, step)
     return np.asarray(worst)
+
+
+def follow_on(some: Mask, firm: Mask, axis: int) -> Mask:
+    """Return the cells of some that lie beside firm ones along an axis, or beside such cells.
+
+    Examples
+    --------
+    >>> some = np.array([1, 1, 0, 1, 1, 0, 1], bool)
+    >>> follow_on(some, np.array([0, 0, 0, 0, 0, 1, 0], bool), 0).astype(int)
+    array([0, 0, 0, 1, 1, 0, 1])
+    """
+    rows, ground = np.moveaxis(some, axis, 0), np.moveaxis(firm, axis, 0)
+    found = np.zeros(rows.shape, bool)
+    places = range(len(rows))
+    for order in (places, reversed(places)):
+        beside = np.zeros(rows.shape[1:], bool)
+        for place in order:
+            found[place] |= rows[place] & beside
+            beside = ground[place] | found[place]
+    return np.moveaxis(found, 0, axis)
 
 
 # Steps to the neighbours of a cell of which only one is taken out at a time.

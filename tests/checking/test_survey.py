@@ -206,6 +206,25 @@ def test_series_of_two_levels_are_left_alone():
     assert not (found.flags == JUMP).any()
 
 
+# --- fast changes ---------------------------------------------------------------------------------
+
+
+def test_a_fast_change_does_not_make_all_before_it_bad():
+    """Cells are left out one after the other where a slow rise ends in a fall: 68 in all."""
+    rng, t = np.random.default_rng(1), np.arange(300.0)
+    values = 20 + 0.01 * rng.normal(size=(300, 6)).cumsum(0) + np.arange(6)
+    values[:, 2] += np.interp(t, [100, 160, 168, 300], [0.0, 3.0, -2.0, -2.0])
+    values[60:70, 4] += 3.0
+    values[200, 1] += 1.0
+    found = run(values)
+    assert found.bad[60:70, 4].all()
+    assert found.bad[200, 1]
+    assert found.bad.sum() <= 11 + 12
+    back = (found.flags == GOOD) & ~np.isnan(values)
+    far = np.abs(values - found.expected) / found.std
+    assert far[back].max() < max(found.limits)
+
+
 # --- coarse values --------------------------------------------------------------------------------
 
 
