@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.checking.choice import CheckAxis
-from dkrls_cli.checking.survey import FALSE_ALARM, Survey, survey
+from dkrls_cli.checking.survey import FALSE_ALARM, GOOD, MISSING, SPIKE, Survey, survey
 from dkrls_cli.circle import nearest
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import Axis, index_axis
@@ -161,7 +161,7 @@ def check_grid(
     values = np.asarray(grid.values, np.float64)[np.ix_(*places)]
     found = survey(values, _check_axes(ordered, plan), _along(ordered, plan), false_alarm)
     back = np.ix_(*(_inverse(p, source) for p, source in zip(places, sources, strict=True)))
-    return _checked(grid, found, back)
+    return _judge_repeats(_checked(grid, found, back), values[back])
 
 
 def check_slices(model: Model, grid: Grid, *, false_alarm: float = FALSE_ALARM) -> Checked:
@@ -298,6 +298,30 @@ def _checked(grid: Grid, found: Survey, back: tuple[NDArray[Any], ...]) -> Check
         (float(found.limits[0]), float(found.limits[1])),
         {names[step.axis]: step.words for step in found.predictor.steps},
     )
+
+
+def _judge_repeats(checked: Checked, compared: Array) -> Checked:
+    """Return a checked grid in which cells that differ from the ones they repeat are judged alone.
+
+    Of a longitude that is there twice, the first stands for both; `compared` are its values.
+    """
+    own = checked.grid.values
+    differs = ~np.isclose(own, compared, rtol=_SAME, atol=0.0, equal_nan=True)
+    if not differs.any():
+        return checked
+    scaled = (own - checked.expected) / checked.std
+    low, high = checked.limits
+    flags = np.where((scaled < -low) | (scaled > high), SPIKE, GOOD)
+    flags = np.where(np.isnan(own), MISSING, flags).astype(np.int8)
+    return replace(
+        checked,
+        flags=np.where(differs, flags, checked.flags),
+        units=np.where(differs, np.int8(-1), checked.units),
+    )
+
+
+# Share of a value by which another one may differ that repeats it: rounding of float32.
+_SAME = 1e-6
 
 
 def _labelled(data: GridLike, checked: Checked) -> xr.Dataset:

@@ -161,3 +161,23 @@ def test_bad_readings_of_the_intel_lab_are_found():
     found = check_grid(as_grid(values, {"time": np.arange(1000.0), "mote": np.arange(52.0)}))
     assert found.bad[known].all()
     assert found.bad[~known].mean() < 0.03
+
+
+def test_a_longitude_that_is_there_twice_is_judged_twice():
+    """The first of both stands for them; where the other one differs, it is judged by itself."""
+    rng = np.random.default_rng(0)
+    lon, t = np.arange(0.0, 361.0, 30.0), np.arange(20.0)
+    values = 10 + np.cos(np.radians(lon) - t[:, None] / 3) + 0.05 * rng.normal(size=(20, 13))
+    values[:, -1] = values[:, 0]
+    values[5, -1] += 4.0  # the second alone is bad
+    values[9, 0] += 4.0  # the first alone
+    values[13, [0, -1]] += 4.0  # both
+    values[15, 0] = values[17, -1] = np.nan
+    array = xr.DataArray(
+        values, {"time": t, "lon": ("lon", lon, {"units": "degrees_east"})}, ("time", "lon"), "v"
+    )
+    flags = check(array).v_flag.values
+    assert flags[[5, 9, 13], 0].tolist() == [0, 1, 1]
+    assert flags[[5, 9, 13], -1].tolist() == [1, 0, 1]
+    assert flags[[15, 17], 0].tolist() == [9, 0]
+    assert flags[[15, 17], -1].tolist() == [0, 9]
