@@ -22,7 +22,7 @@ from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
 from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.circle import spacing, wrap
 from dkrls_cli.errors import InputError
-from dkrls_cli.gaps.lasting.sequential import NEIGHBOURS, SequentialSolver, Side
+from dkrls_cli.gaps.lasting.sequential import AT_ONCE, NEIGHBOURS, SequentialSolver, Side
 from dkrls_cli.gaps.refine import Refined
 
 LIMIT = 300
@@ -31,7 +31,7 @@ LIMIT = 300
 _CELL = 8 * 10
 """Bytes in use for each cell of slices that are completed: ten arrays of float64."""
 
-_NEIGHBOUR = 65
+_NEIGHBOUR = 45
 """Bytes in use for each neighbour of a missing cell: weights, places, and a sparse factor twice."""
 
 
@@ -42,8 +42,12 @@ def completion_bytes(missing: Mask, cells: int) -> int:
 
 
 def mask_bytes(missing: int) -> int:
-    """Return the bytes in use for the preconditioner of so many missing cells."""
-    return _NEIGHBOUR * NEIGHBOURS * missing
+    """Return the bytes in use for the preconditioner of so many missing cells.
+
+    They are those of its sparse factor, or before that of predicting some cells at a time.
+    """
+    solved = 3 * min(NEIGHBOURS**2 * missing, AT_ONCE)
+    return max(_NEIGHBOUR * NEIGHBOURS * missing, 8 * (2 * NEIGHBOURS * missing + solved))
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ _LOOKED_AT = 8
 _UNEVEN = 8.0
 """Largest ratio of the steps of an axis to those of all, in units of their kernels, that counts."""
 
-_AT_ONCE = 2**22
+AT_ONCE = 2**22
 """Numbers of all matrices that are solved at a time: 32 MB."""
 
 _LEAST = 1e-12
@@ -107,6 +107,7 @@ class SequentialSolver:
         found = _find_neighbours(missing, cells, levels[order], sides, neighbours)
         weights, variances = _predict(cells, found, sides, ridge)
         matrix = _one_less(weights, found, missing, order)
+        del found, weights  # which are as large as what follows
         factor = splu(matrix, permc_spec="NATURAL", diag_pivot_thresh=0.0)
         return cls(order, variances, factor.solve)
 
@@ -192,7 +193,7 @@ def _predict(
     """Return the weights of the neighbours of every cell, and the variance of the prediction."""
     shape = tuple(len(side.gram) for side in sides)
     weights, variances = np.zeros(found.shape), np.empty(len(cells))
-    step = max(1, _AT_ONCE // found.shape[1] ** 2)
+    step = max(1, AT_ONCE // found.shape[1] ** 2)
     for start in range(0, len(cells), step):
         part = slice(start, start + step)
         known = found[part] >= 0
@@ -216,14 +217,14 @@ def _predict(
 
 def _one_less(weights: Array, found: Indices, missing: Mask, order: Indices) -> Any:
     """Return 1 - B as a sparse matrix, in the order of prediction."""
-    from scipy.sparse import csc_array
+    from scipy.sparse import csr_array, eye_array
 
-    rank = np.full(missing.size, -1, np.intp)
+    rank = np.full(missing.size + 1, -1, np.int32)  # the last for those that are none
     rank[np.flatnonzero(missing)[order]] = np.arange(order.size)
-    rows, spots = np.nonzero(found >= 0)
-    columns = rank[found[rows, spots]]
+    columns = rank[found]
     kept = columns >= 0
-    every = np.arange(order.size)
-    numbers = np.concatenate([np.ones(order.size), -weights[rows, spots][kept]])
-    places = np.concatenate([every, rows[kept]]), np.concatenate([every, columns[kept]])
-    return csc_array((numbers, places), (order.size, order.size))
+    starts = np.zeros(order.size + 1, np.int32)  # as the columns, which would be widened otherwise
+    np.cumsum(np.count_nonzero(kept, axis=1), out=starts[1:])
+    below = csr_array((weights[kept], columns[kept], starts), (order.size, order.size))
+    below = below.tocsc()
+    return eye_array(order.size, format="csc") - below

@@ -1,11 +1,14 @@
 """Slices with the same missing cells, completed as each is on its own."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from lasting_masks import coast
 
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.errors import InputError
+from dkrls_cli.gaps.lasting import completion, sequential
 from dkrls_cli.gaps.lasting.completion import MaskedSlices, completion_bytes
 from dkrls_cli.gaps.solve import complete
 
@@ -84,6 +87,20 @@ def test_memory_grows_with_slices_and_land():
     few, many = coast(SHAPE, share=0.1), coast(SHAPE, share=0.6)
     assert completion_bytes(few, 1000) < completion_bytes(many, 1000)
     assert completion_bytes(few, 2000) - completion_bytes(few, 1000) == 80_000
+
+
+@pytest.mark.parametrize("at_once", [2**16, 2**20])
+def test_the_memory_of_a_mask_is_as_told(at_once, monkeypatch):
+    """Of predicting few cells at a time the sparse matrix takes most, of many these."""
+    monkeypatch.setattr(sequential, "AT_ONCE", at_once)
+    monkeypatch.setattr(completion, "AT_ONCE", at_once)
+    land = coast((48, 48), share=0.5)
+    MaskedSlices.build(coast(SHAPE), [LAT, LON], KERNELS, 1e-3)  # what is loaded first
+    tracemalloc.start()
+    MaskedSlices.build(land, [np.arange(48.0)] * 2, [KERNELS[0]] * 2, 1e-3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < completion_bytes(land, 0) < 2.0 * peak  # the sparse factor is not traced
 
 
 @pytest.mark.slow
