@@ -53,6 +53,9 @@ _ON_THE_WAY = 2.0
 """Memory that a choice on a panel takes, beside the footprint of a fit of a large grid: 2.3 times
 was measured on two million cells, where many small arrays count."""
 
+_LARGER = 60
+"""Limits that are tried, each a tenth above the one before, to tell how much memory would do."""
+
 _MOST_CELLS = 2**24
 """Cells of a panel at most: choosing on these takes some seconds."""
 
@@ -155,23 +158,26 @@ def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> Su
         found = footprint(shape, ground.source.dtype, gaps=gaps, added=added).memory
         return int(_ON_THE_WAY * found)
 
-    panels = plan_panels(
-        stored,
-        chosen,
-        together,
-        lambda shape: process + memory(shape) <= limit and math.prod(shape) <= _MOST_CELLS,
-        near=range(len(stored.shape)) if gaps else (),
-    )
+    def panels_within(room: float) -> list[Panel] | None:
+        return plan_panels(
+            stored,
+            chosen,
+            together,
+            lambda shape: process + memory(shape) <= room and math.prod(shape) <= _MOST_CELLS,
+            near=range(len(stored.shape)) if gaps else (),
+        )
+
+    panels = panels_within(limit)
     if panels is None:
-        sides = [size if a in chosen else min(size, 3) for a, size in enumerate(stored.shape)]
-        least = process + min(memory(sides), memory([min(side, 12) for side in sides]))
-        allowed = f"{limit / 1e6:.0f} MB"
-        takes = f"about {least / 1e6:.0f} MB, and {allowed} are allowed"
-        if least <= limit:  # a part of the grid from which settings can be chosen takes more
-            takes = f"more than the {allowed} that are allowed"
+        larger = (panels_within(limit * 1.1**step) for step in range(1, _LARGER))
+        enough = next(filter(None, larger), None)
+        takes, remedy = "more than", "" if bars or gaps else _left_to_give(ground)
+        if enough is not None:
+            least = process + max(memory(panel.shape) for panel in enough)
+            takes = f"about {math.ceil(10 * least / limit) / 10:g} times"
         raise InputError(
-            f"Choosing the settings takes {takes}. Allow more memory, or give kernels, sigmas and "
-            "ridges.",
+            f"Choosing the settings takes {takes} the {limit / 1e6:.0f} MB that it may. Allow more "
+            f"memory{remedy}.",
             setting="max_memory",
         )
     read = [stored.touched(panel.indices) for panel in panels]
@@ -184,6 +190,14 @@ def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> Su
         process + max(memory(panel.shape) for panel in panels),
         process,
     )
+
+
+def _left_to_give(ground: Ground) -> str:
+    """Return what else a user can do where memory does not suffice to choose: give settings."""
+    poles = ground.plan.poles
+    if not all(_is_closed(ground.plan.levels[place]) for place in ground.wanted):
+        return ", or give kernels, sigmas and ridges" + (", and poles" if poles is not None else "")
+    return ", or give poles" if poles is not None and poles.kind == "auto" else ""
 
 
 def _is_closed(level: Level | LevelRequest) -> bool:

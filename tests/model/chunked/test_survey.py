@@ -21,6 +21,7 @@ from dkrls_cli.model.settings import DEFAULTS, Settings
 GIVEN = Settings(
     levels=[Level(dim, Kernel("matern52", 5.0), 0.01) for dim in ("lat", "lon", "time")], mean=3.0
 )
+CLOSED = Settings(kernel="matern52", sigma=20.0, ridge=1e-3)
 
 
 @pytest.fixture(autouse=True)
@@ -186,15 +187,33 @@ def test_settings_of_a_grid_with_missing_cells_have_a_joint_ridge():
         assert 0.4 < mine.kernel.sigma / theirs.kernel.sigma < 2.5
 
 
+@pytest.mark.parametrize(
+    ("settings", "bars", "remedy"),
+    [
+        (DEFAULTS, False, "Allow more memory, or give kernels, sigmas and ridges, and poles."),
+        (CLOSED, False, "Allow more memory, or give poles."),
+        (CLOSED, True, "Allow more memory."),
+    ],
+)
+def test_a_refusal_names_only_what_is_left_to_give(settings, bars, remedy):
+    source = stored(globe(), (1, 9, 12))
+    with pytest.raises(InputError) as told:
+        plan_survey(source, settings, None, held_bytes(), bars=bars)
+    assert str(told.value).endswith(remedy)
+
+
 def test_a_limit_is_kept_or_refused(monkeypatch):
     source = stored(waves(200, 30, 40), (10, 10, 10))
     tight = held_bytes() + 20e6
     plan = plan_survey(source, DEFAULTS, None, tight)
     assert plan.memory <= tight
-    with pytest.raises(InputError, match=r"Choosing the settings takes about \d+ MB"):
-        plan_survey(source, DEFAULTS, None, held_bytes())
+    limit = held_bytes()
+    with pytest.raises(InputError, match=r"settings takes about [\d.]+ times the \d+ MB") as told:
+        plan_survey(source, DEFAULTS, None, limit)
+    times = float(str(told.value).split("about ")[1].split()[0])
+    assert plan_survey(source, DEFAULTS, None, times * limit).memory <= times * limit
     monkeypatch.setattr(surveying, "plan_panels", lambda *given, **how: None)
-    with pytest.raises(InputError, match="takes more than the 100000 MB that are allowed"):
+    with pytest.raises(InputError, match="takes more than the 100000 MB that it may"):
         plan_survey(source, DEFAULTS, None, 1e11)
     with pytest.raises(SettingError, match="One joint ridge"):
         plan_survey(source, Settings(noise="joint"))
