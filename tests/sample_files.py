@@ -329,7 +329,7 @@ def latitude_beside_a_bare_dimension(folder: Path) -> Path:
     return grid(
         folder / "beside.nc",
         {"y": (LAT, None), "lon": (LON, EAST)},
-        extra={"lat": (("y",), LAT**3, NORTH)},
+        extra={"lat": (("y",), LAT**3 / 3600, NORTH)},
         var_attrs={"coordinates": "lat"},
     )
 
@@ -706,6 +706,24 @@ def empty_dimension(folder: Path) -> Path:
 def coordinate_with_nan(folder: Path) -> Path:
     lat = np.array([0.0, np.nan, 2, 3, 4])
     return grid(folder / "nan.nc", {"lat": (lat, NORTH), "lon": (LON, EAST)})
+
+
+@refused("Coordinates of 'lat' have missing values, 1 of 5")
+def coordinate_never_written(folder: Path) -> Path:
+    lat = np.array([0.0, 1, netCDF4.default_fillvals["f8"], 3, 4])
+    return grid(folder / "unwritten.nc", {"lat": (lat, NORTH), "lon": (LON, EAST)})
+
+
+@refused("Coordinates of 'x' have missing values, 1 of 5")
+def integer_coordinate_never_written(folder: Path) -> Path:
+    x = np.array([0, 1, netCDF4.default_fillvals["i4"], 3, 4], "i4")
+    return grid(folder / "unwritten.nc", {"x": (x, {}), "lon": (LON, EAST)})
+
+
+@refused("'lon' has -9999, which is no longitude. Expected -720 to 720")
+def longitude_marked_as_missing(folder: Path) -> Path:
+    lon = np.where(LON == 90, -9999, LON)
+    return grid(folder / "marked.nc", {"lat": (LAT, NORTH), "lon": (lon, EAST)})
 
 
 @refused("Coordinates of 'time' have missing values")

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.foreign.engines import engine_of, open_by_engine
 from dkrls_cli.files.guards.classic import check_classic, is_classic
-from dkrls_cli.files.source import FileKind, Source, bytes_on_disk
+from dkrls_cli.files.packing import UNWRITTEN_INTEGERS
+from dkrls_cli.files.source import UNWRITTEN, FileKind, Source, bytes_on_disk
 from dkrls_cli.files.stored.decoding import float_type
 from dkrls_cli.files.stored.digits import dates_of_digits
 from dkrls_cli.files.stored.handles import (
@@ -36,7 +37,7 @@ from dkrls_cli.files.styles import (
     marked_fills,
     style_of,
 )
-from dkrls_cli.grid.axes import Axis, index_axis, number_axis, text_axis
+from dkrls_cli.grid.axes import Axis, index_axis, number_axis, refuse_places, text_axis
 from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.cf import counts_time, is_place, is_time
 from dkrls_cli.grid.grid import with_growing
@@ -344,13 +345,17 @@ def read_scalars(dataset: xr.Dataset) -> list[Axis]:
 
 
 def _refuse_coordinates(axis: Axis) -> None:
-    """Raise InputError if a coordinate is missing, or there twice."""
-    missing = int(np.count_nonzero(~np.isfinite(axis.numbers)))
+    """Raise InputError if a coordinate is missing, was never written, is none, or there twice."""
+    usable = np.abs(axis.plain) < UNWRITTEN
+    if axis.dtype in ("int16", "int32", "int64"):  # the largest of unsigned ones may be meant
+        usable &= axis.plain != UNWRITTEN_INTEGERS[axis.dtype]
+    missing = int(np.count_nonzero(~usable))
     if missing:
         raise InputError(
             f"Coordinates of '{axis.name}' have missing values, {missing} of {axis.size}. "
             "Expected a finite number for each."
         )
+    refuse_places(axis)
     counts = Counter(axis.plain.tolist() if axis.labels is None else axis.labels)
     value, times = counts.most_common(1)[0]
     if times > 1:

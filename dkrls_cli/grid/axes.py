@@ -27,6 +27,9 @@ NO_ATTRIBUTES: Attributes = MappingProxyType({})
 _CIRCLE = 360.0
 # Decimals of degrees to which two longitudes are compared, in single and in double precision.
 _DIGITS = {"float32": 4, "float64": 9}
+# Degrees from zero beyond which a latitude (but for rounding) or a longitude is none: nobody writes
+# longitudes more than two turns from Greenwich, and marks of missing ones, like -999, lie beyond.
+_FARTHEST = {"latitude": 90.001, "longitude": 2 * _CIRCLE}
 # Calendars that agree on all dates since 1582, and so may be joined.
 _GREGORIAN = ("gregorian", "proleptic_gregorian")
 # Coordinates or labels that a message lists before it says only how many there are.
@@ -289,6 +292,20 @@ def is_longitude(axis: Axis) -> bool:
 def is_latitude(axis: Axis) -> bool:
     """Return whether a dimension is latitude in degrees."""
     return role_of(axis.name, axis.attrs) == "latitude"
+
+
+def refuse_places(axis: Axis) -> None:
+    """Raise InputError if a latitude or longitude is none, as marks of missing ones are."""
+    role = role_of(axis.name, axis.attrs) or ""
+    if not axis.has_coordinate or axis.labels is not None or role not in _FARTHEST:
+        return
+    far = axis.plain[np.abs(axis.plain) > _FARTHEST[role]]
+    if far.size:
+        most = round(_FARTHEST[role])
+        raise InputError(
+            f"'{axis.name}' has {far[0]:g}, which is no {role}. Expected -{most} to {most}: leave "
+            "such places out, or give the dimension another name and units."
+        )
 
 
 def convert_coordinates(theirs: Axis, own: Axis) -> Any:

@@ -18,6 +18,7 @@ from dkrls_cli.grid.axes import (
     is_longitude,
     list_some,
     number_axis,
+    refuse_places,
     text_axis,
 )
 from dkrls_cli.grid.calendars import TimeScale
@@ -103,6 +104,29 @@ def test_a_longitude_by_name_alone_needs_two_coordinates():
     assert axis_of("x", [5.0], {"units": "degrees_E"}).turn == 360
     assert is_latitude(axis_of("lat", [5.0]))
     assert not is_latitude(axis_of("lat", [5.0], {"units": "m"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "attrs", "far"),
+    [
+        ("lat", {}, 90.1),
+        ("y", {"units": "degrees_north"}, -999.0),
+        ("lon", {}, -721.0),
+        ("x", {"standard_name": "longitude"}, 1e20),
+    ],
+)
+def test_places_that_are_on_no_globe_are_refused(name, attrs, far):
+    with pytest.raises(InputError, match=f"'{name}' has .*, which is no l"):
+        refuse_places(axis_of(name, [0.0, 1.0, far], attrs))
+
+
+def test_places_on_the_globe_and_other_numbers_are_left_alone():
+    refuse_places(axis_of("lat", [-90.0005, 90.0]))
+    refuse_places(axis_of("lon", [-720.0, 0.0, 720.0]))
+    refuse_places(axis_of("lat", [0.0, 5000.0], {"units": "m"}))
+    refuse_places(axis_of("x", [0.0, 1e9]))
+    refuse_places(index_axis("lat", 200))
+    refuse_places(text_axis("lat", [str(n) for n in range(200)]))
 
 
 @pytest.mark.parametrize(

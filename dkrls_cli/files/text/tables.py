@@ -36,6 +36,7 @@ from dkrls_cli.files.text.csv.opening import (
 from dkrls_cli.files.text.csv.reader import make_reader
 from dkrls_cli.files.text.csv.splitting import TextColumn
 from dkrls_cli.files.text.layouts import Layout, choose_layout, count_cells, sizes_text
+from dkrls_cli.grid.axes import refuse_places
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.spelling import suggest
 
@@ -233,6 +234,8 @@ def _grid(layout: Layout) -> tuple[Grid, Integers, list[str]]:
         )
     found = [read_axis(column, layout.where) for column in layout.dims]
     axes, places, dated = zip(*found, strict=True)
+    for axis in axes:
+        refuse_places(axis)
     shape = tuple(axis.size for axis in axes)
     cells = np.ravel_multi_index(places, shape)
     _refuse_repeats(layout, cells)

@@ -40,6 +40,11 @@ def test_rows_that_are_not_there_are_missing_cells(read):
     np.testing.assert_array_equal(grid.values, [[10, 20], [NAN, 40]])
 
 
+def test_a_mark_of_a_missing_latitude_is_no_place(read):
+    with pytest.raises(InputError, match="'lat' has -999, which is no latitude"):
+        read("lat,lon,v\n1,5,10\n1,6,20\n-999,5,30\n-999,6,40\n")
+
+
 def test_two_columns_are_one_dimension(read):
     grid, _ = read("t,v\n3,30\n1,10\n2,20\n")
     assert grid.dims == ("t",)
