@@ -348,6 +348,7 @@ def _join(sources: Sequence[Source], paths: Sequence[str], levels: Sequence[str]
 
     notes = list(dict.fromkeys(note for source in sources for note in source.notes))
     notes.append(f"{len(sources)} files joined along {last}")
+    notes += _unit_notes(sources, paths)
     alike = len({source.axes[place].units for source in sources}) == 1
     style = join_styles([source.style for source in sources], last, joined, alike=alike)
     return replace(
@@ -363,6 +364,18 @@ def _join(sources: Sequence[Source], paths: Sequence[str], levels: Sequence[str]
         chunks=_join_chunks(sources, place) if reader else None,
         paths=tuple(paths),
     )
+
+
+def _unit_notes(sources: Sequence[Source], paths: Sequence[str]) -> list[str]:
+    """Return a note on files that do not say the units of their values, if others do."""
+    units = [str(source.attrs.get("units", "")) for source in sources]
+    lacking = [path for path, text in zip(paths, units, strict=True) if not text]
+    known = next(filter(None, units), None)
+    if known is None or not lacking:
+        return []
+    where = f"'{lacking[0]}'" + (f" nor in {len(lacking) - 1} more" if len(lacking) > 1 else "")
+    name = sources[0].name
+    return [f"'{name}' has no units in {where}: taken to be '{known}', as in others"]
 
 
 def _join_readers(readers: Sequence[Reader | None], axis: int) -> Reader | None:
@@ -427,7 +440,11 @@ def _check_alike(first: Source, other: Source, path: str, last: str) -> None:
         )
     check_units(f"values of '{other.name}' in '{path}'", other.attrs, first.attrs, "first file")
     for axis, its in zip(first.axes, other.axes, strict=True):
-        if axis.name != last and axis.texts != its.texts:
+        if axis.name == last:
+            continue
+        what = f"coordinates of '{axis.name}' in '{path}'"
+        check_units(what, its.attrs, axis.attrs, "first file")
+        if axis.texts != its.texts:
             raise InputError(
                 f"'{path}' has other coordinates of '{axis.name}' than the first file."
             )

@@ -158,10 +158,22 @@ def other_units(path: Path) -> Path:
     return path
 
 
+def other_units_of_latitudes(path: Path) -> Path:
+    """The same numbers, which are other places."""
+    moved = part(path, np.arange(5, 9))
+    with netCDF4.Dataset(moved, "r+") as dataset:
+        dataset["lat"].setncattr("units", "km")
+    return path
+
+
 @pytest.mark.parametrize(
     ("second", "reason"),
     [
         (other_units, "b.nc' are in 'degF', those of the first file in 'K'"),
+        (
+            other_units_of_latitudes,
+            "b.nc' are in 'km', those of the first file in 'degrees_north'",
+        ),
         (lambda path: part(path, [2, 3]), "Coordinate 2000-01-03 of 'time' is in more than one"),
         (other_latitudes, "has other coordinates of 'lat' than the first file"),
         (other_variable, "has s (time, lat), the first file has t (time, lat)"),
@@ -182,6 +194,21 @@ def test_files_that_do_not_go_together_are_refused(
     first = part(tmp_path / "a.nc", [0, 1, 2])
     args = ["fit", first, second(tmp_path / "b.nc"), "-o", tmp_path / "m.npz"]
     assert reason in refusal(*args)
+
+
+@pytest.mark.parametrize("lacking", [[0], [1], [1, 2]])
+def test_files_without_units_are_taken_to_have_those_of_others(
+    tmp_path: Path, lacking: list[int]
+) -> None:
+    paths = [part(tmp_path / f"{place}.nc", [2 * place, 2 * place + 1]) for place in range(3)]
+    names = [str(path) for path in paths]
+    assert len(open_source(names).notes) == 1
+    for place in lacking:
+        with netCDF4.Dataset(paths[place], "r+") as dataset:
+            dataset["t"].delncattr("units")
+    more = " nor in 1 more" if len(lacking) > 1 else ""
+    note = f"'t' has no units in '{paths[lacking[0]]}'{more}: taken to be 'K', as in others"
+    assert open_source(names).notes[1:] == [note]
 
 
 def test_longitudes_and_labels_are_not_joined(tmp_path: Path) -> None:

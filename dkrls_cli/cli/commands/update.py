@@ -305,6 +305,8 @@ def open_new(
     source = open_slices(inputs, var, model.hierarchy, model.name, raw)
     if source.name != model.name and var is None:
         report.note(f"Note: '{source.name}' is used as the model's '{model.name}'.")
+    if model.attrs.get("units") and not source.attrs.get("units"):
+        report.note(f"Note: '{source.name}' has no units: taken as '{model.attrs['units']}'.")
     text: str | float | None = GivenErrors.read(errors).of(model.name)
     text = usual_error(model) if text is None else text
     if text is not None:

@@ -295,6 +295,14 @@ def test_the_model_itself_may_be_named_as_output(model: Path, tmp_path: Path) ->
     assert load_model(model).shape == (40, 12)
 
 
+def test_new_slices_without_units_are_taken_to_have_those_of_the_model(
+    model: Path, tmp_path: Path
+) -> None:
+    new = written(field().isel(time=slice(30, None)).drop_attrs(), tmp_path / "new.nc")
+    told = dkrls("update", model, new, "-o", tmp_path / "out.npz").stderr
+    assert told == "Note: 'flow' has no units: taken as 'm3 s-1'.\n"
+
+
 def test_a_variable_of_another_name_is_noted_unless_it_was_asked_for(
     model: Path, tmp_path: Path
 ) -> None:
