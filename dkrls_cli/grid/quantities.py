@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,14 @@ _MARKS = np.array(
         *(9.969209968386869e36, -3.4028234663852886e38, -1.7976931348623157e308),
     ]
 )
+
+# Values of which one may be a mark, and the least that is beyond any measurement.
+_FEWEST, _BEYOND = {"cell": 1, "coordinate": 4}, 1e15
+# What to do about marks of missing cells and coordinates.
+_REMEDIES = {
+    "cell": "declare it as _FillValue, or leave these fields of a table empty",
+    "coordinate": "leave what is there out",
+}
 
 
 def refuse_no_averages(
@@ -157,27 +165,31 @@ def turn_of(name: str, attrs: Mapping[str, Any], least: float, largest: float) -
     return next((turn for start, turn in _TURN.items() if re.match(start, units)), None)
 
 
-def mark_note(name: str, values: NDArray[Any]) -> str:
-    """Return a warning of values that seem to mark missing cells; empty if none does.
+def mark_note(name: str, values: NDArray[Any], what: Literal["cell", "coordinate"] = "cell") -> str:
+    """Return a warning of values that seem to mark missing ones; empty if none does.
 
     They are the least or largest value, usual as a mark, and farther from the next value than all
-    others are from each other.
+    others are from each other. Coordinates are often that far apart, as in 1, 10, 100 and 999: of
+    four and more, negative ones and those beyond any measurement count.
 
     >>> mark_note("t", np.array([12.0, 14.5, -9999.0, 13.1]))[:47]
     "1 cell of 't' holds -9999, and all others 12 to"
     """
-    if not values.size:
+    if values.size < _FEWEST[what]:
         return ""
     for end in (np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)):
         if not np.isclose(end, _MARKS, _ROUNDING, 0).any():
             continue
+        if what == "coordinate" and 0.0 < end < _BEYOND:
+            continue
         others = values[(values != end) & ~np.isnan(values)]
         if others.size and np.abs(others - end).min() > np.ptp(others):
             count = int(np.count_nonzero(values == end))
-            cells = "1 cell" if count == 1 else f"{count} cells"
+            found = (
+                f"1 {what} of '{name}' holds" if count == 1 else f"{count} {what}s of '{name}' hold"
+            )
             return (
-                f"{cells} of '{name}' {'holds' if count == 1 else 'hold'} {end:g}, and all others "
-                f"{others.min():g} to {others.max():g}: if that marks missing cells, declare it as "
-                "_FillValue, or leave these fields of a table empty"
+                f"{found} {end:g}, and all others {others.min():g} to {others.max():g}: if that "
+                f"marks missing {what}s, {_REMEDIES[what]}"
             )
     return ""

@@ -279,6 +279,7 @@ def fit_grid(
         grid.refuse_missing()
     grid.refuse_unsuitable()
     seen = [mark_note(grid.name, grid.values)]
+    seen += [mark_note(axis.name, axis.plain, "coordinate") for axis in grid.axes]
     seen += [grid.single_note] if settings.dtype == "float32" else []
     warnings = [note for note in seen if note]
     allowed = settings.allowed

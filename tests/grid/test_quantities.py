@@ -193,6 +193,20 @@ def test_other_values_are_no_marks(values: list[float]) -> None:
     assert mark_note("t", np.array(values)) == ""
 
 
+@pytest.mark.parametrize("mark", [-999.0, -9999.0, 1e20])
+def test_marks_among_coordinates_are_warned_of(mark: float) -> None:
+    note = mark_note("depth", np.array([0.0, 5.0, mark, 20.0]), "coordinate")
+    assert note.startswith(f"1 coordinate of 'depth' holds {mark:g}, and all others 0 to 20: if")
+    assert note.endswith("marks missing coordinates, leave what is there out")
+    assert mark_note("depth", np.array([0.0, mark, 20.0]), "coordinate") == ""  # too few to tell
+
+
+def test_coordinates_that_grow_by_factors_are_no_marks() -> None:
+    levels = np.array([1.0, 10.0, 100.0, 999.0])
+    assert mark_note("level", levels, "coordinate") == ""
+    assert mark_note("level", levels)
+
+
 def test_a_mark_is_as_far_from_the_others_as_these_are_wide_and_farther() -> None:
     assert mark_note("t", np.array([-999.0, 0.0, 999.0])) == ""
     assert mark_note("t", np.array([-999.0, 0.0, 998.0])) != ""

@@ -229,8 +229,24 @@ def measure_models(
         measure_model(one, inputs, name, smooth, machine, report, errors, kept.evidence)
         for one, name in models
     ]
+    for one in found:
+        report_outside(one, report)
     about = {"model": path.name, "fit": origin_text(found)}
     return Measured(found, [None] * len(found), [model_facts(one) for one in found], about)
+
+
+def report_outside(found: Validation, report: Report) -> None:
+    """Report how many coordinates of the truth lie outside the training range of the model."""
+    beyond = [
+        f"{int(far.sum())} of {axis.size} coordinates of '{axis.name}'"
+        for axis, far in zip(found.axes, found.model.outside(found.axes), strict=True)
+        if far.any()
+    ]
+    if beyond:
+        report.note(
+            f"Note: {' and '.join(beyond)} are outside the training range: errors there are those "
+            "of extrapolation."
+        )
 
 
 def measure_inputs(

@@ -36,6 +36,21 @@ def test_validate_picks_the_variable_of_the_model(model: Path, globe: Path, tmp_
     assert json.loads(dkrls(*words, "--var", "s").stdout)["metrics"]["rmse"] > 1
 
 
+@pytest.mark.parametrize("limit", [[], ["--max-memory", "1MB"]])
+def test_coordinates_outside_the_training_range_are_told(
+    model: Path, globe: Path, tmp_path: Path, limit: list[str]
+) -> None:
+    with xr.open_dataset(globe, decode_times=False) as whole:
+        times, lat = whole.time, whole.lat
+        later = whole.assign_coords(time=times + times[2] - times[0])
+        moved = later.assign_coords(lat=(lat + 1.0).assign_attrs(lat.attrs)).isel(lat=slice(-1))
+        moved.time.attrs.update(times.attrs)
+        moved.drop_encoding().load().to_netcdf(tmp_path / "later.nc")
+    told = dkrls("validate", tmp_path / "later.nc", "--model", model, *limit).stderr
+    assert f"Note: 2 of {times.size} coordinates of 'time' are outside the training range" in told
+    assert "outside" not in dkrls("validate", globe, "--model", model, *limit).stderr
+
+
 def test_validate_refuses_another_grid(model: Path, tmp_path: Path) -> None:
     line = refusal("validate", latlon(tmp_path / "a.nc"), "--model", model)
     assert "The grid has dimensions lat, lon, the model time, lat, lon" in line
