@@ -169,15 +169,15 @@ def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> Su
 
     panels = panels_within(limit)
     if panels is None:
-        larger = (panels_within(limit * 1.1**step) for step in range(1, _LARGER))
-        enough = next(filter(None, larger), None)
-        takes, remedy = "more than", "" if bars or gaps else _left_to_give(ground)
+        larger = (panels_within(max(limit, process) * 1.1**step) for step in range(1, _LARGER))
+        enough, allowed = next(filter(None, larger), None), f"{limit / 1e6:.0f} MB"
+        takes = f"more than the {allowed} that are allowed"
         if enough is not None:
             least = process + max(memory(panel.shape) for panel in enough)
-            takes = f"about {math.ceil(10 * least / limit) / 10:g} times"
+            takes = f"about {math.ceil(least / 1e6)} MB, and {allowed} are allowed"
+        remedy = "" if bars or gaps else _left_to_give(ground)
         raise InputError(
-            f"Choosing the settings takes {takes} the {limit / 1e6:.0f} MB that it may. Allow more "
-            f"memory{remedy}.",
+            f"Choosing the settings takes {takes}. Allow more memory{remedy}.",
             setting="max_memory",
         )
     read = [stored.touched(panel.indices) for panel in panels]

@@ -52,11 +52,12 @@ def hide_few(chosen: GapChoice) -> GapChoice:
 
 
 def _parts(window: HiddenWindow, rng: np.random.Generator) -> Iterator[HiddenWindow]:
-    """Yield a window with each part of its hidden cells hidden, if that has any."""
-    numbers = rng.permutation(np.count_nonzero(window.hidden)) % _PARTS
-    for number in range(_PARTS):
+    """Yield a window with each part of its hidden cells hidden; as it is if it has one or none."""
+    count = int(np.count_nonzero(window.hidden))
+    parts = max(1, min(_PARTS, count))
+    numbers = rng.permutation(count) % parts
+    for number in range(parts):
         own = numbers == number
-        if own.any():
-            hidden = np.zeros(window.hidden.shape, bool)
-            hidden[window.hidden] = own
-            yield replace(window, hidden=hidden, weights=window.shares[own])
+        hidden = np.zeros(window.hidden.shape, bool)
+        hidden[window.hidden] = own
+        yield replace(window, hidden=hidden, weights=window.shares[own])

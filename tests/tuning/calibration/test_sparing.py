@@ -60,12 +60,13 @@ def test_every_hidden_cell_is_hidden_once_beside_two_thirds_of_the_others():
             np.testing.assert_allclose(part.answers[part.hidden], dense(part), atol=1e-4)
 
 
-def test_a_window_with_one_hidden_cell_has_one_part():
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_window_with_one_hidden_cell_or_none_has_one_part(count):
     chosen = choose(drawn()[1])
     window = chosen.windows[0]
     hidden = np.zeros(window.hidden.shape, bool)
-    hidden[tuple(np.argwhere(window.hidden)[0])] = True
-    lone = replace(window, hidden=hidden, weights=np.ones(1))
+    hidden[tuple(np.argwhere(window.hidden)[:count].T)] = True
+    lone = replace(window, hidden=hidden, weights=np.ones(count))
     (part,) = hide_few(replace(chosen, windows=(lone,))).windows
     np.testing.assert_array_equal(part.hidden, hidden)
 
