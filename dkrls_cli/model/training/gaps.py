@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from dkrls_cli.arrays import checked_gaps, fits_single, round_to_single
+from dkrls_cli.arrays import Array, checked_gaps, fits_single, round_to_single
 from dkrls_cli.gaps.bars import GapBars, rescale
+from dkrls_cli.gaps.solve import Completed
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.model.choosing import ChoiceCallback, watch_joint
 from dkrls_cli.model.planning.requests import FitPlan
@@ -73,55 +75,109 @@ def train_through_gaps(
     ConvergenceError
         If the missing cells could not be solved for.
     """
-    values = checked_gaps(grid.values)
-    observed = ~np.isnan(values)
-    mean = float(values[observed].mean()) if settings.centre is None else settings.centre
-    thin = JointAxes.of(grid, plan)
-    chosen = thin.choose(values, plan, mean, spectra, tell=lambda share: tell(_SEARCH * share))
+    ready = _Ready.choose(grid, plan, settings, spectra, lambda share: tell(_SEARCH * share))
     tell(_SEARCH)
-    watch_joint(watch, thin.own_axes, chosen.trials, chosen.setting)
+    setting = ready.chosen.setting
+    watch_joint(watch, ready.axes.own_axes, ready.chosen.trials, setting)
     enclosing = None
-    if chosen.setting.grouping.sphere and whole is not None:
+    if setting.grouping.sphere and whole is not None:
         enclosing = drop_lost_slices(whole, enclosed_coordinates(whole, plan.group))
-        values = checked_gaps(enclosing[0].values)
-        observed = ~np.isnan(values)
-        thin = JointAxes.of(enclosing[0], plan)
-        chosen = chosen.move_to(thin.coordinates, thin.targets(observed))
+        ready = ready.move_to(enclosing[0], plan)
     if plan.joint_ridge is not None:
-        thin.refuse_tiny_ridge(chosen)
-    bars = gap_bars(values.reshape(thin.shape), thin.coordinates, chosen)
-    own, found = thin, None
-    if not chosen.setting.grouping.axes:
-        found = cross_with_gaps(grid, plan, thin.levels(plan, chosen), chosen.setting.ridge, mean)
+        ready.axes.refuse_tiny_ridge(ready.chosen)
+    own, observed = ready.axes, ~np.isnan(ready.values)
+    bars, found = ready.bars(), None
+    if not setting.grouping.axes:
+        levels = ready.axes.levels(plan, ready.chosen)
+        found = cross_with_gaps(grid, plan, levels, setting.ridge, ready.chosen.mean)
     if found is not None:
-        values = checked_gaps(found.grid.values)
-        thin = JointAxes.of(found.grid, plan)
-        chosen = chosen.move_to(thin.coordinates, thin.targets(~np.isnan(values)))
-        bars = rescale(bars, np.isnan(values).reshape(thin.shape))
-    missing_cells = np.isnan(values)
-    solve = partial(
-        thin.solve,
-        values,
-        watched=None if land or chosen.tried == 1 else chosen.targets,
-        tell=lambda share: tell(_SEARCH + (1.0 - _SEARCH) * share),
-    )
-    first = chosen.setting.ridge
+        ready = ready.move_to(found.grid, plan)
+        bars = rescale(bars, np.isnan(ready.values).reshape(ready.axes.shape))
+    rest = partial(_tell_rest, tell)
     is_open = found is None and plan.joint_ridge is None
-    done = solve(chosen, is_open=is_open)
-    while is_open and not done.converged and can_calm(chosen.setting):
-        chosen = thin.calm(values, chosen)
-        bars = gap_bars(values.reshape(thin.shape), thin.coordinates, chosen)
-        done = solve(chosen, is_open=is_open)
-    filled = done.values.reshape(values.shape)
-    if fits_single(values):  # then a model file holds the filled cells in float32 as well
-        filled = round_to_single(filled, missing_cells)
-    trained = thin.fit(filled, done, chosen, plan, settings)
-    facts = own.facts(observed, plan, done, chosen) | {"share": missing}
-    expanded = thin.measure(bars.expand(values.shape, thin.places), filled, trained)
-    notes = [*calm_notes(first, chosen.setting.ridge), *solve_notes(done)]
-    told = {"missing": facts, "notes": notes}
-    rows = None if found is None else found.rows
-    return TrainingResult(trained, expanded, told, enclosing, rows)
+    done = ready.solve(is_open, land, rest)
+    while is_open and not done.converged and can_calm(ready.chosen.setting):
+        ready = ready.calm()
+        bars, done = ready.bars(), ready.solve(is_open, land, rest)
+    filled = ready.fill(done)
+    trained = ready.axes.fit(filled, done, ready.chosen, plan, settings)
+    facts = own.facts(observed, plan, done, ready.chosen) | {"share": missing}
+    notes = [*calm_notes(setting.ridge, ready.chosen.setting.ridge), *solve_notes(done)]
+    return TrainingResult(
+        trained,
+        ready.axes.measure(bars.expand(filled.shape, ready.axes.places), filled, trained),
+        {"missing": facts, "notes": notes},
+        enclosing,
+        None if found is None else found.rows,
+    )
+
+
+def _tell_rest(tell: Tell, share: float) -> None:
+    """Tell the share of a fit that is done, from that of the solve after the choice."""
+    tell(_SEARCH + (1.0 - _SEARCH) * share)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ready:
+    """A grid with missing cells and the setting chosen for it, ready to be solved for.
+
+    Attributes
+    ----------
+    axes
+        Axes of the grid.
+    values
+        Its values, NaN where cells are missing.
+    chosen
+        The setting.
+    """
+
+    axes: JointAxes
+    values: Array
+    chosen: GapChoice
+
+    @classmethod
+    def choose(
+        cls,
+        grid: Grid,
+        plan: FitPlan,
+        settings: Settings,
+        spectra: SpectrumCache | None,
+        tell: Tell,
+    ) -> _Ready:
+        """Choose the setting of a grid."""
+        values, axes = checked_gaps(grid.values), JointAxes.of(grid, plan)
+        mean = settings.centre
+        if mean is None:
+            mean = float(values[~np.isnan(values)].mean())
+        return cls(axes, values, axes.choose(values, plan, mean, spectra, tell=tell))
+
+    def move_to(self, grid: Grid, plan: FitPlan) -> _Ready:
+        """Return the same setting for a grid with further coordinates without data."""
+        values, axes = checked_gaps(grid.values), JointAxes.of(grid, plan)
+        moved = self.chosen.move_to(axes.coordinates, axes.targets(~np.isnan(values)))
+        return _Ready(axes, values, moved)
+
+    def bars(self) -> GapBars:
+        """Return the error bars, calibrated on hidden cells."""
+        return gap_bars(self.values.reshape(self.axes.shape), self.axes.coordinates, self.chosen)
+
+    def solve(self, is_open: bool, land: bool, tell: Tell) -> Completed:
+        """Solve for the missing cells, and for land less exactly than for others if not `land`."""
+        watched = None if land or self.chosen.tried == 1 else self.chosen.targets
+        return self.axes.solve(
+            self.values, self.chosen, is_open=is_open, watched=watched, tell=tell
+        )
+
+    def calm(self) -> _Ready:
+        """Return the grid with a larger ridge."""
+        return replace(self, chosen=self.axes.calm(self.values, self.chosen))
+
+    def fill(self, done: Completed) -> Array:
+        """Return the completed grid; filled cells are single precision if all data is."""
+        filled = done.values.reshape(self.values.shape)
+        if fits_single(self.values):
+            filled = round_to_single(filled, np.isnan(self.values))
+        return filled
 
 
 def choose_through_gaps(grid: Grid, plan: FitPlan, mean: float) -> tuple[GapChoice, GapBars]:
