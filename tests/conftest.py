@@ -1,6 +1,5 @@
 """Settings of all tests."""
 
-import gc
 import os
 
 # One BLAS thread, also in processes that tests start: more of them make small products slow on a
@@ -12,11 +11,6 @@ from hypothesis import settings
 # Hypothesis draws the same examples in every run: a test that fails, fails for everybody.
 settings.register_profile("dkrls", derandomize=True, deadline=None, max_examples=60)
 settings.load_profile("dkrls")
-
-
-def pytest_collection_finish() -> None:
-    """Leave the half million objects of collected tests out of every later garbage collection."""
-    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
