@@ -1,4 +1,4 @@
-"""What a training results in, what a model keeps of it, and what is told of it."""
+"""Results of a training: the cascade, the facts that its model keeps, and notes on the solve."""
 
 from __future__ import annotations
 
