@@ -33,6 +33,9 @@ _GAIN = 10.0
 """Least gain of a path with changes over one spline for all slices. On ten noisy slices the best
 path is cheaper than one spline by up to five."""
 
+_MEDIAN_TURN = 0.954
+"""Median difference of two numbers drawn from a normal distribution, in its standard deviations."""
+
 _LEAST = 5
 """Inner slices from which splines may change: of fewer, none tells where."""
 
@@ -41,9 +44,10 @@ def join_splines(slices: Slices, splines: Sequence[Candidate]) -> Candidate:
     """Return the best of some splines, or one with pieces of several if that is clearly better."""
     costs = slice_costs(np.array([slices.spline_errors(one.kernel.family) for one in splines]))
     alone = costs.sum(axis=1)
-    path = cheapest_path(costs, _CHANGE)
+    change = cost_of_change(costs)
+    path = cheapest_path(costs, change)
     changes = np.count_nonzero(np.diff(path))
-    joined = costs[path, np.arange(path.size)].sum() + _CHANGE * changes
+    joined = costs[path, np.arange(path.size)].sum() + change * changes
     if path.size < _LEAST or alone.min() - joined < _GAIN:
         return splines[int(alone.argmin())]
     return _join(slices, [splines[place] for place in path])
@@ -53,6 +57,19 @@ def slice_costs(squares: Array) -> Array:
     """Return the costs of slices from their mean square errors, both (splines, slices)."""
     least = squares.min(axis=0).mean()
     return np.asarray(np.log(squares) + squares / least)
+
+
+def cost_of_change(costs: Array) -> float:
+    """Return what a change of the spline costs, from the costs of slices (splines, slices).
+
+    Where few cells make a slice, chance says which spline meets it best. Summed over slices such
+    differences are a random walk, which strays by its step times the root of their number. A change
+    costs twice that, so that no change follows chance.
+    """
+    beside = costs - costs[costs.sum(axis=1).argmin()]
+    turns = np.median(np.abs(np.diff(beside, axis=1)), axis=1)
+    step = float(turns.max()) / _MEDIAN_TURN
+    return max(_CHANGE, 2.0 * step * math.sqrt(costs.shape[1]))
 
 
 def cheapest_path(costs: Array, change: float) -> Indices:

@@ -8,7 +8,7 @@ import pytest
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.tuning.slices.choice import choose_level
 from dkrls_cli.tuning.tables.leftout import Slices
-from dkrls_cli.tuning.tables.pieces import cheapest_path, join_splines, slice_costs
+from dkrls_cli.tuning.tables.pieces import cheapest_path, cost_of_change, join_splines, slice_costs
 from dkrls_cli.tuning.tables.splines import spline_candidates, with_error_kernel
 
 X = np.linspace(0.0, 3.0, 31)
@@ -85,6 +85,23 @@ def test_smooth_and_noisy_data_have_one_spline():
     for seed in range(10):
         noise = np.random.default_rng(seed).standard_normal((31, 20))
         assert not joined(noise)[1].kernel.pieces
+
+
+def test_chance_in_single_series_changes_no_spline():
+    x = np.arange(300.0)
+    for seed in range(5):
+        noise = np.random.default_rng(seed).standard_normal(300)
+        walk = np.convolve(np.cumsum(noise), np.ones(3) / 3, "same")
+        assert not joined(walk[:, None], x)[1].kernel.pieces
+
+
+def test_a_change_costs_twice_as_far_as_chance_strays():
+    steps = np.random.default_rng(0).normal(0.0, 3.0, 10_000)
+    costs = np.array([np.zeros(10_000), steps])
+    assert cost_of_change(costs) == pytest.approx(2 * 3.0 * 100, rel=0.03)
+    assert cost_of_change(costs[::-1] + 1.0) == cost_of_change(costs)  # of either, above the other
+    steady = np.array([np.zeros(40), np.repeat([-1.0, 5.0], 20)])
+    assert cost_of_change(steady) == 5.0
 
 
 def test_of_few_slices_none_tells_where_to_change():
