@@ -232,7 +232,7 @@ def _choose(
         ridge=request.ridge,
         period=request.period,
         cycles=request.cycles,
-        folds=folds,
+        folds=request.folds or folds,
         joint=joint,
         spectra=spectra,
         copies=copies,

@@ -376,7 +376,7 @@ def fill_grid(
     if ensemble is not None:
         _refuse_long(grid)
     land = _fills_land(grid, settings, cells)
-    model = fit_grid(grid, settings, watch=watch, land=land, tell=tell)
+    model = fit_grid(grid, settings, watch=watch, land=land, outages=True, tell=tell)
     asked = {axis.name: axis.plain if axis.labels is None else axis.texts for axis in grid.axes}
     axes = model.axes_at(asked)
     if not extrapolate:

@@ -45,7 +45,7 @@ from dkrls_cli.model.quality.robust import ROBUST, Cleaned, clean_grid
 from dkrls_cli.model.settings import DEFAULTS, Missing, Noise, PerLevel, Settings, Storage
 from dkrls_cli.model.training.complete import train
 from dkrls_cli.model.training.gaps import train_through_gaps
-from dkrls_cli.model.training.lost import drop_lost_slices
+from dkrls_cli.model.training.lost import drop_lost_slices, outage_folds
 from dkrls_cli.model.training.noisy import train_with_errors
 from dkrls_cli.model.training.result import CHOSEN_ON, Tell, TrainingResult
 from dkrls_cli.tuning.spectra import SpectrumCache
@@ -240,6 +240,7 @@ def fit_grid(
     watch: ChoiceCallback | None = None,
     spectra: SpectrumCache | None = None,
     land: bool = True,
+    outages: bool = False,
     tell: Tell = lambda share: None,
 ) -> Model:
     """Train a model of a grid as :func:`fit` does, with settings that are one value.
@@ -257,6 +258,9 @@ def fit_grid(
     land
         Whether answers are needed where data is missing all along the last level, as on land: to be
         as exact there takes longer.
+    outages
+        Whether answers are needed at coordinates without data, and between no others: where nothing
+        else is missing, settings are chosen by leaving out blocks of slices.
     tell
         Called with the share that is done, 0 to 1, roughly, where cells are missing.
 
@@ -308,6 +312,8 @@ def fit_grid(
     if grid.errors is not None:
         result = train_with_errors(grid, plan, settings, share, spectra, watch)
     elif complete:
+        if outages and settings.folds is None:
+            plan = plan.leaving_out(outage_folds(with_lost.observed))
         result = train(grid, plan, settings, watch, spectra)
     else:
         result = train_through_gaps(

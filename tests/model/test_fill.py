@@ -207,6 +207,25 @@ def test_a_grid_that_lacks_whole_slices_only_is_chosen_for_as_a_complete_one():
     assert np.abs(found.grid.values[4] - FIELD[4]).max() < 0.1
 
 
+def test_an_outage_of_whole_slices_is_filled_by_settings_that_blocks_tell():
+    t = np.arange(120.0)
+    noise = np.random.default_rng(4).standard_normal((120, 6))
+    truth = 3 * np.sin(t / 2)[:, None] + 0.3 * np.cumsum(noise, 0)
+    data = truth.copy()
+    data[50:66] = np.nan
+    error, told = {}, {}
+    for outages in (True, False):
+        grid = as_grid(data, {"t": t, "run": np.arange(6.0)})
+        model = fit_grid(grid, outages=outages)
+        asked = [axis_of("t", t[50:66]), axis_of("run", np.arange(6.0))]
+        error[outages] = np.sqrt(np.mean((model.values_on(asked) - truth[50:66]) ** 2))
+        told[outages] = np.sqrt(np.mean(model.std_on(asked) ** 2))
+    filled = fill(data, {"t": t, "run": np.arange(6.0)}, levels=["run", "t"])
+    assert np.isfinite(filled.values).all()
+    assert error[True] < 0.7 * error[False]
+    assert 0.6 < told[True] / error[True] < 1.7
+
+
 def test_text_labels_are_asked_for_as_texts():
     values = np.where(MISSING[:, 0], np.nan, FIELD[:, 0])
     given = {"sigma": {"time": 4, "site": 2}, "kernel": "matern52", "ridge": 1e-3}

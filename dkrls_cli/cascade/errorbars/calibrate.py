@@ -14,6 +14,7 @@ from dkrls_cli.cascade.errorbars.bars import Z90, outer_sum
 from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.errorbars.leaving import LeftOut, copies_of, leave_out
 from dkrls_cli.cascade.errorbars.levels import LevelBars
+from dkrls_cli.cascade.errorbars.outages import with_outages
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.solvers import JointSolver
 from dkrls_cli.cascade.tensors import apply
@@ -75,7 +76,10 @@ def _level_bars(
         factors[pattern] = _band_factor(missed[pattern], variance)
     few = [student_factor(level.nodes.size) for level in levels]
     kept = tuple(None if known is None else known[0] for known in local)
-    return LevelBars(errors, scales * few, factors, kept if any(kept) else ())
+    bars = LevelBars(errors, scales * few, factors, kept if any(kept) else ())
+    for axis in set(range(cascade.ndim)) - set(copies):
+        bars = with_outages(bars, cascade, axis)
+    return bars
 
 
 def _find_local_scales(

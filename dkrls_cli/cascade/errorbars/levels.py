@@ -78,6 +78,17 @@ class LevelBars(Drawn):
         total = np.asarray(self.factors[tuple(between)] * reduce(np.add, parts))
         return reduce(np.multiply, [scales[axis] for axis in known], total)
 
+    def variance_alone(self, others: Cascade, axis: int, query: Array) -> Array:
+        """Return the variance of answers between the coordinates of one level alone (q,).
+
+        `others` is a model of that level alone, of some of its slices.
+        """
+        left = _left_variance(others.covariance, 0, query)
+        scale = self.local[axis] if self.local else None
+        there = 1.0 if scale is None else scale.at(query, others.levels[0].kernel.period)
+        alone = tuple(np.eye(self.scales.size, dtype=int)[axis])
+        return np.asarray(self.factors[alone] * self.scales[axis] * left * there)
+
     def draws(self, field: Field, seed: int) -> Draw:
         """Return the draws of the members at the places of a field."""
         variances = self._level_variances(field.cascade, field.coordinates, field.nodes)

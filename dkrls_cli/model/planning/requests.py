@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from dkrls_cli.cascade.kernels import kernel_named
 from dkrls_cli.cascade.level import (
@@ -28,6 +29,8 @@ class LevelRequest:
         line.
     cycles
         Lengths of the cycles that the data may repeat with, and that may be chosen.
+    folds
+        Number of blocks of neighbours to leave out; None: as for all levels.
 
     Raises
     ------
@@ -41,6 +44,7 @@ class LevelRequest:
     ridge: float | None = None
     period: float | None = None
     cycles: tuple[float, ...] = ()
+    folds: int | None = None
 
     def __post_init__(self) -> None:
         kernel = self.example.kernel
@@ -91,3 +95,15 @@ class FitPlan:
     group_given: bool = False
     sphere: bool = False
     poles: PolePlan | None = None
+
+    def leaving_out(self, folds: Mapping[int, int]) -> FitPlan:
+        """Return the plan with blocks of slices to leave out of the levels of some axes."""
+        return replace(
+            self,
+            levels=tuple(
+                replace(level, folds=folds[axis])
+                if axis in folds and isinstance(level, LevelRequest)
+                else level
+                for axis, level in enumerate(self.levels)
+            ),
+        )

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from dkrls_cli.arrays import Indices
+from dkrls_cli.arrays import Indices, Mask
 from dkrls_cli.gaps.pattern import empty_slices
 from dkrls_cli.grid.axes import Axis, list_some
 from dkrls_cli.grid.cf import place_of
@@ -16,6 +16,13 @@ from dkrls_cli.grid.grid import Grid
 
 _CAP = 60.0
 """Latitude from which on data encloses the pole: a cap of 30 degrees is a hole like others."""
+
+
+_LONG_RUN = 2
+"""Coordinates of an outage from which blocks are left out: a single one is like any slice."""
+
+_FEWEST_BLOCKS = 4
+"""Blocks at least: of fewer, what is left is no longer like the whole."""
 
 
 def drop_lost_slices(
@@ -70,3 +77,30 @@ def enclosed_among(
             gone = gone[(numbers[gone] > south) & (numbers[gone] < north)]
         result[place] = gone
     return result
+
+
+def outage_folds(observed: Mask) -> dict[int, int]:
+    """Return into how many blocks to cut the slices with data, by axis: as wide as its outages.
+
+    An outage is a run of coordinates without data between others with data. Half of the missing
+    slices of an axis lie in outages at least as wide as a block. An axis whose outages are single
+    coordinates has no blocks: single slices tell of them.
+    """
+    found = {}
+    for axis, lost in enumerate(empty_slices(observed)):
+        width = _typical_outage(observed.shape[axis], lost)
+        if width >= _LONG_RUN:
+            kept = observed.shape[axis] - lost.size
+            found[axis] = max(_FEWEST_BLOCKS, round(kept / width))
+    return found
+
+
+def _typical_outage(size: int, lost: Indices) -> int:
+    """Return the width of the outage in which the missing coordinate of middle rank lies, or 0.
+
+    >>> _typical_outage(12, np.array([0, 2, 4, 5, 6, 11]))
+    3
+    """
+    runs = np.diff(np.setdiff1d(np.arange(size), lost)) - 1
+    runs = np.sort(runs[runs > 0])
+    return int(runs[np.searchsorted(runs.cumsum(), runs.sum() / 2, "right")]) if runs.size else 0
