@@ -13,6 +13,7 @@ import documents
 import numpy as np
 import options_page
 import pytest
+import xarray as xr
 from shell import dkrls
 
 import dkrls_cli
@@ -64,6 +65,9 @@ def test_the_readme_is_short():
 def test_everything_on_a_page_runs_in_order(name, tmp_path, monkeypatch):
     shutil.copytree(ROOT / "sample_data", tmp_path / "sample_data")
     monkeypatch.chdir(tmp_path)
+    if name == "README.md":  # prints nothing of the grid with gaps: a fourth of it will do
+        with xr.open_dataset(ROOT / "sample_data" / "ocean_gaps.nc") as gaps:
+            gaps[{"time": slice(12)}].to_netcdf("sample_data/ocean_gaps.nc")
     documents.run_page(DOCUMENTS[name])
 
 

@@ -18,7 +18,7 @@ from dkrls_cli.cli import app
 from dkrls_cli.cli.terminal import progress
 
 CASES = 10  # of each kind
-MANY = 250
+MANY = 130
 
 
 @pytest.fixture(scope="module")
