@@ -109,6 +109,7 @@ def test_every_folder_is_part_of_a_contract():
     assert {f"dkrls_cli.{name}" for name in top} == named
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "name"), [pytest.param(path, name, id=name) for path, name in modules()]
 )

@@ -325,6 +325,7 @@ def test_members_know_how_uncertain_a_mean_is(members: tuple) -> None:
     assert expected > 1.5 * alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [PRODUCT, HOLES], ids=["product", "holes"])
 def test_members_at_points_are_those_of_the_grid(how: dict) -> None:
     model, bars, missing = holed(**how)
@@ -359,6 +360,7 @@ def test_members_between_coordinates_spread_as_the_error_bars_say(how: dict) -> 
     assert ratio.mean() == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-6, 1e4])
 def test_members_do_not_depend_on_units(size: float) -> None:
     """Also between coordinates, where two kinds of errors are added."""
@@ -399,6 +401,7 @@ def expected_scale(model, missing: np.ndarray, usual: float | None = None) -> np
     return local_scale(errors, ~missing, usual)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("usual", [None, 0.4])
 @pytest.mark.parametrize("how", ["PRODUCT", "HOLES"])
 def test_variances_and_members_have_the_local_scale_of_the_data(how, usual) -> None:

@@ -92,6 +92,7 @@ def test_a_series_is_solved_for_directly(monkeypatch):
     np.testing.assert_allclose(done.values[lost], expected[lost], atol=1e-11)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 50), long=st.integers(0, 2), share=st.sampled_from([0.05, 0.3, 0.8]))
 @settings(max_examples=25, deadline=None)
 def test_any_order_of_uneven_coordinates_and_any_place_of_the_long_axis(seed, long, share):

@@ -131,6 +131,7 @@ def test_a_model_on_the_sphere_has_the_dense_answers():
     assert not plane.origin["missing"]["sphere"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turned", [False, True], ids=["lat, lon", "lon, lat"])
 def test_a_polar_cap_without_any_data_is_a_hole(turned):
     truth, array = globe(POLE, SIDE)
@@ -209,6 +210,7 @@ def test_members_on_the_sphere_have_the_spread_of_the_bars():
     np.testing.assert_array_equal(seen, np.broadcast_to(array.values[~lost], seen.shape))
 
 
+@pytest.mark.slow
 def test_uncertain_cells_of_a_sphere_are_left():
     _, array = globe(POLE, SIDE)
     errors = fill(array, mask="none", std=True, **GIVEN).v_std.values

@@ -27,6 +27,7 @@ def test_all_answers_are_those_of_the_dense_matrix(
     assert_as_dense(LowRank.build(kernel, c, 1e-3), kernel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridge", [3e-6, 0.3, 10.0])
 @pytest.mark.parametrize("is_circle", [False, True])
 def test_small_and_large_ridges(ridge: float, is_circle: bool) -> None:

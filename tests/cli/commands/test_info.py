@@ -202,6 +202,7 @@ def test_the_options_printed_give_the_model_back(
     assert table.get("bounds") == ("none" if "--bounds" in words else None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", ["none", "lat,lon"])
 def test_the_options_of_a_fit_through_gaps_give_the_model_back(
     globe: Path, tmp_path: Path, group: str

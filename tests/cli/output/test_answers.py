@@ -68,6 +68,7 @@ def test_a_mask_in_a_file_decides_by_its_nearest_cell(sea: Path, tmp_path: Path)
     assert "Did you mean 'none'?" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [1, 10, 50, 10_000])
 def test_rows_do_not_depend_on_the_size_of_blocks(
     sea: Path, monkeypatch: pytest.MonkeyPatch, cells: int

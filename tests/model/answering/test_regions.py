@@ -180,6 +180,7 @@ def test_errors_of_regions_with_gaps_are_those_of_their_members(monkeypatch):
     assert members.mean() == pytest.approx(query.values().item(), abs=0.3 * members.std())
 
 
+@pytest.mark.slow
 def test_members_at_sea_are_as_wide_as_errors_where_cells_differ(monkeypatch):
     monkeypatch.setattr(deviations, "DRAWS", 24)
     data = array().isel(lat=slice(0, None, 2), lon=slice(0, None, 3))

@@ -137,6 +137,7 @@ def test_through_gaps_the_promise_is_for_the_completed_grid() -> None:
     np.testing.assert_allclose(small.std(x=1.1), full.std(x=1.1), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("errors", [None, 0.05])
 @pytest.mark.parametrize("less", [{"compact": True}, {"tolerance": 0.02}])
 def test_through_gaps_error_bars_are_those_of_the_full_model(

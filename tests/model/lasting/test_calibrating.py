@@ -35,6 +35,7 @@ def referring(tmp_path, data, name="land.nc"):
     return fit_by_reference(open_source([str(tmp_path / name)]), Settings(**GIVEN))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [AT, {"lat": 20.0, "lon": [5.0, 80.0]}, {}])
 def test_one_slice_tells_what_a_file_of_that_time_does(tmp_path, monkeypatch, at):
     monkeypatch.setattr(choosing, "_SLICES", (1, 1))

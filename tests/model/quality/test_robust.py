@@ -120,6 +120,7 @@ def test_too_many_bad_cells_are_refused():
         fit(values, AXES, robust=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 3])
 def test_bad_cells_of_smooth_data_are_filled_from_the_others(seed):
     """What fibres say of a cell is no better than the worst of its neighbours."""

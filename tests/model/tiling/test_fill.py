@@ -70,6 +70,7 @@ def test_more_context_is_nearer_to_the_whole_grid(bars, monkeypatch):
     assert errors[2] < 1e-5  # all data is seen by every tile
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [

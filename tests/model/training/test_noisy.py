@@ -39,6 +39,7 @@ def rmse(answers):
     return float(np.sqrt(np.mean((np.asarray(answers) - TRUTH) ** 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gaps", [False, True], ids=["complete", "gaps"])
 def test_errors_pay_and_error_bars_hold_the_truth(gaps):
     data = observed(gaps)
