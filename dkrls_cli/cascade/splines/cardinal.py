@@ -18,6 +18,7 @@ residual of the sample is J(s) / J(l_j), and that of a block of neighbours solve
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -229,14 +230,18 @@ def _cardinal(name: str, nodes: bytes) -> Cardinal:
         If the steps between nodes are too uneven.
     """
     rising = np.frombuffer(nodes)
-    if not is_solvable(rising):
-        raise InputError(
-            f"The {rising.size} coordinates from {rising[0]:g} to {rising[-1]:g} are too uneven "
-            f"for a {name} spline: their extent is more than {_MOST_UNEVEN:g} times the shortest "
-            "step. Choose another kernel, or leave out coordinates that are nearly the same.",
-            setting="kernel",
-        )
-    return Cardinal.build(fitting_degree(name, rising.size), rising)
+    if is_solvable(rising):
+        # uneven steps can round to a singular matrix long before that, above all of high degree
+        with suppress(np.linalg.LinAlgError):
+            return Cardinal.build(fitting_degree(name, rising.size), rising)
+    with np.errstate(over="ignore"):
+        extent = (rising[-1] - rising[0]) / np.diff(rising).min()
+    raise InputError(
+        f"The {rising.size} coordinates from {rising[0]:g} to {rising[-1]:g} are too uneven for a "
+        f"{name} spline: their extent is {extent:.1e} times the shortest step. Choose another "
+        "kernel, or leave out coordinates that are nearly the same.",
+        setting="kernel",
+    )
 
 
 def _basis(knots: Array, degree: int, query: Array) -> tuple[Array, Indices]:

@@ -8,6 +8,7 @@ uneven by orders of magnitude no length scale suits all of an axis. A spline has
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
@@ -17,6 +18,7 @@ from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.kernels import SPLINE_RIDGE, SPLINES, Kernel, gram
 from dkrls_cli.cascade.splines.cardinal import DEGREES, is_solvable
 from dkrls_cli.circle import spacing
+from dkrls_cli.errors import InputError
 from dkrls_cli.tuning.candidates import Candidate
 from dkrls_cli.tuning.tables.leftout import Slices
 
@@ -48,7 +50,7 @@ _FEWEST = 3
 
 
 def spline_candidates(slices: Slices, family: str | None = None) -> list[Candidate]:
-    """Return the spline that is named, or all that a level is long enough for.
+    """Return the spline that is named, or all that a level is long and even enough for.
 
     One that is a polynomial through all samples is judged by those through all but one.
     """
@@ -58,7 +60,12 @@ def spline_candidates(slices: Slices, family: str | None = None) -> list[Candida
         return []
     left_out = max(len(block) for block in slices.blocks) if slices.blocks else 0
     most = slices.coordinates.size - left_out - 1
-    return [_candidate(slices, name) for name in SPLINES if DEGREES[name] <= most]
+    found = []
+    for name in SPLINES:
+        if DEGREES[name] <= most:
+            with suppress(InputError):  # too uneven for this degree
+                found.append(_candidate(slices, name))
+    return found
 
 
 def _candidate(slices: Slices, name: str) -> Candidate:
@@ -83,7 +90,10 @@ def with_error_kernel(slices: Slices, spline: Candidate) -> Candidate:
     )
     near = np.mean(one_by_one.spline_errors(name, pieces))
     thinned = [one_by_one.thinned(start) for start in (0, 1)]
-    far = np.mean([np.mean(half.spline_errors(name, pieces)) for half in thinned])
+    try:
+        far = np.mean([np.mean(half.spline_errors(name, pieces)) for half in thinned])
+    except InputError:  # too uneven without every second slice
+        return spline
     family, reach = _growing_by(float(far / near)) if near > 0 else _USUAL
     sigma = reach * spacing(slices.coordinates)
     return replace(spline, kernel=replace(spline.kernel, sigma=sigma, errors=family))

@@ -145,6 +145,16 @@ def test_steps_that_are_too_uneven_are_refused(step):
     assert not is_solvable(np.array([-1e308, 0.0, 1e308]))
 
 
+def test_nodes_whose_matrix_is_singular_are_refused(monkeypatch):
+    def singular(matrix):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(np.linalg, "inv", singular)
+    nodes = np.array([-76129.0, 0.0, 1.0, 1.5, 1.75, 977427.0])
+    with pytest.raises(InputError, match=r"for a quintic spline: their extent is 4\.2e\+06 times"):
+        spline_rows("quintic", nodes, np.array([0.5]))
+
+
 def test_the_splines_of_the_last_nodes_are_kept():
     nodes = AXES["even"]
     first = Cardinal.build(3, nodes)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from levels_left_out import ROUGH, X, refitted_error, refitted_errors, request_of, uneven_level
 
@@ -117,6 +117,7 @@ def test_long_levels_are_seen_through_segments_and_settings_agree():
     st.floats(-1e100, 1e100),
     st.sampled_from([0.0, 1.0, 1e-9]),
 )
+@example([0.0, 1.0, 977427.0, 1.5, 1.75, -76129.0], 0.0, 0.0)
 def test_nothing_finite_makes_a_choice_fail(x, level, noise):
     x = np.array(x)
     data = level + noise * np.cos(np.arange(x.size))[:, None]

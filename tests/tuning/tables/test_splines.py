@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dkrls_cli.cascade.splines.cardinal import Cardinal
 from dkrls_cli.tuning.slices.choice import choose_level
 from dkrls_cli.tuning.tables.leftout import Slices
 from dkrls_cli.tuning.tables.splines import spline_candidates, with_error_kernel
@@ -27,6 +28,30 @@ def smooth(x):
 def test_splines_are_tried_where_enough_samples_are_left(count, folds, names):
     slices = Slices.of(X[:count], smooth(X[:count]), folds, 100)
     assert [candidate.kernel.family for candidate in spline_candidates(slices)] == names
+
+
+@pytest.fixture
+def no_inverse_of_few(monkeypatch):
+    """Matrices of fewer than twenty rows of quintic splines pass for singular."""
+    build = Cardinal.build
+
+    def limited(degree, nodes):
+        if degree == 5 and nodes.size < 20:
+            raise np.linalg.LinAlgError
+        return build(degree, nodes)
+
+    monkeypatch.setattr(Cardinal, "build", limited)
+
+
+def test_coordinates_too_uneven_for_a_spline_leave_the_others(no_inverse_of_few):
+    slices = Slices.of(X[:19] + 0.01, smooth(X[:19]), None, 100)
+    assert [one.kernel.family for one in spline_candidates(slices)] == ["linear", "cubic"]
+
+
+def test_coordinates_too_uneven_when_thinned_keep_the_usual_errors(no_inverse_of_few):
+    slices = Slices.of(X + 0.02, smooth(X), None, 100)
+    (quintic,) = spline_candidates(slices, "quintic")
+    assert with_error_kernel(slices, quintic) == quintic
 
 
 @pytest.mark.parametrize(("count", "name"), [(4, "cubic"), (6, "quintic")])
