@@ -122,7 +122,7 @@ def packed_range(packing: Packing) -> tuple[float, float]:
     """Return the smallest and largest number that a packing holds, marks of missing ones aside."""
     dtype = np.dtype(packing.dtype)
     ends = pack(np.array([-np.inf, np.inf]), dtype, packing.attrs).stored
-    whole = ends.view(f"u{dtype.itemsize}") if _wraps(dtype, packing.attrs) else ends
+    whole = ends.view(f"u{dtype.itemsize}") if wraps(dtype, packing.attrs) else ends
     low, high = sorted((whole.astype(np.float64) * packing.scale + packing.offset).tolist())
     return low, high
 
@@ -232,7 +232,7 @@ def pack(numbers: Array, dtype: np.dtype[Any], attrs: Mapping[str, Any]) -> Pack
     """
     if dtype.kind == "f":
         return Packed(numbers.astype(dtype))
-    unsigned = _wraps(dtype, attrs)
+    unsigned = wraps(dtype, attrs)
     holder = np.dtype(f"u{dtype.itemsize}") if unsigned else dtype
     low, high = _limits(holder)
     whole = np.rint(numbers)
@@ -247,7 +247,7 @@ def pack(numbers: Array, dtype: np.dtype[Any], attrs: Mapping[str, Any]) -> Pack
     return Packed(packed.view(dtype) if unsigned else packed, int(beyond), marked)
 
 
-def _wraps(dtype: np.dtype[Any], attrs: Mapping[str, Any]) -> bool:
+def wraps(dtype: np.dtype[Any], attrs: Mapping[str, Any]) -> bool:
     """Return whether signed integers stand for unsigned ones."""
     return dtype.kind == "i" and str(attrs.get("_Unsigned", "")).lower() == "true"
 

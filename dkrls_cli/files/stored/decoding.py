@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.files.packing import UNWRITTEN_INTEGERS
+from dkrls_cli.files.packing import UNWRITTEN_INTEGERS, wraps
 from dkrls_cli.files.styles import marked_fills
 
 if TYPE_CHECKING:
@@ -131,15 +131,37 @@ def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def unmasked_fills(array: xr.DataArray | xr.Variable) -> list[float]:
     """Return fill values of a decoded variable that are still there.
 
-    These are marks that are written as text, and what netCDF leaves in integers that nobody wrote.
+    These are marks that are written as text, missing values that are signed where the integers
+    stand for unsigned ones, and what netCDF leaves in integers that nobody wrote.
     """
     text = isinstance(array.encoding.get("missing_value"), str)
     fills = [f for f in marked_fills(array) if np.isfinite(f)] if text else []
+    fills.extend(_wrapped_fills(array))
     unwritten = UNWRITTEN_INTEGERS.get(str(np.dtype(array.encoding.get("dtype", "f8"))))
     if unwritten is not None and "_FillValue" not in array.encoding:
-        scale = float(array.encoding.get("scale_factor", 1.0))
-        fills.append(unwritten * scale + float(array.encoding.get("add_offset", 0.0)))
+        fills.append(_unpacked(unwritten, array.encoding))
     return fills
+
+
+def _wrapped_fills(array: xr.DataArray | xr.Variable) -> list[float]:
+    """Return decoded missing values that are written as the signed integers of a type.
+
+    Bytes with ``_Unsigned`` are read as 0 to 255, where a ``missing_value`` of -1 means 255.
+    """
+    stored = np.dtype(array.encoding.get("dtype", "f8"))
+    given = np.ravel(array.encoding.get("missing_value", ()))
+    if not wraps(stored, array.encoding) or given.dtype.kind != "i":
+        return []
+    return [
+        _unpacked(int(mark) % 2 ** (8 * stored.itemsize), array.encoding)
+        for mark in given[given < 0]
+    ]
+
+
+def _unpacked(number: int, packing: Mapping[Any, Any]) -> float:
+    """Return a stored integer as the value that its packing makes of it."""
+    scale = float(packing.get("scale_factor", 1.0))
+    return number * scale + float(packing.get("add_offset", 0.0))
 
 
 def _plain_marks(
@@ -158,11 +180,14 @@ def _decode(stored: NDArray[Any], attrs: Mapping[str, Any]) -> xr.Variable:
     """Return numbers as xarray decodes those of a variable with these attributes."""
     import xarray as xr
 
+    attrs = dict(attrs)
+    if "_Unsigned" in attrs:
+        attrs["_Unsigned"] = str(attrs["_Unsigned"]).lower()  # xarray reads no "True"
     dims = [str(place) for place in range(stored.ndim)]
     with _warning_filters, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = xr.conventions.decode_cf_variable(
-            "stored", xr.Variable(dims, stored, dict(attrs)), decode_times=False
+            "stored", xr.Variable(dims, stored, attrs), decode_times=False
         )
         return found.load()
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from dkrls_cli import open_grid
 from dkrls_cli.files.stored import decoding
 from dkrls_cli.files.stored.decoding import Decoder, float_type
 
@@ -91,6 +92,33 @@ def test_fill_values_that_xarray_leaves_are_masked(
     stored = np.array([-2147483647, -32767, 5, 7, 8]).astype(kind)
     found = Decoder.of(stored.dtype, attrs).decode(stored.copy())
     np.testing.assert_array_equal(np.isnan(found), np.isin(stored, missing))
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {"_Unsigned": "true", "missing_value": np.int8(-1)},
+        {"_Unsigned": "true", "missing_value": np.array([-1, -56], "i1"), "scale_factor": 0.05},
+        {"_Unsigned": "true", "_FillValue": np.int8(-3), "missing_value": np.int8(-1)},
+        {"_Unsigned": "True", "missing_value": np.int8(7), "add_offset": np.float32(4)},
+    ],
+)
+def test_bytes_that_stand_for_unsigned_ones_are_read_as_netcdf4_reads_them(
+    tmp_path: Path, attrs: dict[str, Any]
+) -> None:
+    path, stored = tmp_path / "a.nc", np.arange(256).astype("u1").view("i1").reshape(2, 128)
+    with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("y", 2)
+        file.createDimension("x", 128)
+        variable = file.createVariable("v", "i1", ("y", "x"), fill_value=attrs.get("_FillValue"))
+        variable.set_auto_maskandscale(False)
+        variable.setncatts({key: value for key, value in attrs.items() if key != "_FillValue"})
+        variable[:] = stored
+    with netCDF4.Dataset(path) as file:
+        expected = np.ma.filled(file["v"][:].astype("f8"), np.nan)
+    assert np.isnan(expected).any()
+    np.testing.assert_allclose(Decoder.of(stored.dtype, attrs).decode(stored), expected)
+    np.testing.assert_allclose(open_grid(path).values, expected)
 
 
 def test_equal_variables_share_a_decoder_and_others_do_not() -> None:
