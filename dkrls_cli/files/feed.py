@@ -23,6 +23,7 @@ from dkrls_cli.files.text.csv.cells import is_missing, join_names
 from dkrls_cli.files.text.csv.reader import make_reader, read_header, read_rows
 from dkrls_cli.grid.alignment import coordinates_on
 from dkrls_cli.grid.axes import Axis
+from dkrls_cli.grid.quantities import SeenValues
 from dkrls_cli.spelling import suggest
 
 _Cell = tuple[int, Any, tuple[Any, ...], Any]
@@ -67,6 +68,8 @@ class Feed:
         Format of the lines, csv or jsonl, known once a slice has come.
     unusable
         Values so far that were infinite or beyond 9.9e36, and are taken as missing.
+    suspect
+        Warning of the first values that seem to mark missing ones; empty before.
     """
 
     text: Iterable[str]
@@ -76,6 +79,7 @@ class Feed:
     source: str
     form: str = "csv"
     unusable: int = 0
+    suspect: str = ""
 
     def slices(self) -> Iterator[NewSlice]:
         """Yield the slices as they come, or raise InputError with the line of what is wrong."""
@@ -88,9 +92,10 @@ class Feed:
         read = _json_rows if self.form == "jsonl" else _csv_rows
         dims = [axis.name for axis in self.axes]
         rows = read(chain(head, lines), dims, self.grows, self.name, self.source)
-        gatherer = _Gatherer(self.axes, self.grows, self.source)
+        gatherer, seen = _Gatherer(self.axes, self.grows, self.source), SeenValues()
         for found in gatherer.slices(rows):
             self.unusable = gatherer.unusable
+            self.suspect = self.suspect or seen.mark_note(self.name, found.values)
             yield found
 
 
@@ -197,7 +202,7 @@ class _Gatherer:
         cells: dict[int, float] = {}
         current, begun = None, 0
         for line, coordinate, others, value in rows:
-            if cells and coordinate != current:
+            if cells and not self._is_same(coordinate, current):
                 yield self._slice(current, begun, cells, count)
                 cells = {}
             if not cells:
@@ -216,6 +221,20 @@ class _Gatherer:
                 cells = {}
         if cells:
             yield self._slice(current, begun, cells, count)
+
+    def _is_same(self, text: Any, current: Any) -> bool:
+        """Return whether two texts are one coordinate, as 12:00 and 12:00Z are.
+
+        One that cannot be read is another: it is refused when its own slice ends.
+        """
+        grows = self.axes[self.grows]
+        if text == current or grows.labels is not None:
+            return str(text).strip() == str(current).strip()
+        try:
+            one, other = (grows.encode([_coordinate(grows, given)]) for given in (text, current))
+        except (DkrlsError, OverflowError):
+            return False
+        return bool(one[0] == other[0])
 
     def _slice(self, text: Any, line: int, cells: Mapping[int, float], count: int) -> NewSlice:
         values = np.full(count, np.nan)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -178,7 +179,7 @@ def mark_note(name: str, values: NDArray[Any], what: Literal["cell", "coordinate
     if values.size < _FEWEST[what]:
         return ""
     for end in (np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)):
-        if not np.isclose(end, _MARKS, _ROUNDING, 0).any():
+        if not _is_mark(end):
             continue
         if what == "coordinate" and 0.0 < end < _BEYOND:
             continue
@@ -193,3 +194,40 @@ def mark_note(name: str, values: NDArray[Any], what: Literal["cell", "coordinate
                 f"marks missing {what}s, {_REMEDIES[what]}"
             )
     return ""
+
+
+def _is_mark(value: float) -> bool:
+    """Return whether a number is one of those that usually mark missing cells."""
+    return bool(np.isclose(value, _MARKS, _ROUNDING, 0).any())
+
+
+@dataclass
+class SeenValues:
+    """Range of values that come one part after the other, marks of missing ones aside.
+
+    Examples
+    --------
+    >>> seen = SeenValues()
+    >>> seen.mark_note("t", np.array([12.0, 14.5]))
+    ''
+    >>> seen.mark_note("t", np.array([-9999.0]))[:47]
+    "1 cell of 't' holds -9999, and all others 12 to"
+    """
+
+    least: float = np.inf
+    largest: float = -np.inf
+
+    def mark_note(self, name: str, values: NDArray[Any]) -> str:
+        """Return a warning of new values that seem to be marks, as :func:`mark_note` does.
+
+        Those that come before any other value are not known as marks.
+        """
+        marks = []
+        for value in values[(values < self.least) | (values > self.largest)].tolist():
+            if _is_mark(value):
+                marks.append(value)
+            else:
+                self.least, self.largest = min(self.least, value), max(self.largest, value)
+        if not marks or self.least > self.largest:
+            return ""
+        return mark_note(name, np.array([self.least, self.largest, *marks]))

@@ -93,6 +93,28 @@ def test_a_coordinate_that_comes_again_is_a_slice_of_its_own() -> None:
     assert [new.axis.numbers.tolist() for new in gathered(text)] == [[5.0], [6.0], [5.0]]
 
 
+def test_spellings_of_one_date_are_one_slice_also_beside_each_other() -> None:
+    axes = [Axis("t", np.arange(3.0), time=TimeScale("days since 2020-01-01")), AXES[1]]
+    first = "2020-01-11T00:00,0.1,1\n2020-01-11T00:00:00Z,0.2,2\n"
+    second = "2020-01-12 06:00,0.2,3\n2020-01-12T05:00-01:00,0.1,4\n"
+    part = "2020-01-13,0.2,5\n"
+    found = gathered("t,x,v\n" + first + second + part + "2020-01-14,0.1,6\n", axes)
+    assert [new.axis.numbers.tolist() for new in found] == [[10.0], [11.25], [12.0], [13.0]]
+    assert [new.values.ravel().tolist() for new in found[:2]] == [[1.0, 2.0], [4.0, 3.0]]
+    read = feed("t,x,v\n" + part + "no date,0.1,6\n", axes).slices()
+    assert next(read).axis.numbers.tolist() == [12.0]
+    with pytest.raises(InputError, match="no date"):
+        next(read)
+
+
+def test_the_first_mark_of_missing_cells_is_told_of() -> None:
+    source = feed("t,v\n5,-999\n6,2\n7,3\n8,9999\n9,-999\n", [AXES[0]])
+    told = [source.suspect for _ in source.slices()]
+    assert told[:3] == ["", "", ""]
+    assert told[3].startswith("1 cell of 'v' holds 9999, and all others 2 to 3:")
+    assert told[4] == told[3]
+
+
 @pytest.mark.parametrize("value", ["NA", "", " nan ", "inf", "1e37", "-9.97e36"])
 def test_missing_values_and_other_columns(value: str) -> None:
     text = f"site,t,x,s,v\nz,5,0.1,a,{value}\nz,5,0.1,b,9e36\nz,5,0.2,a,3\nz,5,0.2,b,4\n"

@@ -13,7 +13,7 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import cv_words, error_words, missing_words, robust_words, shape_text
-from dkrls_cli.cli.fitting.inputs import open_inputs, read_values
+from dkrls_cli.cli.fitting.inputs import open_inputs, read_values, report_marks
 from dkrls_cli.cli.fitting.memory import estimates, refuse_too_large
 from dkrls_cli.cli.fitting.running import fit_settings, report_fit_notes
 from dkrls_cli.cli.fitting.suggestions import fit_words
@@ -275,11 +275,7 @@ def fill_source(
 
 def _report_nothing(whole: Grid, filled: Filled, report: Report) -> None:
     """Report why there was nothing to fill: a rule, or marks that the file does not declare."""
-    from dkrls_cli.grid.quantities import mark_note
-
-    marks = mark_note(whole.name, whole.values)
-    if marks:
-        report.note(f"Warning: {marks}.")
+    report_marks(whole, report)
     if filled.left:
         report.note("Note: nothing is left to fill; --mask, --max-gap and --within decide.")
 

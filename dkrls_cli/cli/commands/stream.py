@@ -277,10 +277,13 @@ def run_stream(
 
 def learn_slices(saver: Saver, feed: Feed, writer: ForecastWriter | None, report: Report) -> None:
     """Forecast every slice that is new, write the forecast, and learn the slice."""
-    stream, warned = saver.stream, False
+    stream, warned, marked = saver.stream, False, False
     assert stream is not None
     for new in saver.incoming(feed.slices()):
         saver.unusable = feed.unusable
+        if feed.suspect and not marked:
+            report.note(f"Warning: {feed.suspect}.")
+            marked = True
         if not stream.wants(new.axis):
             saver.skipped += 1
             continue

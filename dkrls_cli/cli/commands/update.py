@@ -13,7 +13,7 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import error_words, level_table, missing_words, model_rows, shape_text
-from dkrls_cli.cli.fitting.inputs import read_values, report_notes
+from dkrls_cli.cli.fitting.inputs import read_values, report_marks, report_notes
 from dkrls_cli.cli.fitting.suggestions import last_slice
 from dkrls_cli.cli.output.target import check_file, refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, edge
@@ -135,6 +135,7 @@ def update_file(
             changes.append(learn_in_parts(model, source, slices, report, accept_inexact, limit))
         else:
             grid = read_values(source, report)
+            report_marks(grid, report)
             changes.append(learn(model, grid, slices, report, accept_inexact))
     with report.working(f"writing {target.path}"):
         save_models([change.after for change in changes], target.path, overwrite=target.overwrite)

@@ -11,7 +11,12 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import level_table, model_rows, shape_text
-from dkrls_cli.cli.fitting.inputs import open_inputs, read_values, report_notes
+from dkrls_cli.cli.fitting.inputs import (
+    open_inputs,
+    read_values,
+    report_marks,
+    report_notes,
+)
 from dkrls_cli.cli.fitting.memory import (
     can_be_streamed,
     estimates,
@@ -303,6 +308,7 @@ def measure_model(
         refuse_pictures(evidence)
         return model_in_parts(model, source, smooth, machine, report)
     grid = read_values(source, report)
+    report_marks(grid, report)
     with report.working("predicting"):
         return validate_model(model, grid, source.scalars, smooth=smooth, evidence=evidence)
 
@@ -424,6 +430,7 @@ def measure_holdouts(
     from dkrls_cli.model.validation.validate import validate_holdout
 
     grid = read_values(source, report)
+    report_marks(grid, report)
     refuse_large_gaps(trained_part(source, held.fractions), grid, settings, limit, loaded=False)
     with report.working("holding out") as progress:
 

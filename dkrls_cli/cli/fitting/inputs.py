@@ -68,6 +68,15 @@ def report_notes(source: Source, report: Report) -> None:
         report.note(f"Note: {note}.")
 
 
+def report_marks(grid: Grid, report: Report) -> None:
+    """Warn of values that seem to mark missing cells, where no fit does."""
+    from dkrls_cli.grid.quantities import mark_note
+
+    note = mark_note(grid.name, grid.values)
+    if note:
+        report.note(f"Warning: {note}.")
+
+
 def with_history(grid: Grid) -> Grid:
     """Return a grid whose history begins with this command."""
     from dkrls_cli.files.writing import history_line

@@ -196,6 +196,19 @@ def test_a_drift_is_warned_of_unless_settings_are_chosen_anew(model: Path, tmp_p
     assert before[1] != after[1]
 
 
+def test_marks_of_missing_cells_in_new_data_are_warned_of(model: Path, tmp_path: Path) -> None:
+    new = field().isel(time=slice(30, 40))
+    new.values[[2, 5], [3, 4]] = -9999
+    path = written(new, tmp_path / "new.csv")
+    told = "Warning: 2 cells of 'flow' hold -9999, and all others 2."
+    rest = ["--holdout", "time=0.3", "--repeats", "1", *SETTINGS]
+    for options in (["update", model, path, "-o", tmp_path / "up.npz"], ["validate", path, *rest]):
+        assert dkrls(*options).stderr.count(told) == 1
+    assert dkrls("validate", path, "--model", model, "--smooth").stderr.count(told) == 1
+    told = "Warning: 1 cell of 'flow' holds -9999, and all others"
+    assert dkrls("stream", model, stdin=path.read_text()).stderr.count(told) == 1
+
+
 def test_what_does_not_fit_is_refused_and_nothing_changes(model: Path, tmp_path: Path) -> None:
     new, before = field().isel(time=slice(30, None)), model.read_bytes()
     cases = {
