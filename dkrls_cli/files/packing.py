@@ -27,6 +27,10 @@ UNWRITTEN_INTEGERS = {
 }
 """Numbers that netCDF leaves in unwritten cells, by integer type; any byte may be a value."""
 
+# Distance to an integer at which a mark divided by the scale is one: what single precision makes of
+# 16 bits is below it.
+_NEARLY_WHOLE = 0.01
+
 # Attributes that state a range which has to hold all values.
 _VALID = ("valid_range", "valid_min", "valid_max")
 RANGES = (*_VALID, "actual_range")
@@ -270,6 +274,35 @@ def missing_marks(attrs: Mapping[str, Any], holder: np.dtype[Any], *, wraps: boo
     if "_FillValue" not in attrs and holder.name in UNWRITTEN_INTEGERS and not wraps:
         marks.add(UNWRITTEN_INTEGERS[holder.name])
     return marks
+
+
+def stored_mark(mark: Any, dtype: np.dtype[Any], attrs: Mapping[str, Any]) -> int | None:
+    """Return the stored integer that a mark of missing values means, or None if there is none.
+
+    A whole number is that integer, as CF wants it. Any other is one in units of the values.
+
+    >>> packing = {"scale_factor": 0.01}
+    >>> [stored_mark(mark, np.dtype("i2"), packing) for mark in (-999, -9.99, -9.994, 1e20, "none")]
+    [-999, -999, None, None, None]
+    """
+    try:
+        number = float(mark)
+    except (TypeError, ValueError):
+        return None
+    scale, offset = scale_and_offset(attrs)
+    if not np.isfinite(number) or not scale:
+        return None
+    if number % 1:
+        number = (number - offset) / scale
+    whole, limits = round(number), np.iinfo(dtype)
+    high = 2 ** (8 * dtype.itemsize) - 1 if wraps(dtype, attrs) else int(limits.max)
+    fits = int(limits.min) <= whole <= high and abs(number - whole) < _NEARLY_WHOLE
+    return whole if fits else None
+
+
+def scale_and_offset(attrs: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the difference of two packed numbers, and what integer 0 stands for."""
+    return float(attrs.get("scale_factor", 1.0)), float(attrs.get("add_offset", 0.0))
 
 
 def _free_neighbour(mark: int, marks: set[int]) -> int:

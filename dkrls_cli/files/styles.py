@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dkrls_cli.files.packing import stored_mark
 from dkrls_cli.files.stored.digits import cells_of_digits
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import counts_time, is_place
@@ -97,7 +98,23 @@ def _packing(array: xr.DataArray) -> Packing | None:
         return None
     known = {**{k: array.attrs[k] for k in _OF_PACKED_VALUES if k in array.attrs}, **array.encoding}
     attrs = {key: known[key] for key in (*_OF_PACKING, *_OF_PACKED_VALUES) if key in known}
-    return Packing(stored.name, attrs)
+    return Packing(stored.name, _with_integer_marks(attrs, stored))
+
+
+def _with_integer_marks(attrs: dict[str, Any], stored: np.dtype[Any]) -> dict[str, Any]:
+    """Return attributes of a packing whose marks of missing values are integers that it holds.
+
+    Marks in units of the values are written as the integers that they mean, and those that mean
+    none are left out.
+    """
+    found = dict(attrs)
+    for key in ("_FillValue", "missing_value"):
+        given = np.ravel(attrs.get(key, ())).tolist()
+        marks = [stored_mark(mark, stored, attrs) for mark in given]
+        if given != marks:
+            whole = [mark for mark in marks if mark is not None]
+            found[key] = np.array(whole).astype(stored)[:1] if whole else None
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _grid_mapping(

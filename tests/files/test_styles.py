@@ -11,6 +11,7 @@ import sample_files as files
 import xarray as xr
 from sample_files import EAST, LAT, NORTH, RAW, grid, netcdf, packed
 
+from dkrls_cli.files.packing import encode
 from dkrls_cli.files.reading import open_file, open_source
 from dkrls_cli.files.styles import coordinate_of, is_packed, marked_fills
 from dkrls_cli.grid.style import Style
@@ -94,6 +95,27 @@ def test_a_packing_is_kept_with_the_types_of_its_attributes(tmp_path: Path) -> N
     big = style(packed(tmp_path / "b.nc", RAW.astype(">i2"), attrs))
     assert big.packing is not None
     assert big.packing.dtype == "int16"
+
+
+@pytest.mark.parametrize(
+    ("mark", "kept"),
+    [(-9.99, [-999]), ("-999", [-999]), (-9.994, []), ("none", []), (-1e6, [])],
+)
+def test_missing_cells_are_written_as_integers_that_mark_them(
+    tmp_path: Path, mark: Any, kept: list[int]
+) -> None:
+    raw = RAW.copy()
+    raw.flat[3] = -999
+    attrs = {"scale_factor": 0.01, "missing_value": mark}
+    source = open_file(str(packed(tmp_path / "a.nc", raw, attrs)))
+    assert source.style.packing is not None
+    assert np.ravel(source.style.packing.marks).tolist() == kept
+    values = source.grid().values
+    assert np.isnan(values.flat[3]) == bool(kept)
+    values.flat[3] = np.nan
+    again = encode("a", values, {}, source.style)
+    assert again.values.dtype == ("int16" if kept else "float64")
+    assert not kept or again.values.flat[3] == -999
 
 
 def test_unsigned_bytes_are_told_from_signed_ones(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.errors import InputError
-from dkrls_cli.files.packing import pack, packed_range
+from dkrls_cli.files.packing import pack, packed_range, stored_mark
 from dkrls_cli.grid.style import Packing
 
 
@@ -59,7 +59,10 @@ def put_cells(
 def _missing_mark(name: str, dtype: np.dtype[Any], attrs: Mapping[str, Any]) -> Any:
     """Return the number that marks a missing cell of a variable, or raise InputError."""
     for key in ("_FillValue", "missing_value"):
-        mark = np.ravel(attrs.get(key, ()))
+        mark = np.ravel(attrs.get(key, ()))[:1]
+        if dtype.kind in "iu":
+            meant = [stored_mark(one, dtype, attrs) for one in mark.tolist()]
+            mark = np.array([one for one in meant if one is not None]).astype(dtype)
         if mark.size and mark.dtype.kind in "fiu":
             return mark[0]
     if dtype.kind == "f":

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.files.packing import UNWRITTEN_INTEGERS, wraps
+from dkrls_cli.files.packing import UNWRITTEN_INTEGERS, scale_and_offset, stored_mark, wraps
 from dkrls_cli.files.styles import marked_fills
 
 if TYPE_CHECKING:
@@ -131,24 +131,28 @@ def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def unmasked_fills(array: xr.DataArray | xr.Variable) -> list[float]:
     """Return fill values of a decoded variable that are still there.
 
-    These are marks that are written as text, missing values that are signed where the integers
-    stand for unsigned ones, and what netCDF leaves in integers that nobody wrote.
+    These are marks that are written as text, marks of packed integers that are given in units of
+    the values, missing values that are signed where the integers stand for unsigned ones, and what
+    netCDF leaves in integers that nobody wrote.
     """
-    text = isinstance(array.encoding.get("missing_value"), str)
-    fills = [f for f in marked_fills(array) if np.isfinite(f)] if text else []
-    fills.extend(_wrapped_fills(array))
-    unwritten = UNWRITTEN_INTEGERS.get(str(np.dtype(array.encoding.get("dtype", "f8"))))
+    stored = np.dtype(array.encoding.get("dtype", "f8"))
+    text, whole = isinstance(array.encoding.get("missing_value"), str), stored.kind in "iu"
+    fills = [f for f in marked_fills(array) if np.isfinite(f) and (text or (whole and f % 1))]
+    if whole:
+        marks = [stored_mark(fill, stored, array.encoding) for fill in fills]
+        fills = [_unpacked(mark, array.encoding) for mark in marks if mark is not None]
+    fills += _wrapped_fills(array, stored)
+    unwritten = UNWRITTEN_INTEGERS.get(str(stored))
     if unwritten is not None and "_FillValue" not in array.encoding:
         fills.append(_unpacked(unwritten, array.encoding))
     return fills
 
 
-def _wrapped_fills(array: xr.DataArray | xr.Variable) -> list[float]:
+def _wrapped_fills(array: xr.DataArray | xr.Variable, stored: np.dtype[Any]) -> list[float]:
     """Return decoded missing values that are written as the signed integers of a type.
 
     Bytes with ``_Unsigned`` are read as 0 to 255, where a ``missing_value`` of -1 means 255.
     """
-    stored = np.dtype(array.encoding.get("dtype", "f8"))
     given = np.ravel(array.encoding.get("missing_value", ()))
     if not wraps(stored, array.encoding) or given.dtype.kind != "i":
         return []
@@ -160,8 +164,8 @@ def _wrapped_fills(array: xr.DataArray | xr.Variable) -> list[float]:
 
 def _unpacked(number: int, packing: Mapping[Any, Any]) -> float:
     """Return a stored integer as the value that its packing makes of it."""
-    scale = float(packing.get("scale_factor", 1.0))
-    return number * scale + float(packing.get("add_offset", 0.0))
+    scale, offset = scale_and_offset(packing)
+    return number * scale + offset
 
 
 def _plain_marks(

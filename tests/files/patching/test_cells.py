@@ -52,6 +52,7 @@ def test_cells_that_are_not_as_they_should_be_are_counted() -> None:
         ({"missing_value": -5, "_FillValue": -6}, -6),
         ({"missing_value": [-5, -4]}, -5),
         ({"missing_value": -5, "_FillValue": "none"}, -5),
+        ({"missing_value": -9.99, "scale_factor": 0.01}, -999),
     ],
 )
 def test_a_missing_cell_gets_the_mark_of_the_variable(attrs: dict[str, Any], mark: int) -> None:
@@ -63,7 +64,7 @@ def test_a_missing_cell_gets_the_mark_of_the_variable(attrs: dict[str, Any], mar
 def test_integers_without_a_mark_cannot_be_missing() -> None:
     holes = np.full(CELLS.shape, np.nan)
     with pytest.raises(InputError, match="'t' is stored as int16 without a _FillValue"):
-        put_cells("t", stored(), CELLS, holes, {})
+        put_cells("t", stored(), CELLS, holes, {"missing_value": 1e15})
     floats = stored().astype("float32")
     put_cells("t", floats, CELLS, holes, {})
     assert np.isnan(floats[0][CELLS]).all()

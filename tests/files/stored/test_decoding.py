@@ -83,6 +83,10 @@ def test_common_packings_need_no_xarray_but_for_the_sample(monkeypatch: pytest.M
         ("i4", {"scale_factor": 0.5, "add_offset": 2.0}, [-2147483647]),
         ("i2", {"missing_value": "7"}, [-32767, 7]),
         ("f4", {"missing_value": "7"}, [7]),
+        ("i4", {"_FillValue": 7.5, "add_offset": 0.5}, [7]),
+        ("i4", {"_FillValue": np.int32(5), "missing_value": 0.08, "scale_factor": 0.01}, [5, 8]),
+        ("i4", {"_FillValue": np.float32(0.07), "scale_factor": np.float32(0.01)}, [7]),
+        ("i4", {"missing_value": 7.4}, [-2147483647]),
         ("f4", {"missing_value": "none"}, []),
     ],
 )
