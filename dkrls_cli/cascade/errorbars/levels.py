@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -111,11 +112,7 @@ class LevelBars(Drawn):
     def filled_variance(self, cascade: Cascade, axis: int) -> Array:
         """Return the variance of a filled cell by its place along an axis: as if left out there."""
         cascade = cascade.covariance
-        factor, ridge = cascade.factor(axis), cascade.levels[axis].ridge
-        if isinstance(factor, LongFactor):
-            precision = factor.inverse_diagonal()
-        else:
-            precision = factor.inverse_diagonal(ridge)
+        precision = _precisions(cascade, axis)
         alone = tuple(np.eye(cascade.ndim, dtype=int)[axis])
         nodes = np.full(precision.size, -1)  # as if between its coordinates
         scale = self._local_scale(cascade, axis, cascade.coordinates[axis], nodes)
@@ -147,11 +144,36 @@ class LevelBars(Drawn):
         for axis, query in enumerate(queries):
             between = np.flatnonzero(nodes[axis] < 0)
             distinct, which = np.unique(query[between], return_inverse=True)
-            left = _left_variance(cascade.covariance, axis, distinct)
             part = np.zeros(query.size)
-            part[between] = self.scales[axis] * left[which]
+            part[between] = self._level_variance(cascade, axis, distinct)[which]
             parts.append(part)
         return parts
+
+    def _level_variance(self, cascade: Cascade, axis: int, query: Array) -> Array:
+        """Return what a level adds between its coordinates, and beyond them.
+
+        Slices left out say how large errors are at their distance. Far beyond the coordinates
+        nothing is known but the spread of the data: the variance is at least on the way there, as a
+        power of what the level leaves open.
+        """
+        left = _left_variance(cascade.covariance, axis, query)
+        variance = np.asarray(self.scales[axis] * left)
+        own, level = cascade.coordinates[axis], cascade.covariance.levels[axis]
+        beyond = (query < own.min()) | (query > own.max())
+        if level.kernel.period is not None or not beyond.any() or not _holds_data(cascade):
+            return variance
+        usual = float(np.max(1.0 / _precisions(cascade.covariance, axis)))
+        prior = level.kernel.variance - level.kernel.constant + level.ridge
+        far = beyond & (left > usual)
+        here = self.scales[axis] * usual
+        if far.any() and 0.0 < usual < prior and here > 0.0:
+            alone = tuple(np.eye(cascade.ndim, dtype=int)[axis])
+            local = self._local_scale(cascade, axis, query[far], np.full(query[far].size, -1))
+            climate = _spread_along(cascade, axis) / (self.factors[alone] * local)
+            share = np.minimum(np.log(left[far] / usual) / np.log(prior / usual), 1.0)
+            grown = here * (np.maximum(climate, here) / here) ** share
+            variance[far] = np.maximum(variance[far], grown)
+        return variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +247,36 @@ class FilledBars(Drawn):
         alone = self.level_bars.filled_variance(cascade, self.axis)
         beside = [-1 if axis == self.axis else 1 for axis in range(cascade.ndim)]
         return np.asarray(self.unobserved * alone.reshape(beside))
+
+
+def _precisions(cascade: Cascade, axis: int) -> Array:
+    """Return one over what a level leaves open at each of its coordinates, if left out (m,)."""
+    factor = cascade.factor(axis)
+    if isinstance(factor, LongFactor):
+        return factor.inverse_diagonal()
+    return np.asarray(factor.inverse_diagonal(cascade.levels[axis].ridge))
+
+
+def _holds_data(cascade: Cascade) -> bool:
+    """Return whether a cascade has its data, and does not stand for one answered in parts."""
+    sizes = zip(cascade.shape, cascade.frames, strict=True)
+    ranks = tuple(m if frame is None else frame.shape[1] for m, frame in sizes)
+    return cascade.core.shape == ranks and not cascade.is_stand_in
+
+
+def _spread_along(cascade: Cascade, axis: int) -> float:
+    """Return the variance of the data about that to which answers tend far along an axis.
+
+    It is the mean along the axis, or of a kernel without a constant the mean of all data.
+    """
+    core, size = np.asarray(cascade.centred_core(), np.float64), cascade.shape[axis]
+    slices = float(np.vdot(core, core)) / size
+    if cascade.covariance.levels[axis].kernel.constant:
+        frame = cascade.frames[axis]
+        sums = np.ones(size) if frame is None else frame.sum(axis=0)
+        means = np.tensordot(sums / size, core, (0, axis))
+        slices = max(slices - float(np.vdot(means, means)), 0.0)
+    return slices * size / math.prod(cascade.shape)
 
 
 def _left_variance(cascade: Cascade, axis: int, query: Array) -> Array:

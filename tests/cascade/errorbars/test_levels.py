@@ -36,6 +36,27 @@ def test_levels_add_what_their_covariance_leaves_open():
     np.testing.assert_allclose(variance_on_grid(known, model, NEW), expected, rtol=1e-8)
 
 
+@pytest.mark.parametrize("constant", [0.0, 1.0])
+def test_far_beyond_smooth_data_error_bars_reach_its_spread(constant):
+    x, t = np.linspace(0, 6, 12), np.arange(24.0)
+    values = 3 * np.cos(x)[:, None] + np.cos(x)[:, None] * np.sin(t / 4)
+    levels = [Level("x", Kernel("gaussian", 3.0), 1e-10)]
+    levels += [Level("t", Kernel("gaussian", 12.0, constant=constant), 1e-12)]
+    model = fit_cascade(values, [x, t], levels)
+    known = calibrate(model)
+    beyond = 23.0 + np.array([0.5, 5.0, 15.0, 30.0, 1000.0])
+    bars = np.sqrt(variance_on_grid(known, model, [x[[3]], beyond]))[0]
+    around = values.mean(axis=1, keepdims=True) if constant else values.mean()
+    assert bars[-1] == pytest.approx(np.sqrt(np.mean((values - around) ** 2)), rel=0.2)
+    assert bars[0] < 1e-6
+    assert np.all(np.diff(bars) > 0)
+    points = [np.full(5, x[3]), beyond]
+    np.testing.assert_allclose(np.sqrt(known.variance_at_points(model, points)), bars, rtol=1e-9)
+    draw = known.deviations(model, [x[[3]], beyond[-1:]])
+    drawn = np.std([draw(member) for member in range(400)])
+    assert drawn == pytest.approx(bars[-1], rel=0.15)
+
+
 def test_equal_coordinates_are_worked_out_once(monkeypatch):
     model, asked = fitted(joint=False), []
     known = calibrate(model)
