@@ -30,8 +30,8 @@ MOST_DIRECTIONS = _SIZES[-1]
 STEPS = 3.0
 """Iterations of a solve per root of the ratio that a coarse space leaves, as measured: 2 to 3.5."""
 
-PRODUCTS = 3.0
-"""Products with the system in an iteration: the space is solved for before and after the others."""
+PRODUCTS = 2.0
+"""Products with the system in an iteration: the space is solved for after the others."""
 
 _MOST_STEPS, _TRIAL_STEPS = 1000.0, 500.0
 """Iterations of a solve at most: a ratio that asks for more is of directions at round-off.
@@ -43,17 +43,14 @@ few directions, and seem not to converge.
 _SOLVES = 2.0
 """Solves that a space serves, roughly; that of a trial serves one."""
 
-_READING = 40.0
-"""Cost of an entry of the factor in an iteration: it is read from memory four times."""
+_READING = 20.0
+"""Cost of an entry of the factor in an iteration: it is read from memory twice."""
 
 _AS_GOOD = 1.25
 """Cost, as a multiple of the least, up to which a larger space is made: it leaves fewer steps.
 
 That of a trial is the cheapest.
 """
-
-_SINGLE = 1e-6
-"""Ridge, as a share of the largest variance, from which the factor is held in single precision."""
 
 _LEAST = 1e-14
 """Least ridge of the coarse system, as a share of its trace: below is round-off."""
@@ -88,10 +85,8 @@ class CoarseSpace:
         from scipy.linalg import cho_solve
 
         right = self.roots * left[self.places]
-        size = float(np.abs(right).max()) or 1.0
-        right = (right / size).astype(self.factor[0].dtype)
         part = cho_solve(self.factor, right, overwrite_b=True, check_finite=False)
-        result[self.places] += (size * self.roots) * part
+        result[self.places] += self.roots * part
 
 
 class CoarseMaker:
@@ -144,10 +139,8 @@ class CoarseMaker:
         system *= roots[:, None]
         least = _LEAST * float(np.trace(system))
         system[np.diag_indices(roots.size)] += max(ridge, least)
-        lower, _ = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-        if ridge > _SINGLE * float(field.variances.max()):
-            lower = lower.astype(np.float32)
-        return CoarseSpace(places, roots, (lower, True))
+        factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        return CoarseSpace(places, roots, factor)
 
     def _gram(self, field: Field, places: tuple[Indices, ...]) -> Array:
         """Return V_k' M V_k, which may be overwritten; that of a group is kept for other sigmas."""

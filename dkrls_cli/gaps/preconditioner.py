@@ -62,9 +62,6 @@ class ProductPreconditioner:
         sqrt(w) U for the axes of x together and for t.
     inverse
         1 / (mu nu + lambda), with mu and nu the eigenvalues that belong to U.
-    in_turn
-        Whether these directions are solved for before and after all others, and not beside them. A
-        step then takes three products instead of one.
     """
 
     places: tuple[Indices, ...]
@@ -72,28 +69,20 @@ class ProductPreconditioner:
     across: Singles
     along: Singles
     inverse: Singles
-    in_turn: bool = False
 
     def solve(self, left: Array, result: Array) -> None:
         """Overwrite the directions of `result` that this covers with the solution for `left`."""
-        result.reshape(-1)[self.spots] = self._solution(left)
-
-    def add_solution(self, left: Array, result: Array) -> None:
-        """Add the solution for `left` on these directions to `result`."""
-        result.reshape(-1)[self.spots] += self._solution(left)
-
-    def _solution(self, left: Array) -> Array:
-        """Return the solution for `left`, as the coefficients lie in `spots`."""
         part = left.reshape(-1).take(self.spots)
         size = math.sqrt(float(np.vdot(part, part))) or 1.0
         part /= size
         modes = self.across.T @ part.astype(np.float32) @ self.along
         modes *= self.inverse
-        return np.multiply(self.across @ modes @ self.along.T, size, out=part)
+        np.multiply(self.across @ modes @ self.along.T, size, out=part)
+        result.reshape(-1)[self.spots] = part
 
 
 def build_preconditioner(
-    field: Field, observed: Mask, ridge: float, most: int | None = None, *, in_turn: bool = False
+    field: Field, observed: Mask, ridge: float, most: int | None = None
 ) -> ProductPreconditioner | None:
     """Return a preconditioner for a mask that lasts along an axis, or None for any other mask.
 
@@ -108,8 +97,6 @@ def build_preconditioner(
         The joint ridge.
     most
         Number of directions across the mask. By default as many as are worth their time.
-    in_turn
-        Whether they are solved for before and after all others.
     """
     axis = lasting_axis(observed)
     largest = float(field.variances.max())
@@ -130,7 +117,7 @@ def build_preconditioner(
     along, nu = _modes(shares, [basis], [np.arange(one.size)], np.sqrt(one))
     inverse = 1.0 / (np.multiply.outer(mu, nu) + ridge)
     spots = _lay_out(places, one.size, own, field.variances.shape)
-    return ProductPreconditioner(places, spots, across, along, inverse.astype(np.float32), in_turn)
+    return ProductPreconditioner(places, spots, across, along, inverse.astype(np.float32))
 
 
 def _lay_out(places: Sequence[Indices], size: int, axis: int, shape: tuple[int, ...]) -> Indices:

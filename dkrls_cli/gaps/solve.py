@@ -15,8 +15,7 @@ Solver
 The system is solved by conjugate gradients. In g, all directions of the data have a similar size
 however small their w. The preconditioner w / (p w + lambda), with p the observed share, deals with
 scattered cells. Smooth directions, which fit into holes, are solved for with the mask as it is:
-:mod:`dkrls_cli.gaps.coarse`. That is done before and after the others, with what they leave: a step
-takes three products, and there are a fourth as many as if both were solved for side by side. The
+:mod:`dkrls_cli.gaps.coarse`. How the two go together: :mod:`dkrls_cli.gaps.steps.descent`. The
 solve ends when the missing cells have stopped changing: a small residual says little about them. A
 grid with a long axis is solved for in its missing cells alone: :mod:`dkrls_cli.gaps.long`.
 """
@@ -43,12 +42,9 @@ from dkrls_cli.gaps.preconditioner import (
     lasting_axis,
 )
 from dkrls_cli.gaps.refine import refine
-from dkrls_cli.gaps.steps.settling import still_due
+from dkrls_cli.gaps.steps.descent import CALM, descend
 from dkrls_cli.gaps.steps.system import System
 from dkrls_cli.threads import one_blas_thread
-
-_LOOK = 10
-"""Iterations between two calls of `give_up`, each of which costs about half an iteration."""
 
 _SETTLED = 1e-7
 """Change of a filled cell, as a share of the spread of the data, below which it is settled."""
@@ -68,12 +64,6 @@ _FEEBLE = 0.03
 Where many such cells lie together, a solve without a coarse space seems to end far too early.
 """
 
-_FEW_DIRECTIONS = 400
-"""Directions across a lasting mask where many settings are solved for on it.
-
-They take 20 ms to decompose. With 200 settings with a small ridge may seem not to converge.
-"""
-
 _SAFE = 1e-9
 """Ridge, as a share of the largest variance, from which a solve that stands still has ended."""
 
@@ -85,15 +75,6 @@ Below, round-off decides about the missing cells, however small the residual.
 
 _EPSILON = float(np.finfo(np.float64).eps)
 """Round-off of a number: in the missing cells it is multiplied by w / lambda at the most."""
-
-_ROUND_OFF = 1e-15
-"""Residual, as a share of the right-hand side, that is round-off."""
-
-_CALM = 3
-"""Steps after a residual was computed anew, by which it shows whether anything is due."""
-
-_OFF = 2.0
-"""Growth of the energy of a residual that is computed anew, from which directions begin anew."""
 
 _LONG_CALM = 0.1
 """Share of the steps of a solve that has not converged by which its refinement ends at the least.
@@ -296,7 +277,7 @@ def refine_cells(
             mean,
             tolerance=tolerance,
             limit=limit,
-            calm=1 if done.converged else max(_CALM, math.ceil(_LONG_CALM * done.iterations)),
+            calm=1 if done.converged else max(CALM, math.ceil(_LONG_CALM * done.iterations)),
         )
     np.copyto(refined.values, values, where=observed)
     iterations = done.iterations + refined.iterations
@@ -345,15 +326,15 @@ def complete_field(
         g = np.zeros(system.ranks) if start is None else system.smoothed(start, mean)
         due = tolerance * spread
 
-        def stop(first: float, change: float) -> bool:
-            if first > change > due > 0:  # steps make cells settle at an even pace, roughly
-                tell(math.log(first / change) / math.log(first / due))
+        def stop(largest: float, change: float) -> bool:
+            if largest > change > due > 0:  # steps make cells settle at an even pace, roughly
+                tell(math.log(largest / change) / math.log(largest / due))
             return give_up is not None and give_up(system.answers(g, mean))
 
         def renew() -> Array:
             return system.residual(g, values, mean)
 
-        iterations, change = _descend(system, near, g, renew, due, limit, stop)
+        iterations, change = descend(system, near, g, renew, due, limit, stop)
         filled = system.answers(g, mean)
     if noise is None:
         np.copyto(filled, values, where=observed)
@@ -383,19 +364,18 @@ def _near(
 ) -> CoarseSpace | ProductPreconditioner | None:
     """Return the preconditioner of the smooth directions; None where all cells are scattered.
 
-    A mask that lasts along an axis, beside which cells are missing here and there, has its own. In
-    windows of a search it is applied in turn with all other directions, which takes a seventh of
-    the steps; on a whole grid, with directions for a smaller part of it, that does not pay.
+    A mask that lasts along an axis, beside which cells are missing here and there, has its own if
+    it is solved for once. Where solves share a coarse space, that takes a third of the steps.
     """
     axis, watched = lasting_axis(observed), system.field.unfold(system.watched)
     far = distance_to_data(observed) if coarse is None else coarse.distances
     if _are_scattered(observed, watched, axis, far):
         if axis is None:
             return None
-        most, in_turn = (None, False) if coarse is None else (_FEW_DIRECTIONS, True)
-        lasting = build_preconditioner(system.field, observed, system.ridge, most, in_turn=in_turn)
-        if lasting is not None:
-            return lasting
+        if coarse is None:
+            lasting = build_preconditioner(system.field, observed, system.ridge)
+            if lasting is not None:
+                return lasting
     coarse = coarse or CoarseMaker(system.cell_weights)
     return coarse.make(system.field, system.ridge)
 
@@ -442,73 +422,3 @@ def _has_no_hole(
     axis = lasting_axis(observed)
     never = False if axis is None else ~observed.any(axis=axis, keepdims=True)
     return not np.any(field.unfold(system.watched) & never)
-
-
-def _descend(
-    system: System,
-    near: CoarseSpace | ProductPreconditioner | None,
-    g: Array,
-    renew: Callable[[], Array],
-    tolerance: float,
-    limit: int,
-    stop: Callable[[float, float], bool],
-) -> tuple[int, float]:
-    """Solve for g in place by conjugate gradients; return the iterations and what is still due.
-
-    That is told by the largest change of a missing cell in each step. `g` holds the starting point.
-    `renew` computes the residual of g: at first, and where products are in single precision at the
-    end, from where the solve goes on until that changes no missing cell. Every ten iterations
-    `stop` is asked whether to end, given the first change of a cell and the last ones.
-    """
-    left = renew()
-    solved = _ROUND_OFF**2 * float(np.vdot(left, left))
-    energy, iterations, renewed, changes = 1.0, 0, 0, list[float]()
-    direction = np.zeros(left.shape)
-    while iterations < limit:
-        if iterations >= renewed + _CALM and still_due(changes) <= tolerance:
-            if not system.is_single or iterations == renewed + _CALM:
-                break
-            left, renewed = renew(), iterations
-        downhill = _precondition(system, near, left)
-        before, energy = energy, float(np.vdot(left, downhill))
-        if energy <= 0 or float(np.vdot(left, left)) <= solved:
-            return iterations, 0.0
-        is_off = iterations == renewed and energy > _OFF * before
-        direction *= 0.0 if is_off else energy / before
-        direction += downhill
-        del downhill
-        product, reach = system.multiply(direction)
-        curvature = system.inner(direction, product)
-        if curvature <= 0:  # of a matrix that is positive: round-off is all that is left
-            return iterations, 0.0
-        pace = energy / curvature
-        system.step(g, pace, direction)
-        system.step(left, -pace, product)
-        del product
-        changes.append(pace * reach)
-        iterations += 1
-        if iterations % _LOOK == 0 and stop(changes[0], still_due(changes)):
-            break
-    return iterations, still_due(changes)
-
-
-def _precondition(
-    system: System, near: CoarseSpace | ProductPreconditioner | None, left: Array
-) -> Array:
-    """Return an approximate solution of the system for a residual.
-
-    With the smooth directions Q and the system A that is Q + (I - QA) D^-1 (I - AQ): what one
-    solves for, the other does not meet. It is symmetric and positive for any such Q, so that
-    neither round-off in Q nor an approximate Q does harm.
-    """
-    if near is None:
-        return system.divide(left)
-    if isinstance(near, ProductPreconditioner) and not near.in_turn:
-        result = system.divide(left)
-        near.solve(left, result)
-        return result
-    result = np.zeros(left.shape)
-    near.add_solution(left, result)
-    result += system.divide(left - system.multiply(result)[0])
-    near.add_solution(left - system.multiply(result)[0], result)
-    return result

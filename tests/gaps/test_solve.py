@@ -249,17 +249,6 @@ def test_fewer_directions_of_a_coarse_space_take_more_iterations():
     assert counts[0] > 1.5 * counts[1] > 3 * counts[2]
 
 
-def test_scattered_gaps_are_preconditioned_by_their_observed_share():
-    values, axes, kernels = case((7, 6))
-    observed = np.isfinite(values)
-    field = product_field(spectra_of(axes, kernels))
-    system = System(field, observed * 1.0, RIDGE, ~observed)
-    assert solve._near(system, observed, None) is None
-    left, w = np.random.default_rng(0).standard_normal((7, 6)), field.variances
-    found = solve._precondition(system, None, left)
-    np.testing.assert_allclose(found, left * w / (observed.mean() * w + RIDGE), rtol=1e-12)
-
-
 def test_spectra_that_are_given_are_not_made_again(monkeypatch):
     values, axes, kernels = case((7, 6, 8))
     made = complete(values, axes, kernels, RIDGE)
@@ -430,7 +419,7 @@ def test_a_hole_among_scattered_gaps_is_right_or_told(family, reach, share):
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_lasting_mask_that_is_met_again_is_solved_for_in_turn(again):
+def test_a_lasting_mask_that_is_met_again_has_a_coarse_space(again):
     """In windows of a search it ends in few steps: settings are not taken for unsolvable."""
     rng = np.random.default_rng(0)
     observed = rng.random((30, 30, 8)) > 0.1
@@ -438,14 +427,11 @@ def test_a_lasting_mask_that_is_met_again_is_solved_for_in_turn(again):
     axes = [np.arange(float(m)) for m in observed.shape]
     field = make_field(axes, [Kernel("matern52", 6.0)] * 3)
     system = System(field, observed * 1.0, 1e-6, ~observed)
-    maker = CoarseMaker(observed * 1.0) if again else None
-    near = solve._near(system, observed, maker)
-    assert isinstance(near, ProductPreconditioner)
-    assert near.in_turn == again
-    assert (near.places[0].size == 400) == again
+    near = solve._near(system, observed, CoarseMaker(observed * 1.0) if again else None)
+    assert type(near) is (CoarseSpace if again else ProductPreconditioner)
 
 
-def test_what_is_solved_for_in_turn_is_solved_for_in_fewer_steps():
+def test_land_with_a_coarse_space_is_solved_for_in_fewer_steps():
     rng = np.random.default_rng(0)
     observed = rng.random((12, 14, 6)) > 0.1
     observed[3:9, 4:11] = False
@@ -462,27 +448,6 @@ def test_what_is_solved_for_in_turn_is_solved_for_in_fewer_steps():
         assert done.converged
         np.testing.assert_allclose(done.values[clouds], truth[clouds], atol=1e-5)
     assert again.iterations < 0.6 * alone.iterations
-
-
-@pytest.mark.parametrize("most", [20, 100])
-def test_a_coarse_space_and_what_it_leaves_are_solved_for_in_turn(most):
-    """Q + (I - QA) D^-1 (I - AQ), against dense matrices; residuals on the space leave nothing."""
-    observed = np.ones((12, 14), bool)
-    observed[3:9, 4:11] = False
-    field = make_field([np.arange(12.0), np.arange(14.0)], [Kernel("matern32", 3.0)] * 2)
-    system, ridge = System(field, observed * 1.0, 0.01, ~observed), 0.01
-    near = CoarseMaker(observed * 1.0, most).make(field, ridge)
-    v = np.kron(*field.bases)
-    a = (v.T * observed.ravel()) @ v + np.diag(ridge / field.variances.ravel())
-    flat = np.ravel_multi_index(near.places, field.variances.shape)
-    q = np.zeros(a.shape)
-    q[np.ix_(flat, flat)] = np.linalg.inv(a[np.ix_(flat, flat)])
-    d = np.diag(1.0 / (system.share + ridge / field.variances.ravel()))
-    rest = np.eye(len(a)) - a @ q
-    left = np.random.default_rng(0).standard_normal(field.variances.shape)
-    found = solve._precondition(system, near, left).ravel()
-    expected = (q + rest.T @ d @ rest) @ left.ravel()
-    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
 
 
 @pytest.mark.slow

@@ -54,7 +54,7 @@ def variances(kernels=KERNELS):
 
 
 def steps_allowed(operations):
-    return max(30.0, 2e5 * math.prod(SHAPE) / (3 * operations))
+    return max(30.0, 2e5 * math.prod(SHAPE) / (2 * operations))
 
 
 def test_the_least_ridge_takes_the_steps_that_are_allowed():
