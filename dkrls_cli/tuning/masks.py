@@ -411,11 +411,15 @@ def _place_boxes(observed: Mask, shape: Sequence[int], rng: np.random.Generator)
         size if side >= size else min(side, max(1, size // 3))
         for side, size in zip(shape, observed.shape, strict=True)
     ]
-    for centre in places[rng.permutation(len(places))]:
-        hidden[_box(centre, sides)] = True
-        if np.count_nonzero(hidden & observed) >= wanted:
-            break
-    hidden &= observed
+    drawn = places[rng.permutation(len(places))]
+    if max(sides) == 1:
+        hidden[tuple(drawn[:wanted].T)] = True
+    else:
+        for centre in drawn:
+            hidden[_box(centre, sides)] = True
+            if np.count_nonzero(hidden & observed) >= wanted:
+                break
+        hidden &= observed
     return hidden if np.count_nonzero(hidden) < len(places) else np.zeros(observed.shape, bool)
 
 

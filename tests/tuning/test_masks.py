@@ -247,6 +247,18 @@ def test_boxes_hide_observed_cells_only():
     assert np.count_nonzero(found) >= int(0.15 * np.count_nonzero(observed))
 
 
+def test_single_cells_are_hidden_as_many_as_are_wanted_and_never_all():
+    rng = np.random.default_rng(0)
+    observed = rng.random((9, 8, 1)) > 0.3
+    hidden = masks._place_boxes(observed, (1, 1, 1), rng)
+    assert np.count_nonzero(hidden) == int(0.15 * np.count_nonzero(observed))
+    assert not (hidden & ~observed).any()
+    other = masks._place_boxes(observed, (1, 1, 1), rng)
+    assert (other != hidden).any()  # they are drawn
+    lone = np.arange(5) == 2
+    assert not masks._place_boxes(lone, (1,), rng).any()
+
+
 @pytest.mark.parametrize(("columns", "count"), [(200, 1), (201, 3)])
 def test_a_grid_is_seen_whole_up_to_a_limit(columns, count):
     values, axes = grid((300, columns), np.random.default_rng(0).random((300, columns)) < 0.2)
