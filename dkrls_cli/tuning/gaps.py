@@ -65,6 +65,12 @@ _WIDE, _IN_HOLES = 4.0, 0.05
 _AGAIN = 3
 """Times that other cells are hidden in every view where the nearest cells are asked."""
 
+_WIDEST = 1.5
+"""Largest sigma of a Gaussian, in extents of the largest window.
+
+Wider ones are as good as polynomials there, and too smooth for the whole grid.
+"""
+
 _CLEARLY = 0.98
 """A group is taken if its error is below this share of that of a product of kernels."""
 
@@ -213,7 +219,10 @@ def choose_with_gaps(
     if ridge is None and errors is None and values.size > room * WHOLE:
         observed = np.isfinite(values)
         whole = WholeGrid(observed, ~observed if targets is None else targets, coordinates)
-    search = SolvedTrials(windows, mean, float(spread), spectra, limited, whole=whole)
+    widest = {} if whole is None else _widest_gaussians(windows, coordinates, constraints)
+    search = SolvedTrials(
+        windows, mean, float(spread), spectra, limited, whole=whole, widest=widest
+    )
     if errors is not None:
         search.better = _BETTER_WITH_ERRORS
     if groups and (force or has_holes(windows, _WIDE)):
@@ -309,6 +318,27 @@ def has_holes(windows: Sequence[HiddenWindow], least: float) -> bool:
 def _product_or(grouped: Attempt, product: Attempt) -> Attempt:
     """Return the product of kernels, unless groups are clearly better."""
     return grouped if grouped.error < _CLEARLY * product.error else product
+
+
+def _widest_gaussians(
+    windows: Sequence[HiddenWindow],
+    coordinates: Sequence[Array],
+    constraints: Sequence[LevelConstraint],
+) -> dict[int, float]:
+    """Return the largest sigma of a Gaussian along the axes that windows are a part of.
+
+    A sigma that is given stays as it is.
+    """
+    extents = {
+        axis: max(float(np.ptp(window.coordinates[axis])) for window in windows)
+        for axis, level in enumerate(constraints)
+        if level.sigma is None and level.kernel is None
+    }
+    return {
+        axis: _WIDEST * extent
+        for axis, extent in extents.items()
+        if extent < float(np.ptp(coordinates[axis]))
+    }
 
 
 def _limited_axes(coordinates: Sequence[Array], starts: Sequence[JointSetting]) -> dict[int, Array]:

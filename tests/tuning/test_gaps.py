@@ -591,3 +591,35 @@ def test_observations_with_errors_are_searched_in_smaller_steps(noisy, better, a
     errors = np.full(holed.shape, 0.1) if noisy else None
     choose_with_gaps(holed, axes, [LevelConstraint("matern32", 3.0)] * 3, errors=errors)
     assert seen == [(better, again)]
+
+
+def test_a_gaussian_is_at_most_half_as_wide_again_as_the_largest_window():
+    """Along axes that windows are a part of, unless its sigma is given."""
+    axes = [np.arange(8.0), np.arange(0.0, 60.0, 2.0), np.arange(40.0), np.arange(40.0)]
+    shape = (8, 10, 12, 12)
+    cut = [
+        tuple(c[:m] for c, m in zip(axes, sides, strict=True)) for sides in (shape, (8, 4, 9, 9))
+    ]
+    windows = [HiddenWindow(own, np.zeros(1), np.zeros(1, bool), np.zeros(1)) for own in cut]
+    given = LevelConstraint(kernel=Kernel("gaussian", 90.0))
+    constraints = [LevelConstraint(), LevelConstraint(), LevelConstraint(sigma=90.0), given]
+    assert gaps._widest_gaussians(windows, axes, constraints) == {1: 27.0}
+
+
+def test_the_search_on_a_large_grid_knows_the_widest_gaussians(monkeypatch):
+    class MadeError(Exception):
+        pass
+
+    def search(*_, widest, **__):
+        raise MadeError(widest)
+
+    monkeypatch.setattr(gaps, "SolvedTrials", search)
+    axes = [np.arange(20.0), np.arange(30.0), np.arange(40.0)]
+    values = np.ones((20, 30, 40))
+    values[:, 5:9, 5:9] = np.nan
+    with pytest.raises(MadeError) as made:
+        choose_with_gaps(values, axes, [LevelConstraint()] * 3)
+    windows = gaps.hide_cells(values, axes, np.random.default_rng(0), room=1)
+    expected = gaps._widest_gaussians(windows, axes, [LevelConstraint()] * 3)
+    assert made.value.args[0] == expected
+    assert expected

@@ -58,7 +58,8 @@ class SolvedTrials:
     Preconditioners of a search through many settings are made in little time. The last ones that
     are solved for have those of the solve on the whole grid (`is_last`): with others a setting that
     converges there may seem not to. What is known of the whole grid beforehand is in `whole`, if
-    the windows are parts of it and the ridge may be changed.
+    the windows are parts of it and the ridge may be changed. `widest` is the largest sigma of a
+    Gaussian that windows can tell from wider ones, by axis.
     """
 
     def __init__(
@@ -72,11 +73,12 @@ class SolvedTrials:
         *,
         is_last: bool = False,
         whole: WholeGrid | None = None,
+        widest: Mapping[int, float] = MappingProxyType({}),
     ) -> None:
         self.trials: list[JointTrial] = []
         self._measure = measure
         self.windows, self.mean, self.spread = tuple(windows), mean, spread
-        self.limited, self._whole = limited, whole
+        self.limited, self._whole, self._widest = limited, whole, widest
         self.tried, self.better = 0, _BETTER
         self._known: dict[JointSetting, Attempt] = {}
         self._spectra = spectra
@@ -110,8 +112,15 @@ class SolvedTrials:
         return replace(setting, ridge=max(setting.ridge, self._whole.least_ridge(setting)))
 
     def _in_reach(self, setting: JointSetting) -> bool:
-        """Return whether the kernels of all long axes have a factor that costs O(m)."""
-        return all(
+        """Return whether the kernels of all long axes have a factor that costs O(m).
+
+        Gaussians that are wider than windows can tell are out of reach as well.
+        """
+        wide = (
+            setting.kernels[axis].family == "gaussian" and setting.kernels[axis].sigma > widest
+            for axis, widest in self._widest.items()
+        )
+        return not any(wide) and all(
             choice.estimate(setting.kernels[axis], c) is not None
             for axis, c in self.limited.items()
         )

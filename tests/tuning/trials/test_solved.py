@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from landscape import setting_of
 
+from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.gaps.solve import Completed, complete, complete_field
+from dkrls_cli.tuning.joint import JointSetting
 from dkrls_cli.tuning.masks import HiddenWindow, weigh_windows
 from dkrls_cli.tuning.spectra import SpectrumCache
 from dkrls_cli.tuning.trials import descent, solved
@@ -59,6 +61,17 @@ def test_a_setting_is_tried_once():
     search.attempt(setting_of(5.0), first)
     search.solve(setting_of(5.0), first, 1.0)
     assert search.tried == 3
+
+
+@pytest.mark.parametrize(
+    ("family", "sigma", "is_tried"),
+    [("gaussian", 9.0, True), ("gaussian", 9.1, False), ("matern52", 9.1, True)],
+)
+def test_a_gaussian_wider_than_windows_can_tell_is_not_tried(family, sigma, is_tried):
+    search = solved.SolvedTrials([window()], 0.0, 1.0, SpectrumCache(), widest={0: 9.0})
+    found = search.attempt(JointSetting((Kernel(family, sigma),), 0.1), None)
+    assert math.isfinite(found.error) == is_tried
+    assert search.tried == is_tried
 
 
 @pytest.mark.parametrize(
