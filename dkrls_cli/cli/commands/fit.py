@@ -95,6 +95,7 @@ def fit(
       dkrls fit sensors.csv --levels sensor,time --kernel time=matern12 -o sensors.npz
     """
     with edge(report.debug):
+        scheduling.begin()
         inputs = opt.read_by(inputs, options.engine)
         settings = fit_settings(options)
         target = None if dry_run else check_output(output, outputs.overwrite, inputs, report)

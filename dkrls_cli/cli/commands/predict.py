@@ -93,6 +93,7 @@ def predict(
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
+        scheduling.begin()
         target = chosen_target(output, form, report.json, outputs.overwrite, outputs.compress)
         refuse_together(at=at, like=like, points=points)
         members.refuse_impossible()

@@ -112,6 +112,7 @@ def regrid(
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
+        scheduling.begin()
         inputs = opt.read_by(inputs, options.engine)
         target = regrid_target(output, form, outputs, report, *inputs, like)
         if like is None and not at and not answers.mean_over:

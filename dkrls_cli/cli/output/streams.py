@@ -68,6 +68,13 @@ class SchedulerOptions:
         """Whether a scheduler is given."""
         return self.scheduler is not None or self.scheduler_file is not None
 
+    def begin(self) -> None:
+        """Let workers of this machine import what they need, beside all else that comes first."""
+        if (self.scheduler or "").partition(":")[0] == "local":
+            from dkrls_cli.model.scheduling.forking import fork_ahead
+
+            fork_ahead()
+
     @contextmanager
     def open(self, threads: int | None) -> Iterator[Scheduler]:
         """Yield the scheduler that is given, or threads of this process."""
@@ -78,7 +85,7 @@ class SchedulerOptions:
         if not self.is_remote:
             yield local_threads(threads)
             return
-        from dkrls_cli.model.streaming.cluster import open_cluster
+        from dkrls_cli.model.scheduling.cluster import open_cluster
 
         with open_cluster(self.scheduler, self.scheduler_file) as scheduler:
             yield scheduler

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Thread
+from time import perf_counter
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ _AT_ONCE = 2**23
 # Seconds between two times that a file is brought onto the disk while it is written: few, so that
 # the disk has something to do all the time.
 _FLUSH_EVERY = 0.1
+# How many times as long as it takes to list the files of a store it is not listed again: 5 % of a
+# processor is little.
+_REST = 20.0
 
 
 class Remote(Protocol):
@@ -218,7 +222,8 @@ def grid_writer(
 def opened_writer(path: Path, plan: Plan) -> Iterator[Writer]:
     """Yield what writes regions into a file that has been created."""
     if plan.zarr:
-        yield RemoteWriter(plan, ZarrRemote(str(path), plan.slots))
+        with flushed_meanwhile(path):
+            yield RemoteWriter(plan, ZarrRemote(str(path), plan.slots))
         return
     import netCDF4
 
@@ -234,7 +239,7 @@ def opened_writer(path: Path, plan: Plan) -> Iterator[Writer]:
 
 @contextmanager
 def flushed_meanwhile(path: Path, every: float = _FLUSH_EVERY) -> Iterator[None]:
-    """Bring what is written to a file onto the disk now and then, in a thread beside.
+    """Bring what is written to a file or store onto the disk now and then, in a thread beside.
 
     Little is then left to be waited for at the end, when all of it has to be there. What cannot be
     brought there meanwhile is told then.
@@ -242,16 +247,24 @@ def flushed_meanwhile(path: Path, every: float = _FLUSH_EVERY) -> Iterator[None]
     Parameters
     ----------
     path
-        The file.
+        The file, or the folder of the store.
     every
         Seconds between two times.
     """
     ended = Event()
 
     def flush() -> None:
-        while not ended.wait(every):
-            with suppress(OSError):
-                _flush(path)
+        known: set[Path] = set()
+        pause = every
+        while not ended.wait(pause):
+            start = perf_counter()
+            fresh = _files(path) - known
+            pause = max(every, _REST * (perf_counter() - start))
+            for file in fresh:
+                with suppress(OSError):
+                    _flush(file)
+            if path.is_dir():  # files of a store are written once
+                known |= fresh
 
     thread = Thread(target=flush, daemon=True)
     thread.start()
@@ -260,6 +273,13 @@ def flushed_meanwhile(path: Path, every: float = _FLUSH_EVERY) -> Iterator[None]
     finally:
         ended.set()
         thread.join()
+
+
+def _files(path: Path) -> set[Path]:
+    """Return a file, or all files of a store."""
+    if not path.is_dir():
+        return {path}
+    return {Path(folder, name) for folder, _, names in os.walk(path) for name in names}
 
 
 def _flush(path: Path) -> None:

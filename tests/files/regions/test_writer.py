@@ -339,6 +339,27 @@ def test_a_file_is_brought_onto_the_disk_while_it_is_written(tmp_path, monkeypat
     assert set(seen) == {tmp_path / "f"}
 
 
+def test_files_of_a_store_are_brought_onto_the_disk_once_each(tmp_path, monkeypatch):
+    from threading import Event
+
+    from dkrls_cli.files.regions import writer
+
+    came, seen = {"a": Event(), "b": Event()}, []
+
+    def flush(path):
+        seen.append(path)
+        came[path.name].set()
+
+    monkeypatch.setattr(writer, "_flush", flush)
+    monkeypatch.setattr(writer, "_REST", 0.0)
+    with writer.flushed_meanwhile(tmp_path, every=1e-4):
+        for name, event in came.items():
+            (tmp_path / name).mkdir()
+            (tmp_path / name / name).touch()
+            assert event.wait(30.0)
+    assert seen == [tmp_path / name / name for name in came]
+
+
 def test_bringing_a_file_onto_the_disk_leaves_it_as_it_is(tmp_path):
     from dkrls_cli.files.regions.writer import _flush
 

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from warnings import catch_warnings, simplefilter
 
 from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.model.scheduling.forking import fork_ahead
 from dkrls_cli.model.streaming.running import Scheduler
 
 Item = TypeVar("Item")
@@ -130,7 +131,9 @@ def open_cluster(where: str | None, file: str | None = None) -> Iterator[Schedul
     with dask.config.set({"distributed.comm.timeouts.connect": f"{_TIMEOUT}s"}):
         if processes is not None:
             count = processes or _library("dask.system").CPU_COUNT
+            how = "forkserver" if fork_ahead() else "spawn"
             with (
+                dask.config.set({"distributed.worker.multiprocessing-method": how}),
                 distributed.LocalCluster(
                     n_workers=0,
                     threads_per_worker=1,
@@ -152,10 +155,12 @@ def open_cluster(where: str | None, file: str | None = None) -> Iterator[Schedul
 def _library(name: str) -> Any:
     """Import a library of dask, or raise InputError if it is not installed.
 
-    The command line keeps dask from being imported for nothing: see :mod:`dkrls_cli.__main__`.
+    The command line keeps dask from being imported for nothing: see :mod:`dkrls_cli.__main__`. Its
+    arrays stay out.
     """
     if sys.modules.get("dask", sys) is None:
         del sys.modules["dask"]
+        import_module("dkrls_cli.model.scheduling.lean")
     try:
         return import_module(name)
     except ModuleNotFoundError:

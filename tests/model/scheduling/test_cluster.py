@@ -14,8 +14,8 @@ from chunked_grids import globe
 from threadpoolctl import threadpool_info
 
 from dkrls_cli.errors import InputError, SettingError
-from dkrls_cli.model.streaming import cluster
-from dkrls_cli.model.streaming.cluster import open_cluster
+from dkrls_cli.model.scheduling import cluster
+from dkrls_cli.model.scheduling.cluster import open_cluster
 
 GIVEN = ["--kernel", "matern52", "--sigma", "lat=40,lon=50,time=3", "--ridge", "1e-2"]
 ENV = {**os.environ, "OMP_NUM_THREADS": "1"}

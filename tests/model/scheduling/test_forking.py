@@ -1,0 +1,45 @@
+"""The process that workers of this machine are forked from."""
+
+import os
+import sys
+
+import pytest
+
+from dkrls_cli.model.scheduling import forking
+from dkrls_cli.model.scheduling.cluster import open_cluster
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+def test_workers_have_imported_what_they_need_but_no_arrays_of_dask():
+    pytest.importorskip("distributed")
+    asked = [
+        "__import__('sys').modules['dask.array']",
+        "'dkrls_cli.model.streaming.stages' in __import__('sys').modules",
+        "'distributed.worker' in __import__('sys').modules",
+        "__import__('os').getppid()",
+    ]
+    with open_cluster("local:1") as workers:
+        *found, parent = [value for _, value in workers.run(eval, asked)]
+    assert found == [None, True, True]
+    assert parent != os.getpid()  # it was forked from another process
+
+
+def test_a_process_is_started_with_one_thread_for_products(monkeypatch):
+    names, seen = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), []
+    monkeypatch.setattr(forking.sys, "platform", "linux")
+    monkeypatch.setattr(
+        "multiprocessing.forkserver.ensure_running", lambda: seen.append([*map(os.getenv, names)])
+    )
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    assert forking.fork_ahead()
+    assert seen == [["1"] * 3]
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert "MKL_NUM_THREADS" not in os.environ
+
+
+def test_elsewhere_workers_are_processes_of_their_own(monkeypatch):
+    monkeypatch.setattr(forking.sys, "platform", "darwin")
+    monkeypatch.setattr("multiprocessing.forkserver.ensure_running", pytest.fail)
+    assert not forking.fork_ahead()
