@@ -29,7 +29,15 @@ from dkrls_cli.model.filling.cells import leave_out
 from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
 from dkrls_cli.model.settings import Settings
-from dkrls_cli.model.tiling.layout import CONTEXTS, USUAL, WORTH, Layout, TilesTooLargeError
+from dkrls_cli.model.tiling.layout import (
+    CONTEXTS,
+    MOST,
+    USUAL,
+    WORTH,
+    Layout,
+    TilesTooLargeError,
+    worth,
+)
 from dkrls_cli.model.tiling.panel import Ground, Panel
 from dkrls_cli.model.tiling.planning import (
     FillRequest,
@@ -215,13 +223,14 @@ class _Filler:
         self._number_axes()
         model = self._choose(bounds)
         self.ground = self._ground(model)
-        attempt = next((one for one in range(USUAL, 0, -1) if self._fits(one, WORTH)), 0)
+        attempts = range(USUAL, 0, -1)
+        attempt = next((one for one in attempts if self._fits(one, worth(one, CONTEXTS))), 0)
         while True:
             layout = self._lay(attempt)
             done = self._fill(model, layout, note)
             if done.seams is None or layout.count == 1:
                 return done
-            most = math.inf
+            most = MOST
             if done.seams.fit:
                 if done.seams.count >= _FEW:
                     return done
@@ -475,7 +484,7 @@ class _Filler:
             seams if filled else None,
             model if filled else None,
             note,
-            tuple(self.notes),
+            (*self.notes, *_near_notes(layout)),
             (),
             self.reader.bytes_read,
         )
@@ -514,3 +523,13 @@ class _Filler:
             beside = [-1 if other == place else 1 for other in range(cells.ndim)]
             name = f"left beyond the data along {self.axes[place].name}"
             left[name] = left.get(name, 0) + leave_out(cells, beyond.reshape(beside))
+
+
+def _near_notes(layout: Layout | None) -> list[str]:
+    """Return what is told of tiles that do not see what is far."""
+    if layout is None or layout.context.far:
+        return []
+    return [
+        f"memory allows tiles to see {4 * layout.context.near} coordinates around them and no "
+        "farther: wider holes are answered from less data than the whole grid has"
+    ]

@@ -2,8 +2,9 @@
 
 A tile fills the cells of its *core*, a range of coordinates along one or two axes. It is solved
 together with its *context*: all coordinates beside the core, and farther away fewer and fewer,
-every second, every fourth, up to the ends of the axis. So a tile sees the whole grid, coarser with
-distance, and its answers are those of the same model given a part of the data. They differ from
+every second, every fourth, up to the ends of the axis, or not beyond some distance where memory is
+scarce. So a tile sees the whole grid, coarser with distance, or what is near, and its answers are
+those of the same model given a part of the data. They differ from
 the answers given all data by what the coordinates left out tell: of a variance v of the whole grid
 and w of the tile, the mean square of the difference is w - v.
 
@@ -35,10 +36,13 @@ class Context:
         every fourth from four times as far, and so on.
     least
         Coordinates of the whole axis that are seen about, however far, where it has so many.
+    far
+        Whether any are seen from four times as far as `near` on.
     """
 
     near: int
     least: int
+    far: bool = True
 
     @property
     def compared(self) -> int:
@@ -49,17 +53,38 @@ class Context:
         return max(1, self.near // 2)
 
 
-CONTEXTS = (Context(4, 32), Context(8, 64), Context(16, 128), Context(32, 256))
+CONTEXTS = (
+    Context(4, 32, far=False),
+    Context(8, 64, far=False),
+    Context(4, 32),
+    Context(8, 64),
+    Context(16, 128),
+    Context(32, 256),
+)
 """Contexts from the least to the most that is seen.
+
+Those without what is far leave memory for large tiles. Where holes are wide or kernels reach
+farther, such tiles do not fit together, and the others are tried, or the grid is refused.
 
 On grids of 800 times with kernels from rough to smooth, answers in holes half as long again as a
 tile were within 0.09 of the error bar of those of the whole grid (root mean square) with the
-second, 0.08 with the third and 0.06 with the fourth; elsewhere within 0.04, 0.03 and 0.025.
+fourth, 0.08 with the fifth and 0.06 with the last; elsewhere within 0.04, 0.03 and 0.025.
 """
 
-USUAL, WORTH = 2, 6.0
-"""Context to begin with, if memory allows it such that tiles see at most so many times the cells of
-the grid; with a smaller one otherwise."""
+USUAL, WORTH, MOST = 4, 6.0, 60.0
+"""Context to begin with, if memory allows it such that tiles see at most `WORTH` times the cells of
+the grid; with a smaller one otherwise. What is far is left out, and tiles are solved again, only up
+to `MOST` times the cells: more would take days where the grid is large."""
+
+
+def worth(place: int, contexts: Sequence[Context] = CONTEXTS) -> float:
+    """Return how many times the cells of the grid tiles may see, to begin with a context.
+
+    The least of those that see what is far is preferred to those that do not, at some price.
+    """
+    if place == 0:
+        return math.inf
+    return MOST if contexts[place].far and not contexts[place - 1].far else WORTH
 
 
 def see_context(
@@ -99,6 +124,7 @@ def see_context(
     most = round(math.log2(max(1.0, size / context.least)))
     step = (2 ** np.minimum(power, most)).astype(np.intp)
     seen = (places + (step // 2 if odd else 0)) % step == 0
+    seen &= context.far or away < 4 * context.near
     return np.union1d(core, known[seen])
 
 

@@ -21,11 +21,11 @@ from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.layout import (
     CONTEXTS,
     USUAL,
-    WORTH,
     Layout,
     Span,
     TilesTooLargeError,
     lay_tiles,
+    worth,
 )
 from dkrls_cli.model.tiling.scan import is_rising
 from dkrls_cli.tuning.footprint import Machine, solve_memory
@@ -150,7 +150,7 @@ def _choose_layout(
             key=lambda layout: (relative_work(layout, source.shape), -len(layout.outer.cores)),
             default=None,
         )
-        if best is not None and (not context or relative_work(best, source.shape) <= WORTH):
+        if best is not None and relative_work(best, source.shape) <= worth(context, CONTEXTS):
             return best
     if refusals:
         raise min(refusals, key=lambda refusal: refusal.least)

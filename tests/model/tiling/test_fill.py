@@ -55,6 +55,7 @@ def test_tiles_are_within_a_tenth_of_the_error_bar_of_the_whole_grid(bars):
     assert np.abs(ratio).max() < 0.3
     assert 0 < told.seams.worst < 0.1
     assert told.seams.count > 20
+    assert not [note for note in told.notes if "no farther" in note]
 
 
 def test_more_context_is_nearer_to_the_whole_grid(bars, monkeypatch):
@@ -68,6 +69,15 @@ def test_more_context_is_nearer_to_the_whole_grid(bars, monkeypatch):
         errors.append(np.sqrt(np.mean(bar_ratio(whole, tiled, bars) ** 2)))
     assert errors[0] > 3 * errors[1] > 0
     assert errors[2] < 1e-5  # all data is seen by every tile
+
+
+def test_tiles_that_see_only_what_is_near_fit_together(bars, monkeypatch):
+    shrink(monkeypatch, (Context(4, 32, far=False),), usual=0)
+    whole, tiled, told = fill_both(daily(), GIVEN, 30 * MAP)
+    assert told.layout.count > 3
+    assert [note for note in told.notes if "16 coordinates around them and no farther" in note]
+    assert told.seams.worst < 0.1
+    assert np.sqrt(np.mean(bar_ratio(whole, tiled, bars) ** 2)) < 0.1
 
 
 @pytest.mark.slow

@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 from dkrls_cli.errors import InputError
 from dkrls_cli.model.tiling.layout import (
     CONTEXTS,
+    MOST,
     USUAL,
+    WORTH,
     Context,
     Cut,
     Span,
     TilesTooLargeError,
     lay_tiles,
     see_context,
+    worth,
 )
 
 
@@ -112,8 +115,36 @@ def test_two_axes_are_cut_where_one_is_not_enough():
     assert whole.axes == (0,)
 
 
+def test_what_is_far_is_not_seen_where_memory_is_scarce():
+    known, core = np.arange(400), np.arange(100, 110)
+    for near, odd in ((4, False), (4, True), (9, False)):
+        wide = see_context(core, known, Context(near, 25), ring=False, odd=odd)
+        close = see_context(core, known, Context(near, 25, far=False), ring=False, odd=odd)
+        reach = 4 * near
+        np.testing.assert_array_equal(close, wide[(wide > 100 - reach) & (wide < 109 + reach)])
+        assert close.size < wide.size
+
+
 def test_contexts_grow():
-    assert 0 < USUAL < len(CONTEXTS)
-    for one, other in itertools.pairwise(CONTEXTS):
-        assert one.near < other.near
-        assert one.least < other.least
+    near = [one for one in CONTEXTS if not one.far]
+    far = [one for one in CONTEXTS if one.far]
+    assert [*near, *far] == [*CONTEXTS]
+    assert len(near) < USUAL < len(CONTEXTS)
+    for own in (near, far):
+        for one, other in itertools.pairwise(own):
+            assert one.near < other.near
+            assert one.least < other.least
+    assert [worth(place) for place in range(5)] == [np.inf, WORTH, MOST, WORTH, WORTH]
+
+
+def test_a_large_grid_in_little_memory_takes_few_tiles_without_what_is_far():
+    axes = [np.arange(size) for size in (4000, 720, 720)]
+    outer, inner = (Span(place, 0, own.size, own) for place, own in enumerate(axes[:2]))
+
+    def memory(core, width, across):
+        return 720 * (80 * width * across + 720 * (34 * core + 4 * width))
+
+    far, near = (lay_tiles(outer, inner, CONTEXTS[place], memory, 7e8) for place in (2, 0))
+    assert far.work > MOST * 4000 * 720
+    assert near.work < 5 * 4000 * 720
+    assert near.count < 0.05 * far.count
