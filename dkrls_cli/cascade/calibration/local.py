@@ -72,7 +72,7 @@ class LocalScale:
 
 
 def find_local_scale(
-    places: Array, squares: Array, *, closed: bool = False
+    places: Array, squares: Array, *, closed: bool = False, gain: float = _GAIN
 ) -> tuple[LocalScale, Array] | None:
     """Return the local scale of a level, and the one that each slice is calibrated with.
 
@@ -84,6 +84,8 @@ def find_local_scale(
         Mean square error of each slice, in units of its variance (n,).
     closed
         Whether the slices go round a circle.
+    gain
+        Gain of the log-likelihood from which a local scale is used.
 
     Returns
     -------
@@ -98,7 +100,7 @@ def find_local_scale(
     weights = _neighbour_weights(squares.size, closed)
     others = weights - np.diag(np.diag(weights))
     without = (others @ relative / others.sum(axis=1)) ** _POWER
-    if _gain(relative, without) <= _GAIN:
+    if _gain(relative, without) <= gain:
         return None
     own = np.empty(squares.size)
     own[order] = without

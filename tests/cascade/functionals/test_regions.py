@@ -154,29 +154,48 @@ def test_a_gap_is_where_a_sample_is_missing():
     assert gaps(wider, 2.0, 11.0) == [(pytest.approx(3.3), 3.5), (8.5, 9.5)]
 
 
-@pytest.mark.parametrize("joint", [True, False])
-def test_of_a_range_with_gaps_the_gaps_are_open(joint, monkeypatch):
+@pytest.mark.parametrize("together", [True, False])
+def test_of_a_range_with_gaps_the_missing_samples_are_open(together, monkeypatch):
     nodes = np.delete(T, [9, 10, 20])
     level = Level("t", Kernel("matern32", 5.0), 0.1)
     cascade = fit_cascade(DATA[:, : nodes.size], [X, nodes], [LEVELS[0], level])
     asked = [Values(X[2:3]), Means(np.array([5.5]), np.array([25.5]))]
-    if not joint:
-        monkeypatch.setattr(module, "_MOST_GAPS", 1)
+    if not together:  # gaps are means of the field then, one by one
+        monkeypatch.setattr(module, "_MOST_MISSING", 2)
     found = region_parts(cascade, asked, False, {1: around(nodes)})[1][0]
-    fine = (np.arange(300) + 0.5) / 100  # three steps: two of one gap, and one of the other
-    places = [8.5 + fine[:200], 19.5 + fine[:100]]
+    fine = (np.arange(100) + 0.5) / 100
+    gaps = [np.array([9.0, 10.0, 20.0])] if together else [8.5 + 2 * fine, 19.5 + fine]
     system = gram(level.kernel, nodes, nodes) + 0.1 * np.eye(nodes.size)
     variance = 0.0
-    for some in [np.concatenate(places)] if joint else places:
+    for some, share in zip(gaps, [3 / 20] if together else [2 / 20, 1 / 20], strict=True):
         rows = gram(level.kernel, some, nodes)
         left = gram(level.kernel, some, some) - rows @ np.linalg.solve(system, rows.T)
-        variance += left.sum() * (0.01 / 20) ** 2
-    noise = 0.1 * (2 * (1 / 20) ** 2 + (1 / 20) ** 2)
+        variance += left.mean() * share**2
+    noise = 0.1 * 3 * (1 / 20) ** 2
     scale = region_scale(cascade, 1, asked, cells={1: around(nodes)})
     assert found == pytest.approx(scale * (variance + noise), rel=1e-4)
 
 
-def test_of_a_range_without_gaps_windows_tell_the_scale():
+@pytest.mark.parametrize("gap", [True, False])
+def test_errors_that_go_by_place_have_the_scale_of_their_place(gap, monkeypatch):
+    kept = np.delete(T, [10, 11, 30, 31]) if gap else T
+    loud = np.where(kept < 20, 1.0, 20.0)
+    cascade = fit_cascade(DATA[:, : kept.size] * loud, [X, kept], LEVELS)
+    low, high = np.array([4.5, 24.5]), np.array([15.5, 35.5])
+    asked, cells = [Values(X), Means(low, high)], {1: around(kept)}
+    quiet, rough = region_parts(cascade, asked, False, cells)[1]
+    assert 40 < rough / quiet < 70  # 400 to the power 0.7 is 66
+    monkeypatch.setattr(module, "_GAIN", np.inf)
+    quiet, rough = region_parts(cascade, asked, False, cells)[1]
+    assert 0.9 < rough / quiet < 1.1
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "_MOST_PLACES", 12)  # runs of three samples
+    quiet, rough = region_parts(cascade, asked, False, cells)[1]
+    assert 4 < rough / quiet < 40
+
+
+def test_of_a_range_without_gaps_windows_tell_the_scale(monkeypatch):
+    monkeypatch.setattr(module, "_GAIN", np.inf)
     asked = [Values(X[2:3]), Means(np.array([5.5]), np.array([25.5]))]
     cells = {1: around(T)}
     series = region_series(CASCADE, 1, asked, False, cells)
@@ -235,7 +254,8 @@ def test_gaps_of_long_levels_are_those_of_dense_ones():
     assert np.allclose(found[0], found[1], rtol=1e-5)
 
 
-def test_samples_without_cells_are_no_part_of_windows():
+def test_samples_without_cells_are_no_part_of_windows(monkeypatch):
+    monkeypatch.setattr(module, "_GAIN", np.inf)
     own = np.arange(3, 40)
     cells = {1: SourceCells(T[own] - 0.5, T[own] + 0.5, are_means=False, places=own)}
     asked = [Values(X[2:3]), Means(np.array([5.5]), np.array([25.5]))]
