@@ -1,4 +1,4 @@
-"""Error bars that are wider where slices are missed by more, and wider where few slices tell.
+"""Error bars that are wider where slices or series are missed by more, or few slices tell.
 
 Local scale
 -----------
@@ -37,7 +37,7 @@ _REACH, _POWER = 1.5, 0.7
 # Gain of the log-likelihood from which a local scale is used.
 _GAIN = 0.5
 
-# Mean square of a slice at least, relative to that of all: a slice that is met by chance.
+# Mean square of a slice, or a series, at least, relative to that of all: one met by chance.
 _LEAST_SQUARE = 1e-3
 
 # Square of the 95 % quantile of Student's t with 2, 3, ..., 8 degrees of freedom, beside that of a
@@ -106,6 +106,38 @@ def find_local_scale(
     own[order] = without
     within = (weights @ relative / weights.sum(axis=1)) ** _POWER
     return LocalScale(places[order], within), own
+
+
+def series_scales(squares: Array, independent: float) -> Array:
+    """Return the mean square error of every series, as far as they differ by more than chance.
+
+    The logarithm of a mean of n independent squares has the variance 2 / n by chance. What the
+    logarithms vary by beyond that is kept; the mean of all scales is the mean of all squares.
+
+    Parameters
+    ----------
+    squares
+        Squared errors, a series a column (n, c).
+    independent
+        Of the n, how many are independent.
+
+    Examples
+    --------
+    >>> series_scales(np.array([[1.0, 100.0], [1.0, 100.0]]), 1e6).round(2).tolist()
+    [1.0, 100.0]
+    >>> series_scales(np.array([[1.0, 2.0], [1.0, 2.0]]), 2.0).tolist()
+    [1.5, 1.5]
+    """
+    own = squares.mean(axis=0)
+    mean = float(own.mean())
+    if not 0 < mean < np.inf:
+        return np.asarray(own)
+    logarithms = np.log(np.maximum(own / mean, _LEAST_SQUARE))
+    variance = float(logarithms.var())
+    chance = 2.0 / independent
+    kept = 1.0 - chance / variance if variance > chance else 0.0
+    weights = np.exp(kept * logarithms)
+    return np.asarray(mean * weights / weights.mean())
 
 
 def student_factor(slices: int) -> float:

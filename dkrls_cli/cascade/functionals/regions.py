@@ -2,11 +2,12 @@
 
 Averaged over all other axes as the answer is, the data is a series along one level. How far its
 samples are off when they are left out is known in closed form
-(:func:`dkrls_cli.cascade.errorbars.leaving.leave_out`), and gives
-the scale s_l^2 of that level for this region: errors that go together in the region stay in the
-series, those that do not have averaged out. Where errors clearly go by place, as in an ocean that
-varies near its surface, a range has the scale of the samples around it
-(:mod:`dkrls_cli.cascade.calibration.local`). With L the functional along the level the variance is
+(:func:`dkrls_cli.cascade.errorbars.leaving.leave_out`), and gives the scale s_l^2 of that level for
+this region: errors that go together in the region stay in the series, those that do not have
+averaged out. Each of several series has a scale of its own, as far as they differ by more than
+chance; and where errors clearly go by place, as in an ocean that varies near its surface, a range
+has the scale of the samples around it (:mod:`dkrls_cli.cascade.calibration.local`). With L the
+functional along the level the variance is
 
     sum over l of s_l^2 (L L'k - (L k)' C^-1 (L k) + lambda_l N),
 
@@ -23,25 +24,32 @@ with their share in the range. The mean of the field over a gap would be told as
 a kernel is shorter than a step, as if a sample stood for its cell only where there is one. Without
 gaps it is open how well samples stand for their cells. The scale is then that of means over such
 ranges, of which every second sample is left out (:mod:`dkrls_cli.cascade.functionals.windows`), and
-half of the noise is left: as of cells with two samples, one of which is known. Of few samples the
-variance is no less than a share of that of such errors.
+half of the noise is left, with the scale of single samples: as of cells with two samples, one of
+which is known. Of few samples the variance is no less than a share of that of such errors.
 
 Rules were made on ten grids (ocean, E1, tas, theta, potential temperature, electron content, the
 simulated field, three generated ones) and are reported on 14 others (rain, salinity, El Nino, A1B,
 electron density, analysed sea surface, pressure, brightness, satellite, five generated ones), every
-second slice, a fifth or runs of three held out of one, two or all dimensions.
+second slice, a fifth or runs of three held out of one, two or all dimensions. Samples in gaps,
+scales by place and by series, and that of noise came later: made on El Nino, potential temperature,
+tas and the ocean, and reported on salinity, rain, the simulated field and seven generated ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask, Slices
-from dkrls_cli.cascade.calibration.local import LocalScale, find_local_scale, student_factor
+from dkrls_cli.cascade.calibration.local import (
+    LocalScale,
+    find_local_scale,
+    series_scales,
+    student_factor,
+)
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars.leaving import copies_of, leave_out
 from dkrls_cli.cascade.factors.long import LongFactor
@@ -58,8 +66,12 @@ SeriesMaker: TypeAlias = Callable[[int, Sequence[Functional]], Array]
 """Returns the data less its mean along one axis (m, n), averaged along the others as the questions
 tell; that of the axis itself does not count."""
 
-# Answers along the axes that are not averaged from which scales are taken: enough for a mean.
+# Questions along an axis that is not averaged which have scales of their own; others have those of
+# the nearest.
 _MOST = 512
+
+# Part of the errors of samples left out of a series that are independent: neighbours share errors.
+_INDEPENDENT = 0.5
 
 # Part of a usual step that is a gap if no cell is there: beside one that is missing it is a whole.
 _WIDE = 0.5
@@ -78,6 +90,36 @@ _MOST_PLACES = 1024
 _UNSEEN = 0.5
 
 
+@dataclass(frozen=True, eq=False)
+class RegionPart:
+    """What a level adds to the variance of means over a region.
+
+    Attributes
+    ----------
+    axis
+        Its axis.
+    left
+        What it leaves open of its own questions (q,).
+    scales
+        The scale of every answer: of size q or 1 along the axis, and of some evenly spread
+        questions along the others.
+    """
+
+    axis: int
+    left: Array
+    scales: Array
+
+    def block(self, part: Slices, sizes: Sequence[int]) -> Array:
+        """Return a block of the variance of all answers, which have so many questions by axis."""
+        places = [
+            _nearest_of(sparse, size)[own]
+            for own, sparse, size in zip(part, self.scales.shape, sizes, strict=True)
+        ]
+        left = self.left[part[self.axis]]
+        left = left.reshape([-1 if axis == self.axis else 1 for axis in range(len(part))])
+        return np.asarray(left * self.scales[np.ix_(*places)])
+
+
 def region_blocks(
     cascade: Cascade,
     asked: Sequence[Functional],
@@ -93,9 +135,11 @@ def region_blocks(
     axis where the cascade does not hold it.
     """
     parts = region_parts(cascade, asked, smooth, cells, poles, make)
+    sizes = [len(each) for each in asked]
 
     def variance(part: Slices) -> Array:
-        return np.asarray(reduce(np.add.outer, [v[p] for v, p in zip(parts, part, strict=True)]))
+        none = np.zeros([len(range(size)[own]) for own, size in zip(part, sizes, strict=True)])
+        return np.asarray(sum((each.block(part, sizes) for each in parts), none))
 
     return variance
 
@@ -107,12 +151,12 @@ def region_parts(
     cells: Mapping[int, SourceCells],
     poles: Continuation | None = None,
     make: SeriesMaker | None = None,
-) -> list[Array]:
-    """Return what every level adds to the variance, at its own questions."""
+) -> list[RegionPart]:
+    """Return what the levels add to the variance, but for those that add nothing."""
     errors, copies = cascade.covariance, copies_of(cascade, poles)
+    few = [each.take(_spread_out(len(each))) for each in asked]
 
     def series(axis: int) -> Array:
-        few = [each.take(_spread_out(len(each))) for each in asked]
         if make is not None:
             return make(axis, few)
         return region_series(cascade, axis, few, smooth, cells)
@@ -121,21 +165,23 @@ def region_parts(
     for axis, each in enumerate(asked):
         source = cells.get(axis)
         if isinstance(each, Means) and not smooth and source is not None and not source.are_means:
-            found.append(_range_part(cascade, axis, each, series(axis), cells, copies.get(axis)))
-            continue
-        between = answered(cascade, axis, each, smooth, source)
-        here = np.flatnonzero(between)
-        part = np.zeros(len(each))
-        if here.size:
-            left = left_variance(errors, axis, each.take(here))
-            left += errors.levels[axis].ridge * noise_left(errors, axis, each.take(here))
-            scale = left_out_scale(cascade, axis, series(axis), copies.get(axis))
-            part[here] = scale * left
-        found.append(part)
+            scales = _range_variances(cascade, axis, each, series(axis), cells, copies.get(axis))
+            left = np.ones(len(each))
+        else:
+            here = np.flatnonzero(answered(cascade, axis, each, smooth, source))
+            if not here.size:
+                continue
+            left = np.zeros(len(each))
+            left[here] = left_variance(errors, axis, each.take(here))
+            left[here] += errors.levels[axis].ridge * noise_left(errors, axis, each.take(here))
+            scales = left_out_scales(cascade, axis, series(axis), copies.get(axis))[0][None]
+        others = [len(some) for other, some in enumerate(few) if other != axis]
+        laid_out = np.moveaxis(scales.reshape(len(scales), *others), 0, axis)
+        found.append(RegionPart(axis, left, laid_out))
     return found
 
 
-def _range_part(
+def _range_variances(
     cascade: Cascade,
     axis: int,
     each: Means,
@@ -143,10 +189,10 @@ def _range_part(
     cells: Mapping[int, SourceCells],
     copies: Indices | None,
 ) -> Array:
-    """Return what a level adds to the variance of means over ranges of it (q,)."""
-    alone, local = _left_out_scales(cascade, axis, series, copies)
+    """Return what a level adds to the variances of means of n series over ranges of it (q, n)."""
+    alone, local = left_out_scales(cascade, axis, series, copies)
     errors = cascade.covariance
-    found = np.empty(len(each))
+    found = np.empty((len(each), series.shape[1]))
     for place in range(len(each)):
         one = each[place : place + 1]
         pieces = cells[axis].cut(one)
@@ -155,7 +201,8 @@ def _range_part(
         else:
             scale, least = _window_errors(cascade, axis, one, series, cells) or (alone, 0.0)
             here = float(pieces.share @ local(0.5 * (pieces.low + pieces.high)))
-            found[place] = here * max(scale * _open_in_cells(errors, axis, one), least)
+            smooth, noise = _open_in_cells(errors, axis, one)
+            found[place] = here * np.maximum(scale * smooth + alone * noise, least)
     return found
 
 
@@ -206,15 +253,15 @@ def _even_places(low: Array, high: Array, counts: Indices) -> Array:
     return np.asarray(np.repeat(low, counts) + (part + 0.5) * width)
 
 
-def _open_in_cells(errors: Cascade, axis: int, asked: Means) -> float:
-    """Return what a level leaves open of the mean over a range that its cells cover.
+def _open_in_cells(errors: Cascade, axis: int, asked: Means) -> tuple[float, float]:
+    """Return what a level leaves open of the mean over a range that its cells cover, and of noise.
 
     Of what it leaves open of the smooth field, noise in the samples is a part. The mean passes
     through them, so that this part is none of its error; half of the noise is, at least.
     """
     noise = errors.levels[axis].ridge * float(noise_left(errors, axis, asked)[0])
     left = float(left_variance(errors, axis, asked)[0])
-    return max(left - noise, 0.0) + _UNSEEN * noise
+    return max(left - noise, 0.0), _UNSEEN * noise
 
 
 def _window_errors(
@@ -223,8 +270,8 @@ def _window_errors(
     asked: Means,
     series: Array,
     cells: Mapping[int, SourceCells],
-) -> tuple[float, float] | None:
-    """Return scale and least variance of means over a range, from samples with their own cells."""
+) -> tuple[Array, Array] | None:
+    """Return scales and least variances of means over a range, from samples with own cells."""
     nodes, own = cascade.coordinates[axis], cells[axis].places
     if own is not None:
         nodes, series = nodes[own], series[own]
@@ -232,31 +279,26 @@ def _window_errors(
     return window_errors(cascade.levels[axis], nodes, series, low, high, latitude=asked.latitude)
 
 
-def left_out_scale(
+def left_out_scales(
     cascade: Cascade, axis: int, series: Array, copies: Indices | None = None
-) -> float:
-    """Return s^2 of a level for means over a region, from samples left out of their series (m, n).
+) -> tuple[Array, Callable[[Array], Array]]:
+    """Return s^2 of a level for means over a region, and a function of factors by place.
 
-    It is the mean square of what they are off by, wider where few samples tell it. `copies` has the
-    place of the sample that each sample copies, -1 where it copies none.
+    They come from samples left out of their series (m, n), of which each has a scale of its own:
+    the mean square of what it is off by, wider where few samples tell it. `copies` has the place of
+    the sample that each sample copies, -1 where it copies none.
     """
-    return _left_out_scales(cascade, axis, series, copies)[0]
-
-
-def _left_out_scales(
-    cascade: Cascade, axis: int, series: Array, copies: Indices | None
-) -> tuple[float, Callable[[Array], Array]]:
-    """Return s^2 of a level for means over a region, and a function of its factors by place."""
     left = leave_out(cascade, axis, cascade.shape[axis], copies)
     known, predicted = np.split(left.twice @ series, 2)
-    squares = ((predicted - known) ** 2).mean(axis=1) / left.variance
-    scale = float(squares.mean()) * student_factor(squares.size)
+    squares = (predicted - known) ** 2 / left.variance[:, None]
+    scales = series_scales(squares, _INDEPENDENT * len(squares))
     period, places = cascade.levels[axis].kernel.period, cascade.coordinates[axis][left.nodes]
+    by_place = np.divide(squares, scales, out=np.ones_like(squares), where=scales > 0).mean(axis=1)
     runs = np.array_split(np.argsort(places), min(places.size, _MOST_PLACES))
-    places, squares = (np.array([each[run].mean() for run in runs]) for each in (places, squares))
-    found = find_local_scale(places, squares, closed=period is not None, gain=_GAIN)
+    places, by_place = (np.array([each[run].mean() for run in runs]) for each in (places, by_place))
+    found = find_local_scale(places, by_place, closed=period is not None, gain=_GAIN)
     local = LocalScale(np.zeros(1), np.ones(1)) if found is None else found[0]
-    return scale, lambda query: local.at(query, period)
+    return scales * student_factor(len(squares)), lambda query: local.at(query, period)
 
 
 def region_series(
@@ -277,3 +319,9 @@ def region_series(
 def _spread_out(size: int) -> Indices:
     """Return some of many questions, evenly spread."""
     return np.unique(np.linspace(0, size - 1, min(size, _MOST)).astype(np.intp))
+
+
+def _nearest_of(some: int, size: int) -> Indices:
+    """Return which of so many evenly spread questions is next to each of all (size,)."""
+    steps = (some - 1) / max(size - 1, 1)
+    return np.asarray(np.rint(steps * np.arange(size)), np.intp)

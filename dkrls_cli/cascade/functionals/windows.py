@@ -5,7 +5,7 @@ together: they may all lie on one side, or cancel. So every second sample of a s
 once the even and once the odd ones, and means over windows of as many cells as the range has, moved
 over the axis, are answered from the others. They differ from what all samples answer by d'y, with
 rows d that are known in closed form. By its kernel a level expects the square d'(K + lambda)d, and
-the mean of the ratios is the scale of its errors for means over such ranges.
+the mean of the ratios is the scale of its errors for means over such ranges, series by series.
 
 How much less errors are with all samples than with every second one, the kernel tells. A Gaussian
 one says that they are as good as gone, and a few samples do not tell whether it is right. So of
@@ -23,6 +23,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices
+from dkrls_cli.cascade.calibration.local import series_scales
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.functional import Means
@@ -48,8 +49,8 @@ _WINDOWS = 40
 
 def window_errors(
     level: Level, nodes: Array, series: Array, low: float, high: float, *, latitude: bool = False
-) -> tuple[float, float] | None:
-    """Return the scale s^2 of a level for the error of the mean over a range, and a least variance.
+) -> tuple[Array, Array] | None:
+    """Return the scales s^2 of a level for errors of means over a range, and least variances.
 
     Parameters
     ----------
@@ -66,9 +67,9 @@ def window_errors(
 
     Returns
     -------
-    float, float
-        The scale; and the variance of the error at least, 0 of long series. None if the series are
-        too short to tell.
+    Array, Array
+        The scale of every series; and the variance of its error at least, 0 of long series (n,).
+        None if the series are too short to tell.
     """
     nodes = _opened(nodes, 0.5 * (low + high), level.kernel.period)
     run = _nearest_run(nodes, 0.5 * (low + high))
@@ -76,7 +77,8 @@ def window_errors(
         return None
     period = level.kernel.period if run.size == nodes.size else None  # a part of a circle is a line
     nodes, series = nodes[run], series[run]
-    count = int(np.count_nonzero(_offset(nodes - low, period) <= high - low))
+    inside = int(np.count_nonzero(_offset(nodes - low, period) <= high - low))
+    count = min(max(2, inside), nodes.size if period is not None else nodes.size - 2)
     asked = _windows(nodes, count, period, latitude)
     answered = _rows(level, nodes, np.arange(run.size), asked, period)
     differences = [
@@ -89,8 +91,10 @@ def window_errors(
     squares = (rows[known] @ series) ** 2
     if not squares.size:
         return None
-    least = _HALVED * float(squares.mean()) if run.size <= _SHORT else 0.0
-    return float((squares / expected[known, None]).mean()), least
+    independent = run.size / count
+    least = _HALVED * series_scales(squares, independent) if run.size <= _SHORT else 0.0
+    scales = series_scales(squares / expected[known, None], independent)
+    return scales, np.broadcast_to(least, scales.shape)
 
 
 def _opened(nodes: Array, middle: float, period: float | None) -> Array:
@@ -129,13 +133,11 @@ def _halves(size: int, *, closed: bool) -> Iterator[Indices]:
 
 
 def _windows(nodes: Array, count: int, period: float | None, latitude: bool) -> Means:
-    """Return means over so many cells each, two at least; not over those at the ends of a line."""
+    """Return means over so many cells each, but not over those at the ends of a line."""
     edges = _half_way(nodes, period, latitude)
     if period is None:
-        count = min(max(2, count), nodes.size - 2)
         starts = np.arange(1, nodes.size - count)
     else:
-        count = min(max(2, count), nodes.size)
         edges, starts = np.concatenate([edges, edges[1:] + period]), np.arange(nodes.size)
     if starts.size > _WINDOWS:
         starts = starts[np.linspace(0, starts.size - 1, _WINDOWS).astype(np.intp)]

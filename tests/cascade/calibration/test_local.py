@@ -7,7 +7,12 @@ import pytest
 from scipy.stats import t as student
 
 from dkrls_cli.cascade.calibration import local
-from dkrls_cli.cascade.calibration.local import LocalScale, find_local_scale, student_factor
+from dkrls_cli.cascade.calibration.local import (
+    LocalScale,
+    find_local_scale,
+    series_scales,
+    student_factor,
+)
 from dkrls_cli.cascade.errorbars.bars import Z90
 
 SQUARES = np.array([1.0, 1.2, 0.9, 1.1, 9.0, 12.0, 8.0, 10.0, 11.0, 0.8, 1.0, 1.1])
@@ -75,3 +80,20 @@ def test_few_slices_are_widened_by_students_t(slices):
 
 def test_one_slice_and_nine_are_not_widened():
     assert student_factor(1) == student_factor(9) == student_factor(500) == 1.0
+
+
+def test_series_have_scales_of_their_own_as_far_as_they_differ_by_more_than_chance():
+    rng = np.random.default_rng(3)
+    alike = rng.chisquare(1, (20, 400))
+    found = series_scales(alike, 20.0)
+    assert found.mean() == pytest.approx(alike.mean())
+    assert found.std() < 0.4 * alike.mean(axis=0).std()
+    true = np.exp(rng.normal(0, 0.5, 400))
+    found = series_scales(alike * true, 20.0)
+    missed = np.log(found / true) - np.log(found / true).mean()
+    own = np.log(alike.mean(axis=0)) - np.log(alike.mean(axis=0)).mean()
+    assert missed.std() < own.std()  # nearer than the means of each alone
+    assert series_scales(np.zeros((5, 2)), 5.0).tolist() == [0.0, 0.0]
+    assert series_scales(np.array([[4.0], [2.0]]), 1.0).tolist() == [3.0]
+    met = series_scales(np.array([[0.0, 1.0]]), 1e9)  # a series that is met counts as a thousandth
+    assert met[0] == pytest.approx(0.5 / 1000, rel=0.01)

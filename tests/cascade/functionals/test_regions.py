@@ -17,9 +17,8 @@ from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.functional import Means, Values
 from dkrls_cli.cascade.functionals.regions import (
     find_gaps,
-    left_out_scale,
+    left_out_scales,
     region_blocks,
-    region_parts,
     region_series,
 )
 from dkrls_cli.cascade.functionals.windows import window_errors
@@ -35,7 +34,16 @@ REGION = Means(np.array([1.0]), np.array([6.0]))
 
 def region_scale(cascade, axis, asked, cells=NO_CELLS, copies=None):
     series = region_series(cascade, axis, asked, False, cells)
-    return left_out_scale(cascade, axis, series, copies)
+    return left_out_scales(cascade, axis, series, copies)[0]
+
+
+def region_parts(cascade, asked, smooth, cells, **how):
+    """What every level adds at its own questions, for the first ones of all others."""
+    found, sizes = [np.zeros(len(each)) for each in asked], [len(each) for each in asked]
+    for part in module.region_parts(cascade, asked, smooth, cells, **how):
+        first = [slice(None) if axis == part.axis else slice(0, 1) for axis in range(len(asked))]
+        found[part.axis] = part.block(tuple(first), sizes).ravel()
+    return found
 
 
 def test_a_series_is_the_data_averaged_as_the_answer_is():
@@ -205,16 +213,16 @@ def test_of_a_range_without_gaps_windows_tell_the_scale(monkeypatch):
     system = gram(LEVELS[1].kernel, T, T) + 0.1 * np.eye(40)
     row = gram(LEVELS[1].kernel, fine, T).mean(axis=0)
     left = gram(LEVELS[1].kernel, fine, fine).mean() - row @ np.linalg.solve(system, row)
-    noise = 0.1 / 20
-    expected = scale * (max(left - noise, 0.0) + 0.5 * noise)
+    noise, alone = 0.1 / 20, region_scale(CASCADE, 1, asked, cells)
+    expected = scale * max(left - noise, 0.0) + alone * 0.5 * noise
     found = region_parts(CASCADE, asked, False, cells)[1]
-    assert found == pytest.approx([expected], rel=1e-4)
+    assert found == pytest.approx(expected, rel=1e-4)
     # three samples tell nothing of ranges: what they say when they are left out counts
     few = fit_cascade(DATA[:, :5], [X, T[:5]], LEVELS)
     asked = [Values(X[2:3]), Means(np.array([0.5]), np.array([3.5]))]
     alone = region_scale(few, 1, asked, cells={1: around(T[:5])})
     left = max(module.left_variance(few, 1, asked[1])[0] - 0.1 / 3, 0.0) + 0.5 * 0.1 / 3
-    assert region_parts(few, asked, False, {1: around(T[:5])})[1] == pytest.approx([alone * left])
+    assert region_parts(few, asked, False, {1: around(T[:5])})[1] == pytest.approx(alone * left)
 
 
 def test_several_ranges_have_each_its_own_error():
@@ -263,8 +271,9 @@ def test_samples_without_cells_are_no_part_of_windows(monkeypatch):
     scale, least = window_errors(LEVELS[1], T[own], series[own], 5.5, 25.5)
     assert least == 0.0
     assert scale != pytest.approx(window_errors(LEVELS[1], T, series, 5.5, 25.5)[0], rel=1e-3)
-    left = module._open_in_cells(CASCADE, 1, asked[1])
-    assert region_parts(CASCADE, asked, False, cells)[1] == pytest.approx([scale * left], rel=1e-9)
+    left, noise = module._open_in_cells(CASCADE, 1, asked[1])
+    expected = scale * left + region_scale(CASCADE, 1, asked, cells) * noise
+    assert region_parts(CASCADE, asked, False, cells)[1] == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_variance_of_a_range_of_few_samples_has_a_least():
@@ -274,8 +283,26 @@ def test_the_variance_of_a_range_of_few_samples_has_a_least():
     asked, cells = [Values(X[2:3]), Means(np.array([2.5]), np.array([6.5]))], {1: around(T[:10])}
     series = region_series(cascade, 1, asked, False, cells)
     scale, least = window_errors(smooth[1], T[:10], series, 2.5, 6.5)
-    assert scale * module._open_in_cells(cascade, 1, asked[1]) < least
-    assert region_parts(cascade, asked, False, cells)[1] == pytest.approx([least], rel=1e-9)
+    smoothed, noise = module._open_in_cells(cascade, 1, asked[1])
+    assert scale * smoothed + region_scale(cascade, 1, asked, cells) * noise < least
+    assert region_parts(cascade, asked, False, cells)[1] == pytest.approx(least, rel=1e-9)
+
+
+def test_every_series_has_an_error_of_its_own_whatever_is_asked_beside_it():
+    places, loud = np.arange(600.0), np.where(np.arange(600) < 300, 1.0, 100.0)
+    data = np.random.default_rng(7).standard_normal((40, 600)) * loud
+    levels = [LEVELS[1], Level("x", Kernel("gaussian", 0.1), 1e-9)]
+    cascade = fit_cascade(data, [T, places], levels)
+    asked = [Means(np.array([5.5]), np.array([25.5])), Values(places)]
+    variance = region_blocks(cascade, asked, cells={0: around(T)})
+    whole = variance((slice(0, 1), slice(0, 600)))
+    assert whole.shape == (1, 600)
+    quiet, rough = np.median(whole[0, :298]), np.median(whole[0, 302:])
+    assert 1e3 < rough / quiet < 1e4
+    assert np.array_equal(variance((slice(0, 1), slice(290, 310))), whole[:, 290:310])
+    few = [asked[0], Values(places[[3, 500]])]
+    alone = region_blocks(cascade, few, cells={0: around(T)})((slice(0, 1), slice(0, 2)))
+    assert np.allclose(alone[0] / whole[0, [3, 500]], 1.0, rtol=0, atol=0.7)
 
 
 def test_errors_need_no_data_where_its_series_are_told():
