@@ -9,7 +9,8 @@ import pytest
 from long_models import long_model
 from scipy.interpolate import make_interp_spline
 
-from dkrls_cli.cascade.calibration.local import student_factor
+from dkrls_cli.cascade.calibration.local import series_scales, student_factor
+from dkrls_cli.cascade.errorbars.leaving import leave_out
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals import regions as module
 from dkrls_cli.cascade.functionals.answers import NO_CELLS, answer_grid
@@ -67,6 +68,17 @@ def test_scales_come_from_samples_left_out_one_by_one():
         variance = system[place, place] - row @ system[others, place]
         scores.append((series[place] - row @ series[others]) ** 2 / variance)
     assert region_scale(CASCADE, 1, asked) == pytest.approx(np.mean(scores), rel=1e-9)
+
+
+def test_neighbouring_samples_count_half_where_series_are_told_apart():
+    loud = fit_cascade(DATA * np.geomspace(1.0, 3.0, 8)[:, None], [X, T], LEVELS)
+    asked = [Values(X), Means(np.array([5.5]), np.array([25.5]))]
+    left, series = leave_out(loud, 1, 40), region_series(loud, 1, asked, False, {})
+    known, predicted = np.split(left.twice @ series, 2)
+    squares = (predicted - known) ** 2 / left.variance[:, None]
+    found = region_scale(loud, 1, asked)
+    assert found == pytest.approx(series_scales(squares, 19.0), rel=1e-9)
+    assert found != pytest.approx(series_scales(squares, 38.0), rel=1e-3)
 
 
 def test_levels_add_up_and_those_passed_through_add_nothing():

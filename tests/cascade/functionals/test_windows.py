@@ -139,6 +139,15 @@ def test_series_that_differ_by_far_have_scales_of_their_own():
     assert scale[0] == pytest.approx(alone[0], rel=0.7)
 
 
+def test_as_many_windows_are_independent_as_lie_side_by_side(monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        module, "series_scales", lambda squares, n: told.append(n) or squares.mean(axis=0)
+    )
+    window_errors(LEVEL, T, SERIES, 4.4, 8.4)
+    assert told == [14 / 4]
+
+
 def test_many_windows_are_thinned_evenly(monkeypatch):
     monkeypatch.setattr(module, "_WINDOWS", 3)
     nodes = np.arange(10.0)
