@@ -293,7 +293,7 @@ def left_out_scales(
     squares = (predicted - known) ** 2 / left.variance[:, None]
     scales = series_scales(squares, _INDEPENDENT * len(squares))
     period, places = cascade.levels[axis].kernel.period, cascade.coordinates[axis][left.nodes]
-    by_place = np.divide(squares, scales, out=np.ones_like(squares), where=scales > 0).mean(axis=1)
+    by_place = np.divide(squares, scales, out=squares, where=scales > 0).mean(axis=1)
     runs = np.array_split(np.argsort(places), min(places.size, _MOST_PLACES))
     places, by_place = (np.array([each[run].mean() for run in runs]) for each in (places, by_place))
     found = find_local_scale(places, by_place, closed=period is not None, gain=_GAIN)
