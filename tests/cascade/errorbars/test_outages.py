@@ -60,7 +60,7 @@ def test_blocks_lie_between_slices_so_far_apart_and_in_no_outage():
     assert len(blocks) == 8
     for block in blocks:
         assert X[block.stop] - X[block.start - 1] == 6.0
-        assert 4 <= block.start
+        assert block.start >= 4
         assert block.stop <= X.size - 4
         assert X[block.stop] <= 30 or X[block.start - 1] >= 37
         np.testing.assert_array_equal(line.depths(block), [1.0, 2.0, 3.0, 2.0, 1.0])
