@@ -7,7 +7,10 @@ g_j is the mean of z^2 over slice j of a level, relative to that of all slices. 
 level has the scale (mean of the g_j around it)^0.7, with weights that fall as a Gaussian of 1.5
 slices. A query has no slice of its own, so the scale that slice j itself is calibrated with is the
 mean of the others without it. It is used only where it explains these g_j clearly better than no
-scale does: by the likelihood of normal errors, one number a slice.
+scale does: by the likelihood of normal errors, one number a slice. Of few independent fibres local
+means vary by chance, and neighbours err together: the power is less by the share of the variance
+of their logarithms that chance has. In 268 cases of single series, made and real ones, 90 % bands
+held 0.75 in the mean without that, and hold 0.80.
 
 Few slices
 ----------
@@ -22,6 +25,7 @@ Student's t for more than eight slices did not help.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,7 +76,12 @@ class LocalScale:
 
 
 def find_local_scale(
-    places: Array, squares: Array, *, closed: bool = False, gain: float = _GAIN
+    places: Array,
+    squares: Array,
+    *,
+    closed: bool = False,
+    gain: float = _GAIN,
+    fibres: float = math.inf,
 ) -> tuple[LocalScale, Array] | None:
     """Return the local scale of a level, and the one that each slice is calibrated with.
 
@@ -86,6 +95,8 @@ def find_local_scale(
         Whether the slices go round a circle.
     gain
         Gain of the log-likelihood from which a local scale is used.
+    fibres
+        How many independent errors each mean square is of.
 
     Returns
     -------
@@ -99,12 +110,14 @@ def find_local_scale(
     relative = squares[order] / mean + _LEAST_SQUARE
     weights = _neighbour_weights(squares.size, closed)
     others = weights - np.diag(np.diag(weights))
-    without = (others @ relative / others.sum(axis=1)) ** _POWER
+    without = others @ relative / others.sum(axis=1)
+    power = _POWER * _share_beyond_chance(np.log(without), fibres)
+    without **= power
     if _gain(relative, without) <= gain:
         return None
     own = np.empty(squares.size)
     own[order] = without
-    within = (weights @ relative / weights.sum(axis=1)) ** _POWER
+    within = (weights @ relative / weights.sum(axis=1)) ** power
     return LocalScale(places[order], within), own
 
 
@@ -148,6 +161,34 @@ def student_factor(slices: int) -> float:
     """
     few = 2 <= slices < 2 + len(_STUDENT)
     return _STUDENT[slices - 2] if few else 1.0
+
+
+def count_independent(missed: Array) -> float:
+    """Return how many independent errors a slice has, from those of all slices (n, cells).
+
+    Patterns of so many independent numbers have that share of their squares in common by chance.
+
+    >>> count_independent(np.array([[1.0], [-2.0], [0.5]]))
+    1.0
+    >>> 90 < count_independent(np.random.default_rng(0).standard_normal((40, 100))) < 110
+    True
+    """
+    norms = np.linalg.norm(missed, axis=1)
+    patterns = missed[norms > 0] / norms[norms > 0, None]
+    common = (patterns @ patterns.T) ** 2
+    pairs = common.size - len(common)
+    shared = float(common.sum() - np.trace(common)) / pairs if pairs else 1.0
+    return float(1.0 / max(shared, 1.0 / missed.shape[1]))
+
+
+def _share_beyond_chance(logarithms: Array, fibres: float) -> float:
+    """Return which part of the variance of logarithms of local means is more than chance.
+
+    The logarithm of a mean of n independent squares has the variance 2 / n. Errors of neighbours go
+    together when they are left out, so that a local mean counts for no more than one slice.
+    """
+    variance, chance = float(logarithms.var()), 2.0 / fibres
+    return 1.0 - chance / variance if variance > chance else 0.0
 
 
 def _neighbour_weights(count: int, closed: bool) -> Array:

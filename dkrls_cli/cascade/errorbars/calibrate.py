@@ -8,7 +8,12 @@ from functools import reduce
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices
-from dkrls_cli.cascade.calibration.local import LocalScale, find_local_scale, student_factor
+from dkrls_cli.cascade.calibration.local import (
+    LocalScale,
+    count_independent,
+    find_local_scale,
+    student_factor,
+)
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars.bars import Z90, outer_sum
 from dkrls_cli.cascade.errorbars.joint import JointBars
@@ -87,13 +92,16 @@ def _find_local_scales(
 ) -> list[tuple[LocalScale, Array] | None]:
     """Return the local scale of every level, from cells left out along all that have a scale."""
     variance = outer_sum([s * v.variance for s, v in zip(scales, levels, strict=True)])
-    squares = np.divide(missed**2, variance, out=np.zeros(missed.shape), where=variance > 0)
+    spread = np.sqrt(variance)
+    ratios = np.divide(missed, spread, out=np.zeros(missed.shape), where=variance > 0)
     found = []
     for axis, level in enumerate(levels):
-        others = tuple(other for other in range(cascade.ndim) if other != axis)
+        cells = np.moveaxis(ratios, axis, 0).reshape(len(level.nodes), -1)
         places = cascade.coordinates[axis][level.nodes]
         closed = cascade.levels[axis].kernel.period is not None
-        found.append(find_local_scale(places, squares.mean(axis=others), closed=closed))
+        fibres = count_independent(cells)
+        squares = np.mean(cells**2, axis=1)
+        found.append(find_local_scale(places, squares, closed=closed, fibres=fibres))
     return found
 
 

@@ -9,6 +9,7 @@ from scipy.stats import t as student
 from dkrls_cli.cascade.calibration import local
 from dkrls_cli.cascade.calibration.local import (
     LocalScale,
+    count_independent,
     find_local_scale,
     series_scales,
     student_factor,
@@ -43,6 +44,26 @@ def test_scales_are_local_means_and_a_slice_has_no_say_in_its_own(closed):
     np.testing.assert_allclose(
         own[np.argsort(order)], smoothed(SQUARES, closed=closed, with_own=False)
     )
+
+
+def test_of_few_fibres_a_scale_is_what_is_beyond_chance():
+    means = smoothed(SQUARES, closed=False, with_own=False)
+    variance = np.var(np.log(means) / 0.7)
+    scale, own = find_local_scale(PLACES, SQUARES, fibres=2 / (0.4 * variance))
+    np.testing.assert_allclose(own, np.power(means, 0.6))  # 60 % is beyond chance
+    within = smoothed(SQUARES, closed=False, with_own=True)
+    np.testing.assert_allclose(scale.factors, np.power(within, 0.6))
+    assert find_local_scale(PLACES, SQUARES, fibres=1.99 / variance) is None
+
+
+@pytest.mark.parametrize("rank", [1, 4, 25])
+def test_independent_errors_are_counted_by_what_patterns_have_in_common(rank):
+    rng = np.random.default_rng(2)
+    loud = np.exp(rng.normal(0, 2, (60, 1)))  # some slices are missed by more
+    missed = loud * (rng.standard_normal((60, rank)) @ np.kron(np.eye(rank), np.ones((1, 8))))
+    assert count_independent(missed) == pytest.approx(rank, rel=0.1)
+    assert count_independent(np.vstack([missed, 0 * missed])) == count_independent(missed)
+    assert count_independent(np.zeros((5, 3))) == 1.0
 
 
 def test_errors_that_do_not_go_by_place_have_no_local_scale():

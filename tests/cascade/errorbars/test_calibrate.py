@@ -114,6 +114,18 @@ def test_the_band_is_that_of_a_normal_distribution():
     assert pytest.approx(NormalDist().inv_cdf(0.95), rel=1e-15) == Z90
 
 
+def test_a_single_series_has_no_local_scale_by_chance():
+    x = np.arange(60.0)
+    root = np.linalg.cholesky(gram(Kernel("matern32", 6.0), x, x) + 1e-9 * np.eye(60))
+    bars = [
+        calibrate(fit_cascade(series, [x], [Level("x", Kernel("matern32", 6.0), 1e-6)])).local
+        for series in (root @ np.random.default_rng(0).standard_normal((60, 10))).T
+    ]
+    scales = [local[0] for local in bars if local]
+    assert all(np.ptp(np.log(scale.factors)) < 1.5 for scale in scales)
+    assert len(scales) < 5
+
+
 @pytest.mark.parametrize("period", [None, 360.0])
 def test_bands_are_wider_where_slices_are_missed_by_more(period):
     model = rough_in_the_middle(period)
@@ -138,8 +150,13 @@ def test_local_scales_and_factors_are_those_of_all_cells_left_out():
     missed = calibrate_module._missed(model, levels)
     raw = known.scales / [1.0, student_factor(7)]
     parts = [s * level.variance for s, level in zip(raw, levels, strict=True)]
-    squares = (missed[1, 1] ** 2 / np.add.outer(*parts)).mean(axis=1)
-    scale, own = find_local_scale(model.coordinates[0][levels[0].nodes], squares)
+    ratios = missed[1, 1] / np.sqrt(np.add.outer(*parts))
+    patterns = np.corrcoef(np.hstack([ratios, -ratios]))  # about 0, not about their mean
+    pairs = patterns[~np.eye(len(patterns), dtype=bool)]
+    places, squares = model.coordinates[0][levels[0].nodes], (ratios**2).mean(axis=1)
+    fibres = min(1 / np.mean(pairs**2), 7)  # a slice has seven cells
+    scale, own = find_local_scale(places, squares, fibres=fibres)
+    assert scale.factors.max() < 0.95 * find_local_scale(places, squares)[0].factors.max()
     np.testing.assert_allclose(known.local[0].factors, scale.factors, rtol=1e-9)
     for pattern in ((1, 0), (0, 1), (1, 1)):
         variance = np.add.outer(*(part * on for part, on in zip(parts, pattern, strict=True)))
