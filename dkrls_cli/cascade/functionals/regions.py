@@ -92,7 +92,7 @@ _UNSEEN = 0.5
 
 @dataclass(frozen=True, eq=False)
 class RegionPart:
-    """What a level adds to the variance of means over a region.
+    """Part of the variance of means over a region that one level adds.
 
     Attributes
     ----------

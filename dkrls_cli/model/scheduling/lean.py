@@ -5,5 +5,7 @@ of dask. No task here has any.
 """
 
 import sys
+from types import ModuleType
+from typing import cast
 
-sys.modules.setdefault("dask.array", None)  # type: ignore[arg-type]
+sys.modules.setdefault("dask.array", cast(ModuleType, None))
