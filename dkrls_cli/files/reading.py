@@ -21,6 +21,7 @@ from dkrls_cli.files.netcdf import fields_of, open_dataset, open_xarray, read_ax
 from dkrls_cli.files.source import Source, expand, is_netcdf, kind_of
 from dkrls_cli.files.stored.reader import Reader
 from dkrls_cli.files.styles import read_cells
+from dkrls_cli.files.suitable import keep_suitable
 from dkrls_cli.files.text.copying import TableCopy
 from dkrls_cli.files.text.csv.opening import read_bytes
 from dkrls_cli.files.text.tables import place_cells, read_table, value_columns
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 ALL = "all"
-"""Name that stands for every variable of a file that is on a grid."""
+"""Name that stands for every variable of a file that is on a grid and may be modelled."""
 
 NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
@@ -100,8 +101,8 @@ def open_variables(
     inputs
         Files and patterns.
     names
-        Names of the variables; ``all`` for every one on a grid; none for the only one that can be
-        meant.
+        Names of the variables; ``all`` for every one on a grid that holds no directions and no
+        codes; none for the only one that can be meant.
     levels, raw
         As for :func:`open_source`.
 
@@ -123,10 +124,13 @@ def open_variables(
     if kind != "table":
         with open_xarray(path, kind) as dataset:
             wanted = fields_of(dataset, path) if ALL in names else list(names)
-        return [open_source(inputs, name, levels) for name in wanted]
-    raw = raw or read_tables(inputs)
-    wanted, dims = value_columns(raw[path], path, names, levels)
-    return [_without_columns(open_source(inputs, name, dims, raw=raw)) for name in wanted]
+        sources = [open_source(inputs, name, levels) for name in wanted]
+    else:
+        raw = raw or read_tables(inputs)
+        wanted, dims = value_columns(raw[path], path, names, levels)
+        opened = (open_source(inputs, name, dims, raw=raw) for name in wanted)
+        sources = [_without_columns(source) for source in opened]
+    return keep_suitable(sources) if ALL in names else sources
 
 
 def _without_columns(source: Source) -> Source:

@@ -111,6 +111,15 @@ def refuse_no_averages(
         )
 
 
+def may_have_no_averages(name: str, attrs: Mapping[str, Any]) -> bool:
+    """Return whether values may be directions or codes, by the name and the attributes alone.
+
+    >>> may_have_no_averages("tas", {"units": "K"}), may_have_no_averages("wind_direction", {})
+    (False, True)
+    """
+    return any(key in attrs for key in _FLAGS) or turn_of(name, attrs, 0.0, 0.0) is not None
+
+
 def holds_codes(
     attrs: Mapping[str, Any], least: float, largest: float, packing: Packing | None = None
 ) -> bool:

@@ -19,6 +19,7 @@ from dkrls_cli.files.reading import (
     read_tables,
 )
 from dkrls_cli.files.source import Source, expand, kind_of
+from dkrls_cli.files.suitable import keep_suitable
 from dkrls_cli.files.text.tables import value_columns
 from dkrls_cli.grid.cf import hierarchy_of
 from dkrls_cli.grid.observations import read_number
@@ -128,6 +129,7 @@ def open_with_errors(
     errors = {source.name: source for source in sources if source.name in beside}
     modelled = [source for source in sources if source.name not in beside]
     given.refuse_unknown(modelled)
+    modelled = keep_suitable(modelled) if ALL in names else modelled
 
     def attach(source: Source) -> Source:
         text = given.of(source.name)
