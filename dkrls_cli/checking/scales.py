@@ -97,7 +97,7 @@ def local_scale(sizes: Array, used: Mask) -> Array:
     sizes
         Sizes of the residuals, each divided by its standard error; NaN where missing.
     used
-        Which cells count.
+        Which cells count; those without a residual do not if most of them have none.
 
     Returns
     -------
@@ -105,6 +105,8 @@ def local_scale(sizes: Array, used: Mask) -> Array:
         Standard deviations, in the shape of the grid.
     """
     known = used & ~np.isnan(sizes)
+    if not _median(sizes[known]):
+        known = known & (sizes > 0)  # the others tell the scale
     typical = max(_median(sizes[known]), _LEAST)
     relative = np.where(known, sizes, np.nan) / typical
     factors = [np.ones(m) for m in sizes.shape]

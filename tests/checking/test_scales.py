@@ -65,6 +65,19 @@ def test_a_scale_follows_the_slices():
     assert (found > 0).all()
 
 
+def test_where_most_residuals_are_0_the_others_tell_the_scale():
+    rng = np.random.default_rng(3)
+    # rows and columns of zeros beside those of none: scales as far apart would overflow
+    sizes = np.abs(rng.normal(size=(40, 12))) * 1e3
+    sizes[:14], sizes[:, :7] = 0.0, 0.0
+    sizes[rng.random(sizes.shape) < 0.1] = 500.0
+    with np.errstate(all="raise"):
+        found = local_scale(sizes, np.ones(sizes.shape, bool))
+    assert np.mean(sizes == 0) > 0.5
+    np.testing.assert_array_equal(found, local_scale(sizes, sizes > 0))
+    assert 300 < found.min() <= found.max() < 3000
+
+
 def test_a_scale_follows_the_neighbourhood():
     rng = np.random.default_rng(3)
     sizes = np.abs(rng.normal(size=(40, 40)))
