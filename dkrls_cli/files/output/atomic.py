@@ -101,7 +101,9 @@ def explain_failure(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
-        raise OutputError(f"'{path}' cannot be written ({_with_space(reason, path)}).") from None
+        is_told = error.errno is not None and error.errno > 0  # libraries count theirs below 0
+        text = reason if is_told else _with_space(reason, path)
+        raise OutputError(f"'{path}' cannot be written ({text}).") from None
     except RuntimeError as error:  # of netCDF4, which says "NetCDF: HDF error" of a full disk
         raise OutputError(f"'{path}' cannot be written ({_with_space(error, path)}).") from None
 
@@ -110,7 +112,8 @@ def _with_space(reason: object, path: str | os.PathLike[str]) -> str:
     """Return a reason, and that the disk is full if it is and the reason does not say so."""
     full = False
     with suppress(OSError):
-        full = shutil.disk_usage(Path(path).resolve().parent).free < 2**20
+        room = shutil.disk_usage(Path(path).resolve().parent)
+        full = room.free < 2**20 <= room.total  # what the system makes up, as /proc, has no room
     text = " ".join(str(reason).split())
     return f"{text}; the disk is full" if full and "space" not in text else text
 

@@ -145,18 +145,34 @@ def test_a_disk_that_fails_is_told_and_one_that_cannot_flush_is_no_failure(
     assert (tmp_path / "a").read_text() == "x"
 
 
+LIBRARY = "NetCDF: HDF error"
+
+
+@pytest.mark.parametrize(
+    ("error", "free", "total", "words"),
+    [
+        (RuntimeError(LIBRARY), 2**20, 2**30, LIBRARY),
+        (RuntimeError(LIBRARY), 2**20 - 1, 2**30, f"{LIBRARY}; the disk is full"),
+        (OSError(-101, LIBRARY), 0, 2**30, f"{LIBRARY}; the disk is full"),
+        (RuntimeError(LIBRARY), 0, 0, LIBRARY),
+        (FileNotFoundError(2, "No such file or directory"), 0, 2**30, "No such file or directory"),
+    ],
+)
 def test_a_library_that_fails_on_a_full_disk_is_explained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    free: int,
+    total: int,
+    words: str,
 ) -> None:
-    room = 2**20
-    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: SimpleNamespace(free=room))
-    for free, words in ((2**20, r"\(NetCDF: HDF error\)"), (2**20 - 1, "; the disk is full")):
-        room = free
-        with (
-            pytest.raises(OutputError, match=words),
-            atomic_write(tmp_path / "a", overwrite=False),
-        ):
-            raise RuntimeError("NetCDF: HDF error")
+    room = SimpleNamespace(free=free, total=total)
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: room)
+    with (
+        pytest.raises(OutputError, match=rf"cannot be written \({words}\)\.$"),
+        atomic_write(tmp_path / "a", overwrite=False),
+    ):
+        raise error
     assert names_in(tmp_path) == set()
 
 
