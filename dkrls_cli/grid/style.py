@@ -54,15 +54,36 @@ class Packing:
         Limits of another type than the integers are left out, as are those of integers that are
         read as unsigned: it is not known what they count.
         """
-        names = {"valid_range": "valid_range", "valid_min": "valid_min", "valid_max": "valid_max"}
+        names = {key: key for key in _LIMITS}
         if self.scale < 0:
             names |= {"valid_min": "valid_max", "valid_max": "valid_min"}
-        given = {key: np.asarray(self.attrs[key]) for key in names if key in self.attrs}
         return {
             names[key]: sorted((limits.ravel() * self.scale + self.offset).tolist())
-            for key, limits in given.items()
-            if limits.dtype.name == self.dtype and "_Unsigned" not in self.attrs
+            for key, limits in self._limits.items()
+            if self._counts_integers(limits)
         }
+
+    @property
+    def unclear(self) -> dict[str, list[Any]]:
+        """Limits of valid numbers of which it is not known what they count, as they are stored."""
+        return {
+            key: limits.ravel().tolist()
+            for key, limits in self._limits.items()
+            if not self._counts_integers(limits)
+        }
+
+    @property
+    def _limits(self) -> dict[str, NDArray[Any]]:
+        """Limits of valid numbers, as they are stored."""
+        return {key: np.asarray(self.attrs[key]) for key in _LIMITS if key in self.attrs}
+
+    def _counts_integers(self, limits: NDArray[Any]) -> bool:
+        """Return whether limits are surely in units of the integers."""
+        return limits.dtype.name == self.dtype and "_Unsigned" not in self.attrs
+
+
+# Attributes that limit valid numbers.
+_LIMITS = ("valid_range", "valid_min", "valid_max")
 
 
 @dataclass(frozen=True, eq=False)

@@ -224,7 +224,7 @@ def choose_bounds(given: BoundsLike, grid: Grid) -> tuple[Bounds | None, str]:
     """
     asked, source = bounds_asked(given, grid)
     if asked is None:
-        return None, ""
+        return None, unclear_limits(given, grid)
     bounds = asked.round_out(grid.values)
     return settle_bounds(bounds, source, bounds.count_outside(grid.values))
 
@@ -238,6 +238,24 @@ def bounds_asked(given: BoundsLike, grid: Grid) -> tuple[Bounds | None, str]:
         return read_bounds(given), ""
     packing = grid.style.packing
     return bounds_told({**grid.attrs, **(packing.valid if packing else {})})
+
+
+def unclear_limits(given: BoundsLike, grid: Grid) -> str:
+    """Return a note on limits of packed values of which it is not known what they count.
+
+    CF has them in units of the packed integers, and of their type; many files have them in units of
+    the values. The note is empty if there are none, or attributes are not asked.
+    """
+    packing = grid.style.packing
+    if given != "auto" or packing is None or not packing.unclear:
+        return ""
+    told = " and ".join(
+        f"{key} {', '.join(map(str, limits))}" for key, limits in packing.unclear.items()
+    )
+    return (
+        f"{told} of '{grid.name}' is not used: nothing tells whether it counts the packed integers "
+        f"({packing.dtype}) or the values"
+    )
 
 
 def settle_bounds(bounds: Bounds, source: str, outside: str) -> tuple[Bounds | None, str]:

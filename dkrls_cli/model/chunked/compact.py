@@ -30,7 +30,7 @@ from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.source import Source
 from dkrls_cli.grid.grid import Grid
-from dkrls_cli.model.answering.bounds import Bounds, bounds_asked, settle_bounds
+from dkrls_cli.model.answering.bounds import Bounds, bounds_asked, settle_bounds, unclear_limits
 from dkrls_cli.model.answering.tolerance import PROMISE
 from dkrls_cli.model.chunked.ground import Ground, prepare
 from dkrls_cli.model.chunked.promise import keep_promise, measure_rest
@@ -379,9 +379,10 @@ def _grid_of(ground: Ground, values: Array) -> Grid:
 
 def _bounds(ground: Ground, extremes: Array) -> tuple[Bounds | None, str]:
     """Return the bounds of answers and a note, from the least and the largest value."""
-    asked, told = bounds_asked(ground.settings.bounds, _grid_of(ground, extremes))
+    given, grid = ground.settings.bounds, _grid_of(ground, extremes)
+    asked, told = bounds_asked(given, grid)
     if asked is None:
-        return None, ""
+        return None, unclear_limits(given, grid)
     bounds = asked.round_out(extremes)
     outside = bounds.count_outside(extremes)
     low, high = extremes

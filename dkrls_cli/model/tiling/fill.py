@@ -24,7 +24,7 @@ from dkrls_cli.grid.axes import Axis, number_axis
 from dkrls_cli.grid.cf import hierarchy_of
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.memory import held_bytes, peak_bytes
-from dkrls_cli.model.answering.bounds import Bounds, bounds_asked, settle_bounds
+from dkrls_cli.model.answering.bounds import Bounds, bounds_asked, settle_bounds, unclear_limits
 from dkrls_cli.model.filling.cells import leave_out
 from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
@@ -213,11 +213,12 @@ class _Filler:
             self._first_slice() if is_first(self.request.mask) else None,
         )
         bounds: Bounds | None = None
+        told = unclear_limits(self.settings.bounds, self.blank)
         if asked is not None:
             rounded = asked.round_out(ends)
             known = summary.cells - summary.missing
             bounds, told = settle_bounds(rounded, told_by, summary.outside.words(rounded, known))
-            self.notes += [told] if told else []
+        self.notes += [told] if told else []
         if not summary.missing:
             return self._fill(None, None, note)
         self._number_axes()

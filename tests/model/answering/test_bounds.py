@@ -197,6 +197,27 @@ def test_a_packed_file_tells_in_units_of_its_integers():
     assert choose_bounds("auto", outside)[0] is None
 
 
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {"valid_range": np.array([0.0, 45.0], "f4")},
+        {"valid_range": np.array([0, 45], "i2"), "_Unsigned": "true"},
+    ],
+)
+def test_limits_of_packed_values_that_may_count_these_are_told_and_not_used(attrs):
+    style = Style(packing=Packing("int16", {"scale_factor": 0.01, **attrs}))
+    grid = replace(grid_of([[0.0, 30.0]]), style=style)
+    bounds, note = choose_bounds("auto", grid)
+    shown = ", ".join(map(str, attrs["valid_range"].tolist()))
+    assert bounds is None
+    assert note == (
+        f"valid_range {shown} of 'ice' is not used: nothing tells whether it counts the packed "
+        "integers (int16) or the values"
+    )
+    assert choose_bounds("none", grid) == choose_bounds(None, grid) == (None, "")
+    assert choose_bounds((0, 45), grid) == (Bounds(0, 45), "")
+
+
 def test_what_the_file_tells_is_used_and_told():
     bounds, note = choose_bounds("auto", grid_of([[0.0, np.nan], [1.0, 0.5]], **FRACTION))
     assert bounds == Bounds(0, 1)

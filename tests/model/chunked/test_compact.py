@@ -13,6 +13,8 @@ from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.reading import open_file
+from dkrls_cli.grid.grid import as_grid
+from dkrls_cli.grid.style import Packing, Style
 from dkrls_cli.model.chunked import compact, reduction
 from dkrls_cli.model.chunked.compact import fit_compact, plan_compact, plan_given, run_here
 from dkrls_cli.model.chunked.ground import prepare
@@ -170,6 +172,11 @@ def test_progress_is_told_and_bounds_are_those_of_all_data():
     outside = fit_compact(stored(data, (7, 5, 8)), Settings(levels=LEVELS))
     assert outside.bounds is None
     assert "values reach from" in outside.origin["bounds"]
+    style = Style(packing=Packing("int16", {"scale_factor": 0.1, "valid_max": 50.0}))
+    packed = replace(as_grid(data.drop_attrs()), style=style)
+    unclear = fit_compact(stored(packed, (7, 5, 8)), Settings(levels=LEVELS))
+    assert unclear.bounds is None
+    assert unclear.origin["bounds"].startswith("valid_max 50.0 of")
     with pytest.raises(SettingError, match="The bounds do not hold"):
         fit_compact(stored(data, (7, 5, 8)), Settings(levels=LEVELS, bounds=(-50, 50)))
 

@@ -1,5 +1,7 @@
 """Grids filled in tiles, beside the same grids filled whole."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -18,6 +20,7 @@ from tiled_grids import (
 
 from dkrls_cli.errors import ConvergenceError, InputError, SettingError
 from dkrls_cli.grid.grid import as_grid
+from dkrls_cli.grid.style import Packing, Style
 from dkrls_cli.model.fill import fill_grid
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling import planning
@@ -136,6 +139,10 @@ def test_bounds_hold_in_tiles_as_in_the_whole_grid():
     data.attrs["valid_min"] = low + 1e-3
     told = fill_both(data, settings(SIGMAS), 50 * MAP)[2]
     assert any("1 of" in note and "not kept" in note for note in told.notes)
+    del data.attrs["valid_min"]
+    packed = Style(packing=Packing("int16", {"scale_factor": 0.1, "valid_min": 9.0}))
+    told = fill_both(replace(as_grid(data), style=packed), settings(SIGMAS), 50 * MAP)[2]
+    assert any(note.startswith("valid_min 9.0 of") and "not used" in note for note in told.notes)
 
 
 def test_standard_errors_are_those_of_the_whole_grid_but_for_what_tiles_do_not_see(bars):
