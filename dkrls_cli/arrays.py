@@ -180,6 +180,15 @@ def freeze(values: NDArray[Any]) -> None:
         owner = owner.base
 
 
+# Why some are no real numbers, and what to do about it, by the kinds of numpy types.
+_NO_NUMBERS = {
+    "c": "they are complex",
+    "M": "they are dates",
+    "m": "they are durations. Divide them by one, such as np.timedelta64(1, 'D'), or open the file "
+    "with decode_timedelta=False",
+}
+
+
 def as_tensor(values: ArrayLike, what: str) -> Tensor:
     """Return values as :func:`as_numbers` does, but those of single precision as they are."""
     single = type(values) is np.ndarray and values.dtype == np.float32
@@ -189,19 +198,20 @@ def as_tensor(values: ArrayLike, what: str) -> Tensor:
 def as_numbers(values: ArrayLike, what: str, error: type[Exception] = InputError) -> Array:
     """Return values as float64, with NaN where they are masked.
 
-    Raise `error` if they are not real numbers. `what` names the values in the message.
+    Raise `error` if they are not real numbers, such as dates and durations, which would become
+    counts of whatever unit they are held in. `what` names the values in the message.
 
     Examples
     --------
     >>> as_numbers(["1.5", "2"], "values")
     array([1.5, 2. ])
     """
-    if isinstance(values, np.ma.MaskedArray):
-        values = np.ma.filled(values.astype(np.float64), np.nan)
-    given = np.asarray(values)
     try:
-        if given.dtype.kind == "c":
-            raise TypeError("they are complex")
+        given = np.asarray(values)
+        if given.dtype.kind in _NO_NUMBERS:
+            raise TypeError(_NO_NUMBERS[given.dtype.kind])
+        if isinstance(values, np.ma.MaskedArray):
+            given = np.ma.filled(values.astype(np.float64), np.nan)
         return given.astype(np.float64, copy=False)
     except (TypeError, ValueError) as cause:
         raise error(f"The {what} must be real numbers: {cause}.") from None

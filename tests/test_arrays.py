@@ -88,7 +88,18 @@ def test_float64_is_not_copied(convert) -> None:
 
 @each
 @pytest.mark.parametrize(
-    ("values", "why"), [([1j], "complex"), (["warm"], "warm"), ([object()], "object")]
+    ("values", "why"),
+    [
+        ([1j], "complex"),
+        (["warm"], "warm"),
+        ([object()], "object"),
+        (
+            np.array([1, "NaT"], "m8[D]"),
+            r"durations\. Divide them by one, .* decode_timedelta=False",
+        ),
+        (np.ma.masked_array(np.array([1, 2], "m8[s]"), [True, False]), "durations"),
+        (np.array(["2000-01-01"], "M8[D]"), "dates"),
+    ],
 )
 def test_what_is_no_number_is_refused(convert, values, why: str) -> None:
     with pytest.raises(InputError, match=f"The values must be real numbers: .*{why}"):
