@@ -175,7 +175,7 @@ def _check_meaning(own: Axis, its: Axis) -> None:
     if own.has_coordinate and not its.has_coordinate:
         raise InputError(f"The new slices have no coordinates of '{own.name}', the model has.")
     calendars = [calendar_of(axis) for axis in (its, own)]
-    if its.time and own.time and calendars[0] != calendars[1]:
+    if "none" not in calendars and calendars[0] != calendars[1]:
         raise InputError(
             f"The new slices count '{own.name}' by the calendar {calendars[0]}, the model by "
             f"{calendars[1]}."

@@ -30,8 +30,14 @@ _DIGITS = {"float32": 4, "float64": 9}
 # Degrees from zero beyond which a latitude (but for rounding) or a longitude is none: nobody writes
 # longitudes more than two turns from Greenwich, and marks of missing ones, like -999, lie beyond.
 _FARTHEST = {"latitude": 90.001, "longitude": 2 * _CIRCLE}
-# Calendars that agree on all dates since 1582, and so may be joined.
-_GREGORIAN = ("gregorian", "proleptic_gregorian")
+# Other names of calendars: of those that agree on all dates since 1582, and so may be joined, and
+# of the same ones.
+_SAME_CALENDARS = {
+    "": "standard",
+    **dict.fromkeys(("gregorian", "proleptic_gregorian"), "standard"),
+    "365_day": "noleap",
+    "366_day": "all_leap",
+}
 # Coordinates or labels that a message lists before it says only how many there are.
 _MOST_LISTED = 4
 
@@ -345,9 +351,15 @@ def _kind_text(axis: Axis) -> str:
 
 
 def calendar_of(axis: Axis) -> str:
-    """Return the calendar of a time axis; calendars that agree since 1582 share one name."""
-    name = axis.time.calendar if axis.time else "none"
-    return "standard" if name in _GREGORIAN else name
+    """Return the calendar of a time axis; calendars that agree since 1582 share one name.
+
+    Numbers that count time but are not decoded have that of their attributes.
+    """
+    if axis.time is not None:
+        name = axis.time.calendar
+    else:
+        name = str(axis.attrs.get("calendar", "")) if counts_time(axis.attrs) else "none"
+    return _SAME_CALENDARS.get(name.strip().lower(), name.strip().lower())
 
 
 def text_axis(name: str, labels: Sequence[str], attrs: Attributes = NO_ATTRIBUTES) -> Axis:

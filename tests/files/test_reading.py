@@ -184,7 +184,7 @@ def other_units_of_latitudes(path: Path) -> Path:
         ),
         (
             lambda path: timed(path, "fortnights since 2001-01-01", None),
-            "The files count 'time' by calendars standard and none",
+            "of another kind there (fortnights since 2001-01-01) than here (days since 2000-01-01)",
         ),
     ],
 )

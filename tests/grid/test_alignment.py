@@ -128,6 +128,19 @@ def test_what_differs_is_named(axes, attrs, words):
         align_slices(slices(*axes, attrs=attrs), MODEL, 0, ATTRS)
 
 
+def test_numbers_that_count_time_are_those_of_one_calendar():
+    def days(*numbers, **calendar):
+        return axis_of("time", np.array(numbers), {"units": DAYS.units, **calendar})
+
+    own = days(0.0, 1.0, calendar="365_day")
+    _, new = align_slices(slices(days(2.0, calendar="noleap"), LAT), (own, LAT), 0, ATTRS)
+    assert new.numbers.tolist() == [2.0]
+    align_slices(slices(axis_of("time", [2.0]), LAT), (own, LAT), 0, ATTRS)  # no units, no calendar
+    for theirs, name in ((days(2.0), "standard"), (days(2.0, calendar="360_day"), "360_day")):
+        with pytest.raises(InputError, match=f"by the calendar {name}, the model by noleap"):
+            align_slices(slices(theirs, LAT), (own, LAT), 0, ATTRS)
+
+
 def test_units_that_one_of_both_lacks_are_not_compared():
     for own, theirs in (({}, ATTRS), (ATTRS, {})):
         align_slices(slices(later(3), LAT, SITE, attrs=theirs), MODEL, 0, own)

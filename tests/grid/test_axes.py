@@ -330,6 +330,11 @@ def test_calendars_that_agree_today_have_one_name():
         assert calendar_of(dates("days since 2000-01-01", [0], calendar)) == "standard"
     assert calendar_of(dates("days since 2000-01-01", [0], "noleap")) == "noleap"
     assert calendar_of(axis_of("x", [1.0])) == "none"
+    assert calendar_of(axis_of("x", [1.0], {"calendar": "noleap", "units": "m"})) == "none"
+    units = {"units": "days since 2000-01-01"}
+    for name, calendar in (("Gregorian", "standard"), ("365_day", "noleap"), (" ", "standard")):
+        assert calendar_of(axis_of("time", [1.0], {**units, "calendar": name})) == calendar
+    assert calendar_of(axis_of("time", [1.0], units)) == "standard"
 
 
 def test_units_are_those_of_the_attributes_or_of_the_dates():
