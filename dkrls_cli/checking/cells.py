@@ -18,6 +18,7 @@ from dkrls_cli.checking.scales import (
     Limits,
     find_limits,
     growth,
+    heavy_limits,
     local_scale,
     nearby_scale,
     robust_spread,
@@ -161,13 +162,25 @@ class _Search:
         limits = find_limits((left / std)[known & ~bad], self.rate)
         beyond = bad & (limits.excess(left / std) > _SURELY)  # others may be the tail of good ones
         limits = find_limits((left / std)[known & ~beyond], self.rate)
+        self.heavy = self.heavy_tails((left / std)[known])
+        limits = limits.beyond(self.heavy)
         score = self.excess(limits, left, std)
         return CellCheck(self.used & (score > 1.0), left, std, score, limits)
+
+    def heavy_tails(self, scaled: Array) -> Limits:
+        """Return the limits of residuals with heavy tails; 0 on sides where there are none.
+
+        The data has such a tail there as well: residuals of data of several scales seem to have
+        one, in which a cell that is far from all the data would be lost.
+        """
+        found = heavy_limits(scaled, self.rate)
+        own = heavy_limits(self.centred[self.telling], self.rate)
+        return Limits(found.low * (own.low > 0), found.high * (own.high > 0))
 
     def excess(self, limits: Limits, left: Array, std: Array) -> Array:
         """Return the size of residuals in units of the limit, or of what is far if it is less."""
         score = limits.excess(left / std)
-        far = np.maximum(score, np.abs(left / std) / _FAR)
+        far = np.maximum(score, Limits(_FAR, _FAR).beyond(self.heavy).excess(left / std))
         return np.where(self.clearly(left), far, score)
 
     def rejoin(self, found: CellCheck) -> CellCheck:

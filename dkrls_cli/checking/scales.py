@@ -61,6 +61,10 @@ class Limits:
         """Return limits that are no larger than a given size."""
         return Limits(min(self.low, most), min(self.high, most))
 
+    def beyond(self, others: Limits) -> Limits:
+        """Return limits that are no smaller than others."""
+        return Limits(max(self.low, others.low), max(self.high, others.high))
+
     def at_least(self, least: float) -> Limits:
         """Return limits that are no smaller than a given size."""
         return Limits(max(self.low, least), max(self.high, least))
@@ -259,6 +263,54 @@ def find_limits(scaled: Array, rate: float) -> Limits:
         both = _limit(np.abs(scaled), rate)
         return Limits(both, both)
     return Limits(*(_limit(side, rate) for side in sides))
+
+
+# Shares of the residuals that exceed the inner quantiles by which a heavy tail is known, each 1.6
+# times the next: a tenth of bad cells makes none. Those of normal numbers have a shape of -0.2, of
+# exponential ones 0; one above 0.5 is heavy.
+_INNER, _HEAVY = (0.512, 0.32, 0.2), 0.5
+# Shares that exceed the quantiles by which the limit of a heavy tail is told, which bad cells must
+# not fill either, and the largest shape, since such tails grow lighter again far out.
+_OUTER, _HEAVIEST = (0.4, 0.16, 0.064), 0.8
+
+
+def heavy_limits(scaled: Array, rate: float) -> Limits:
+    """Return the limits where even the inner residuals tell a heavy tail; 0 on the other sides.
+
+    Those of log-normal numbers, or counts that differ by orders of magnitude, are. Cells far out
+    are good there, and so all residuals tell the limit, suspicious ones among them.
+
+    Examples
+    --------
+    >>> numbers = np.random.default_rng(0).normal(size=10_000)
+    >>> heavy_limits(numbers, 1e-3)
+    Limits(low=0.0, high=0.0)
+    >>> bool(100 < heavy_limits(np.expm1(2 * numbers), 1e-3).high)
+    True
+    """
+    return Limits(*(_heavy_limit(side, rate) for side in (-scaled[scaled < 0], scaled[scaled > 0])))
+
+
+def _heavy_limit(sizes: Array, rate: float) -> float:
+    """Return the size that is exceeded with the given probability; 0 if the tail is not heavy."""
+    if sizes.size < _FEWEST_ON_SIDE or rate >= _OUTER[-1]:
+        return 0.0
+    if not _shape(sizes, _INNER) > _HEAVY:
+        return 0.0
+    middle, high = (float(q) for q in np.quantile(sizes, 1.0 - np.array(_OUTER[1:])))
+    shape, ratio = min(_shape(sizes, _OUTER) + _CAUTION, _HEAVIEST), _OUTER[0] / _OUTER[1]
+    if not np.isfinite(shape):
+        return 0.0
+    grown = ((_OUTER[1] / rate) ** shape - 1.0) / (ratio**shape - 1.0)
+    return middle + (high - middle) * float(grown)
+
+
+def _shape(sizes: Array, tails: Sequence[float]) -> float:
+    """Return the shape of a tail by three of its quantiles; NaN if two of them are equal."""
+    low, middle, high = (float(q) for q in np.quantile(sizes, 1.0 - np.array(tails)))
+    if not high > middle > low:
+        return np.nan
+    return math.log((high - middle) / (middle - low)) / math.log(tails[0] / tails[1])
 
 
 # Degrees of freedom of a scale that is told by the median size of residuals, for each of them: the

@@ -41,6 +41,17 @@ def test_bad_cells_are_found_and_their_neighbours_are_not(field):
     assert not found.bad[8, 8]
 
 
+def test_good_cells_of_heavy_tails_are_left_alone_and_those_beyond_are_found():
+    rng = np.random.default_rng(7)
+    values = np.exp(2 * rng.normal(size=(30, 80)))
+    assert run(values).bad.mean() < 1e-3
+    bad = rng.random(values.shape) < 0.01
+    values[bad] = 3e4
+    found = run(values)
+    assert found.bad[bad].all()
+    assert found.bad[~bad].mean() < 1e-3
+
+
 def test_suspects_that_agree_with_the_others_come_back(field):
     suspects = np.random.default_rng(1).random(field.shape) < 0.05
     found = run(field, suspects=suspects)

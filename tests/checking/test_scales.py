@@ -5,6 +5,7 @@ from dkrls_cli.checking.scales import (
     Limits,
     find_limits,
     growth,
+    heavy_limits,
     local_scale,
     nearby_scale,
     robust_spread,
@@ -26,6 +27,17 @@ def test_the_rate_is_kept_whatever_the_tail(draw, most):
     limits = find_limits(numbers, 1e-3)
     share = np.mean(limits.excess(numbers) > 1)
     assert 1e-4 < share < most
+
+
+@pytest.mark.parametrize("sigma", [1.5, 2.0, 2.5])
+def test_a_heavy_tail_is_known_by_its_inner_quantiles(sigma):
+    numbers = np.random.default_rng(1).normal(size=20_000)
+    found = heavy_limits(np.expm1(sigma * numbers), 1e-3)
+    truth = np.expm1(sigma * 3.09)  # of normal numbers, 0.001 exceed 3.09
+    assert found.low == 0.0
+    assert truth < found.high < 4 * truth
+    mixed = np.where(np.arange(20_000) % 10, numbers, 100.0)
+    assert heavy_limits(mixed, 1e-3) == Limits(0.0, 0.0)
 
 
 def test_bad_cells_move_the_limit_little():
