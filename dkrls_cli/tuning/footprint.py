@@ -50,6 +50,17 @@ _SETTINGS = 60
 """Settings tried with missing cells whose answers are held."""
 
 
+_SURVEY = 24_000_000
+"""Bytes of libraries that are loaded to choose settings, and of what earlier panels leave."""
+
+_PANEL_ARRAYS = 1.5
+"""Arrays of all cells of a part on which settings are chosen, if no level is long."""
+
+_CHOSEN, _GIVEN = 4.0, 1.4
+"""Times the memory of the factors of all levels that levels take which are chosen, for several
+kernels have theirs, or given."""
+
+
 @dataclass(frozen=True)
 class Footprint:
     """What a fit takes.
@@ -216,6 +227,23 @@ def answer_memory(cells: int, *, std: bool = False) -> int:
     Standard errors are one more array, and arrays on the way to it.
     """
     return int((4.0 if std else 2.5) * _NUMBER * cells)
+
+
+def survey_memory(shape: Sequence[int], *, chosen: bool, added: int = 0) -> int:
+    """Return the bytes for the levels of a part of a grid beyond memory, and their error bars.
+
+    Parameters
+    ----------
+    shape
+        Of the part.
+    chosen
+        Whether a level is chosen; the search is the most of it then.
+    added
+        Cells of rows that may go on across the poles.
+    """
+    cells = math.prod(shape) + added
+    factors = (_CHOSEN if chosen else _GIVEN) * _levels(shape)
+    return int(_SURVEY + factors + max(_PANEL_ARRAYS * _NUMBER * cells, _solve_long(shape)))
 
 
 def level_memory(size: int) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from dkrls_cli.tuning.footprint import (
     kept_memory,
     level_memory,
     solve_memory,
+    survey_memory,
 )
 from dkrls_cli.tuning.slices import fibres
 
@@ -188,6 +189,18 @@ def test_a_hold_out_keeps_the_whole_grid_and_the_model_before():
 def test_answers_are_held_as_they_are_and_as_they_are_written():
     assert answer_memory(1000) == 20_000
     assert answer_memory(1000, std=True) == 32_000
+
+
+def test_a_survey_takes_more_for_levels_that_are_chosen_and_solves_of_long_ones():
+    given, chosen = (survey_memory((100, 200), chosen=one) for one in (False, True))
+    levels = 8 * (100**2 + 200**2) + 32 * 200**2
+    assert chosen - given == pytest.approx(2.6 * levels, abs=1)
+    assert given == pytest.approx(24e6 + 1.4 * levels + 12 * 20_000, abs=1)
+    assert survey_memory((100, 200), chosen=False, added=500) - given == 12 * 500
+    long = survey_memory((3000, 64), chosen=False)
+    solve = 8 * 7 * 3000 * 64  # fibres, weights, and five arrays of a part
+    levels = 8 * 3000 * 32 + 5 * 8 * 64**2
+    assert long == pytest.approx(24e6 + 1.4 * levels + solve, abs=1)
 
 
 def test_operations_are_those_of_the_eigenvectors_and_of_the_answers():

@@ -40,7 +40,7 @@ from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.planning import process_bytes
 from dkrls_cli.model.training.complete import train
 from dkrls_cli.model.training.result import TrainingResult
-from dkrls_cli.tuning.footprint import footprint
+from dkrls_cli.tuning.footprint import footprint, survey_memory
 
 SURVEYED = "settings_chosen_on"
 """Key of the origin of a model whose settings were chosen on a part of its data."""
@@ -50,8 +50,7 @@ _ALONE = Kernel("gaussian", 1e-3)
 
 
 _ON_THE_WAY = 2.0
-"""Memory that a choice on a panel takes, beside the footprint of a fit of a large grid: 2.3 times
-was measured on two million cells, where many small arrays count."""
+"""Memory that a choice through missing cells takes, as a multiple of the footprint of a fit."""
 
 _LARGER = 60
 """Limits that are tried, each a tenth above the one before, to tell how much memory would do."""
@@ -150,12 +149,16 @@ def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> Su
     if not chosen and ground.settings.centre is not None:
         return SurveyPlan((), 0, 0, 0.0, process, process)
 
+    searches = not all(closed[place] for place in chosen)
+
     def memory(shape: Sequence[int]) -> int:
         sides = [*shape]
         if together:
             sides[together[0]] += 2 * _MOST_ROWS
         added = math.prod(sides) - math.prod(shape)
-        found = footprint(shape, ground.source.dtype, gaps=gaps, added=added).memory
+        if not gaps:
+            return survey_memory(shape, chosen=searches, added=added)
+        found = footprint(shape, ground.source.dtype, gaps=True, added=added).memory
         return int(_ON_THE_WAY * found)
 
     def panels_within(room: float) -> list[Panel] | None:

@@ -1,6 +1,9 @@
 """Fits beyond memory: models that refer to their data, compact models, and runs that go on."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,6 +124,44 @@ def test_the_plan_of_given_settings_is_what_is_read(
     assert ("about" in told, "two passes" in told) == (True, passes == 2)
     dkrls(*words, "-o", tmp_path / "m.npz")
     assert sum(read) == plan["bytes_read"]
+
+
+# Tells the plan of a fit, fits, and prints the most bytes that the process has held.
+PLAN_AND_FIT = """
+import sys
+from dkrls_cli.cli import app
+from dkrls_cli.memory import peak_bytes
+app(["fit", *sys.argv[2:], "--dry-run", "--json"], standalone_mode=False)
+app(["fit", *sys.argv[2:], "-o", sys.argv[1], "-q"], standalone_mode=False)
+print(int(peak_bytes()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "limit", "given"),
+    [
+        ((4000, 60, 60), "450MB", ["--kernel", "matern32", "--sigma", "3", "--ridge", "0.01"]),
+        ((120, 500, 600), "380MB", []),
+    ],
+    ids=["a long level, given", "dense levels, chosen"],
+)
+def test_a_fit_that_refers_to_its_data_takes_what_is_told(tmp_path, shape, limit, given):
+    if not Path("/proc/self/status").exists():
+        pytest.skip("the peak of a process is not known here")
+    dims = ("time", "y", "x")
+    axes = {dim: np.arange(float(size)) for dim, size in zip(dims, shape, strict=True)}
+    time, y, x = (np.arange(size, dtype=np.float32) for size in shape)
+    values = 0.1 * np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+    values += np.sin(time / 9)[:, None, None] * np.sin(y / 7)[:, None] + np.cos(x / 8)
+    data = xr.DataArray(values, axes, dims, name="f")
+    data.to_netcdf(tmp_path / "f.nc", encoding={"f": {"chunksizes": (20, *shape[1:])}})
+    words = [tmp_path / "m.npz", tmp_path / "f.nc", "--max-memory", limit, *given]
+    run = [sys.executable, "-c", PLAN_AND_FIT, *map(str, words)]
+    plan, used = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()
+    told = json.loads(plan)
+    assert told["model"] == "reference"
+    assert 1.0 <= told["memory_bytes"] / int(used) <= 1.5
 
 
 def interrupted(after):

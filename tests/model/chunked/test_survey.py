@@ -204,7 +204,7 @@ def test_a_refusal_names_only_what_is_left_to_give(settings, bars, remedy):
 
 def test_a_limit_is_kept_or_refused(monkeypatch):
     source = stored(waves(200, 30, 40), (10, 10, 10))
-    tight = held_bytes() + 20e6
+    tight = held_bytes() + 40e6
     plan = plan_survey(source, DEFAULTS, None, tight)
     assert plan.memory <= tight
     for limit in (held_bytes(), 2e3):
