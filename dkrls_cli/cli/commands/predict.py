@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +24,7 @@ from dkrls_cli.cli.output.ensembles import (
     answer_ensembles,
     answer_point_ensembles,
 )
+from dkrls_cli.cli.output.plans import plan_answers, plan_parts, refuse_unplanned
 from dkrls_cli.cli.output.points import Reading, answer_points
 from dkrls_cli.cli.output.streams import (
     SchedulerOptions,
@@ -31,13 +33,14 @@ from dkrls_cli.cli.output.streams import (
     write_streams,
 )
 from dkrls_cli.cli.output.target import Target, chosen_target
-from dkrls_cli.cli.report import Report, edge
+from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.errors import SettingError
 from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
     from dkrls_cli.model.answering.answers import Outside, Query
     from dkrls_cli.model.model import Model
+    from dkrls_cli.model.streaming.request import Streamed
 
 
 @opt.expand
@@ -68,6 +71,9 @@ def predict(
     members: EnsembleOptions,
     machine: opt.RunOptions,
     scheduling: SchedulerOptions,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
+    ] = False,
     outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:
@@ -99,21 +105,16 @@ def predict(
         members.refuse_impossible()
         if points is not None:
             refuse_point_means(answers, at)
+        if dry_run:
+            refuse_unplanned(points=points, ensemble=members.ensemble)
         target.refuse_unwritable(report, model, like, points)
         with report.working(f"reading {model}"):
             models = chosen_models(model, var)
         refers = any(one.reference is not None for one in models)
         held = points is not None or members.ensemble or (answers.mean_over and answers.std)
-        if refers and scheduling.resume and held:
-            raise SettingError(
-                "--resume is for answers on grids, without --ensemble and without --std of "
-                "--mean-over."
-            )
-        if scheduling.is_given and not refers:
-            raise SettingError(
-                f"'{model}' holds its data: --scheduler and --resume are for models that refer to "
-                "theirs."
-            )
+        refuse_scheduling(model, scheduling, refers=refers, held=bool(held))
+        if dry_run and refers and held:
+            refuse_unplanned(std=True, mean_over=True)
         with ExitStack() as stack:
             stack.enter_context(blas_threads(machine.threads))
             reading = None
@@ -131,16 +132,13 @@ def predict(
                 asked, bounded = asked_cells([one.coverage.axes for one in models], at, like)
                 usual: Outside = "refuse" if like is None else "missing"
                 queries = asked_grids(models, asked, answers, usual, bounded)
-                if members.ensemble:
-                    queries = [q if reading is None else reading.refer(q) for q in queries]
-                    cells = answer_ensembles(queries, target, answers, members, report)
-                elif reading is not None and answers.mean_over and answers.std:
-                    queries = [reading.refer(query) for query in queries]
-                    cells = answer_grids(queries, target, answers, report)
-                elif reading is not None:
-                    cells = answer_references(queries, target, answers, reading, scheduling, report)
-                else:
-                    cells = answer_grids(queries, target, answers, report)
+                if dry_run:
+                    results = plan_grids(queries, target, answers, reading, scheduling)
+                    report.results(results, output=None)
+                    return
+                cells = answer_queries(
+                    queries, target, answers, members, reading, scheduling, report
+                )
         if target.path is not None:
             report.detail(f"{cells} cells written to {output}")
             if report.json:
@@ -160,6 +158,43 @@ def refuse_point_means(answers: AnswerOptions, at: Sequence[str] | None) -> None
     )
 
 
+def refuse_scheduling(
+    path: Path, scheduling: SchedulerOptions, *, refers: bool, held: bool
+) -> None:
+    """Raise SettingError for options of work part by part on answers that are not made so."""
+    if refers and scheduling.resume and held:
+        raise SettingError(
+            "--resume is for answers on grids, without --ensemble and without --std of --mean-over."
+        )
+    if scheduling.is_given and not refers:
+        raise SettingError(
+            f"'{path}' holds its data: --scheduler and --resume are for models that refer to "
+            "theirs."
+        )
+
+
+def answer_queries(
+    queries: Sequence[Query],
+    target: Target,
+    answers: AnswerOptions,
+    members: EnsembleOptions,
+    reading: Reading | None,
+    scheduling: SchedulerOptions,
+    report: Report,
+) -> int:
+    """Write answers on grids, and return the number of cells.
+
+    `reading` is None if models hold their data.
+    """
+    if reading is not None and not (members.ensemble or (answers.mean_over and answers.std)):
+        return answer_references(queries, target, answers, reading, scheduling, report)
+    if reading is not None:
+        queries = [reading.refer(query) for query in queries]
+    if members.ensemble:
+        return answer_ensembles(queries, target, answers, members, report)
+    return answer_grids(queries, target, answers, report)
+
+
 def answer_references(
     queries: Sequence[Query],
     target: Target,
@@ -169,33 +204,64 @@ def answer_references(
     report: Report,
 ) -> int:
     """Answer from the data that models refer to, part by part; return the number of cells."""
-    from math import prod
-
-    from dkrls_cli.model.chunked.reference import open_reference
     from dkrls_cli.model.streaming.known import gather
+
+    streams, scheduler = plan_references(queries, answers, reading), reading.scheduler
+    if goes_in_parts(queries, target, scheduling):
+        report_cells(queries, answers, report)
+        key = resume_key() if scheduling.resume else None
+        return write_streams(streams, scheduler, target, report, key=key)
+    refuse_many(queries, target)
+    with report.working("predicting"):
+        known = [gather(one, scheduler) for one in streams]
+    return answer_grids(known, target, answers, report)
+
+
+def goes_in_parts(queries: Sequence[Query], target: Target, scheduling: SchedulerOptions) -> bool:
+    """Return whether answers are written part by part, not held; rows of so many are refused."""
+    is_large = sum(prod(query.shape) for query in queries) > HELD_CELLS
+    if target.form in ("nc", "zarr") and target.path is not None:
+        return is_large or scheduling.is_given
+    return False
+
+
+def plan_references(
+    queries: Sequence[Query], answers: AnswerOptions, reading: Reading
+) -> list[Streamed]:
+    """Plan the parts in which models that refer to their data answer; no values are read."""
+    from dkrls_cli.model.chunked.reference import open_reference
     from dkrls_cli.model.streaming.request import plan_stream
 
-    scheduler = reading.scheduler
     streams = []
     for query in queries:
         source = open_reference(query.model)
         kept = tuple(axis.distinct for axis in source.axes)
-        limit, workers = reading.limit, scheduler.workers
+        limit, workers = reading.limit, reading.scheduler.workers
         streams.append(plan_stream(source, kept, query, answers.std, limit, workers))
+    return streams
+
+
+def plan_grids(
+    queries: Sequence[Query],
+    target: Target,
+    answers: AnswerOptions,
+    reading: Reading | None,
+    scheduling: SchedulerOptions,
+) -> list[Result]:
+    """Return what answers on grids would take; `reading` is None if models hold their data."""
+    if reading is None:
+        return plan_answers(queries, target, answers.std)
+    held = not goes_in_parts(queries, target, scheduling)
+    if held:
+        refuse_many(queries, target)
+    return plan_parts(plan_references(queries, answers, reading), target, held=held)
+
+
+def refuse_many(queries: Sequence[Query], target: Target) -> None:
+    """Raise SettingError if answers of models that refer to their data are too many to be held."""
     cells = sum(prod(query.shape) for query in queries)
-    if (
-        target.form in ("nc", "zarr")
-        and target.path is not None
-        and (cells > HELD_CELLS or scheduling.is_given)
-    ):
-        report_cells(queries, answers, report)
-        key = resume_key() if scheduling.resume else None
-        return write_streams(streams, scheduler, target, report, key=key)
     if cells > HELD_CELLS:
         refuse_rows(target, f"{cells} answers from data that the model refers to are many")
-    with report.working("predicting"):
-        known = [gather(one, scheduler) for one in streams]
-    return answer_grids(known, target, answers, report)
 
 
 def chosen_models(path: Path, var: Sequence[str] | None) -> list[Model]:

@@ -250,7 +250,7 @@ def answer_grids(
     report_cells(queries, answers, report)
     if target.form not in ROW_FORMATS:
         cells = sum(math.prod(query.shape) for query in queries)
-        write = write_in_regions if cells > HELD_CELLS else write_at_once
+        write = write_at_once if math.isinf(made_at_once(queries, target)) else write_in_regions
         for note in write(queries, target, answers.std, report):
             report.note(f"Note: {note}.")
         return cells
@@ -269,6 +269,14 @@ def answer_grids(
             writer.write_cells(queries[0].model.dims, here, found)
             done(cells / total)
     return cells
+
+
+def made_at_once(queries: Sequence[Query], target: Target) -> float:
+    """Return the answers of a variable that are made at a time; infinity: all of them."""
+    if target.form in ROW_FORMATS:
+        return _BLOCK_CELLS
+    cells = sum(math.prod(query.shape) for query in queries)
+    return _REGION_CELLS if cells > HELD_CELLS else math.inf
 
 
 def write_at_once(queries: Sequence[Query], target: Target, std: bool, report: Report) -> list[str]:
