@@ -23,15 +23,17 @@ from dkrls_cli.cli.fitting.memory import (
     refuse_large_gaps,
     refuse_too_large,
 )
+from dkrls_cli.cli.fitting.plans import plan_results
 from dkrls_cli.cli.fitting.running import fit_settings, report_bounds
 from dkrls_cli.cli.fitting.suggestions import fit_words
+from dkrls_cli.cli.output.plans import plan_validation
 from dkrls_cli.cli.output.reports import (
     check_reports,
     draw_validations,
     provenance_of,
     write_page,
 )
-from dkrls_cli.cli.report import Report, edge
+from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import pairs, table
 from dkrls_cli.errors import SettingError
 from dkrls_cli.spelling import suggest
@@ -93,6 +95,9 @@ def validate(
     options: opt.FitOptions,
     smooth: opt.Smooth = False,
     machine: opt.RunOptions,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
+    ] = False,
     outputs: opt.OutputOptions,
     report: Report,
 ) -> None:
@@ -119,6 +124,8 @@ def validate(
             raise SettingError("Give either --model MODEL or --holdout FRACTION.")
         limits = read_limits(fail_above)
         settings = fit_settings(options)
+        if dry_run:
+            refuse_measured(plot=plot, report=page, fail_above=fail_above)
         check_reports(plot, page, outputs.overwrite, report, *inputs, model)
         kept = Kept(evidence=plot is not None or page is not None, trials=page is not None)
         with blas_threads(machine.threads):
@@ -126,11 +133,19 @@ def validate(
                 others = {"repeats": repeats, "seed": seed}
                 refuse_fit_options(settings, {**others, "keep-edges": keep_edges or None})
                 errors = options.obs_error or ()
+                if dry_run:
+                    report.results(
+                        plan_models(model, inputs, options.var, smooth, errors, machine, report)
+                    )
+                    return
                 measured = measure_models(
                     model, inputs, options.var, smooth, errors, machine, kept, report
                 )
             else:
                 held = Holdouts(holdout, repeats or REPEATS, seed or 0, keep_edges, smooth)
+                if dry_run:
+                    report.results(plan_inputs(inputs, options, settings, machine, held, report))
+                    return
                 measured = measure_inputs(inputs, options, settings, machine, held, kept, report)
         found = measured.found
         above = [exceeded(one.metrics, limits) for one in found]
@@ -180,6 +195,62 @@ def refuse_fit_options(settings: Settings, others: Mapping[str, Any]) -> None:
     if given:
         option = "float32" if given[0] == "dtype" else given[0]
         raise SettingError(f"--{option} goes with --holdout; a model has its own settings.")
+
+
+def refuse_measured(**given: object) -> None:
+    """Raise SettingError for options of what was measured, which a dry run does not."""
+    named = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+    if named:
+        raise SettingError(f"{named[0]} is for what was measured, and --dry-run measures nothing.")
+
+
+def plan_models(
+    path: Path,
+    inputs: list[str],
+    var: Sequence[str] | None,
+    smooth: bool,
+    errors: Sequence[str],
+    machine: opt.RunOptions,
+    report: Report,
+) -> list[Result]:
+    """Return what measuring the models of a file would take."""
+    from dkrls_cli.model.streaming.running import local_threads
+    from dkrls_cli.model.validation.planning import plan_model
+
+    limit, workers = machine.memory_limit, local_threads(machine.threads).workers
+    results = []
+    for model, name in measured_models(path, inputs, var):
+        (source,) = open_inputs(inputs, [name] if name else None, None, report, errors)
+        refuse_whole_grid(source, limit)
+        plan = plan_model(model, source, smooth=smooth, limit=limit, workers=workers)
+        results.append(plan_validation(source, plan))
+    return results
+
+
+def plan_inputs(
+    inputs: list[str],
+    options: opt.FitOptions,
+    settings: Settings,
+    machine: opt.RunOptions,
+    held: Holdouts,
+    report: Report,
+) -> list[Result]:
+    """Return what hold-outs would take: each fit that of a part in memory, or all part by part."""
+    from dkrls_cli.model.streaming.running import local_threads
+    from dkrls_cli.model.validation.planning import plan_holdouts
+
+    errors, limit = options.obs_error or (), machine.memory_limit
+    sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
+    needs = [holdout_needs(source, settings, held.fractions) for source in sources]
+    if can_be_streamed(sources) and holdouts_exceed(needs, settings, limit):
+        workers = local_threads(machine.threads).workers
+        how: dict[str, Any] = {**held.keywords, "limit": limit, "workers": workers}
+        return [plan_validation(one, plan_holdouts(one, settings, **how)) for one in sources]
+    results: list[Result] = []
+    for part, besides in needs:
+        refuse_too_large([part], settings, limit, besides=besides)
+        results += plan_results([part], settings, report, besides=besides)
+    return results
 
 
 def measured_models(
@@ -338,11 +409,7 @@ def model_in_parts(
     from dkrls_cli.model.streaming.validating import validate_model_in_blocks
 
     limit = machine.memory_limit
-    if (source.reader is None or source.errors is not None) and model_exceeds(source, limit):
-        raise SettingError(
-            f"{shape_text(source.axes)} is beyond --max-memory, and can only be read as a whole. "
-            "Write it to NetCDF or Zarr, leave --obs-error out, or give a larger --max-memory."
-        )
+    refuse_whole_grid(source, limit)
     with report.working("predicting part by part") as progress:
         found = validate_model_in_blocks(
             model,
@@ -354,6 +421,15 @@ def model_in_parts(
         )
     report_notes(source, report)
     return found
+
+
+def refuse_whole_grid(source: Source, limit: float) -> None:
+    """Raise SettingError if a grid beyond memory can only be read as a whole."""
+    if (source.reader is None or source.errors is not None) and model_exceeds(source, limit):
+        raise SettingError(
+            f"{shape_text(source.axes)} is beyond --max-memory, and can only be read as a whole. "
+            "Write it to NetCDF or Zarr, leave --obs-error out, or give a larger --max-memory."
+        )
 
 
 def variable_of(model: Model, inputs: list[str]) -> str | None:

@@ -18,13 +18,20 @@ if TYPE_CHECKING:
 
 
 def plan_results(
-    sources: Sequence[Source], settings: Settings, report: Report, *, answers: int | None = None
+    sources: Sequence[Source],
+    settings: Settings,
+    report: Report,
+    *,
+    answers: int | None = None,
+    besides: int | None = None,
 ) -> list[Result]:
     """Check the settings as fits do, and return what these would do and take.
 
-    Models are saved, or give `answers` of so many bytes instead.
+    Models are saved, or give `answers` of so many bytes instead, or are compared with what is held
+    out, with so many bytes held `besides`.
     """
     held: dict[str, Any] = {"saved": True} if answers is None else {"answers": answers}
+    held = held if besides is None else {"besides": besides}
     complete = estimates(sources, settings, **held)
     with_gaps: Sequence[Footprint | None] = [None] * len(sources)
     if settings.missing == "model":

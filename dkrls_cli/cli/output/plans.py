@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dkrls_cli.cli.describe import shape_text
@@ -20,8 +20,10 @@ from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.cli.output.target import Target
+    from dkrls_cli.files.source import Source
     from dkrls_cli.model.answering.answers import Query
     from dkrls_cli.model.streaming.request import Streamed
+    from dkrls_cli.model.validation.planning import ValidationPlan
 
 
 def refuse_unplanned(**given: object) -> None:
@@ -43,7 +45,15 @@ def plan_answers(queries: Sequence[Query], target: Target, std: bool) -> list[Re
     for query in queries:
         memory = predict_memory(query, std=std, form=target.form, at_once=at_once, held=held)
         held += math.prod(query.shape) if math.isinf(at_once) else 0
-        results.append(result_in_memory(query, memory, _bytes_written(query, target, std)))
+        taken = {
+            "parts": 1,
+            "memory_bytes": memory,
+            "passes": 0.0,
+            "bytes_read": 0,
+            "bytes_kept_meanwhile": 0,
+            "bytes_written": _bytes_written(query, target, std),
+        }
+        results.append(result_in_memory(query, taken))
     return results
 
 
@@ -64,6 +74,22 @@ def plan_parts(streams: Sequence[Streamed], target: Target, *, held: bool) -> li
     return results
 
 
+def plan_validation(source: Source, plan: ValidationPlan) -> Result:
+    """Return what measuring on a grid would take."""
+    query = plan.query
+    facts: dict[str, Any] = {
+        "parts": plan.parts,
+        "memory_bytes": plan.memory,
+        "passes": plan.bytes_read / plan.bytes_stored,
+        "bytes_read": plan.bytes_read,
+        "bytes_kept_meanwhile": plan.bytes_spooled,
+        "bytes_written": 0,
+    }
+    if not plan.in_memory:
+        return stream_result(source, query, facts, None)
+    return result_in_memory(query, facts)
+
+
 def refuse_impossible(queries: Sequence[Query], target: Target, std: bool) -> None:
     """Raise SettingError if answers cannot be written together."""
     refuse_taken_names([query.model for query in queries], std)
@@ -71,24 +97,21 @@ def refuse_impossible(queries: Sequence[Query], target: Target, std: bool) -> No
         refuse_different_grids(queries)
 
 
-def result_in_memory(query: Query, memory: int, written: int | None) -> Result:
-    """Return what answers in memory would take; `written` is None for text, of unknown length."""
+def result_in_memory(query: Query, taken: Mapping[str, Any]) -> Result:
+    """Return what answers in memory would take, and what that is."""
     facts: dict[str, Any] = {
         "variable": query.model.name,
         "from": shape_text(query.model.coverage.axes),
         "to": shape_text(query.axes),
         "outside": query.outside_count,
         "land": query.land_count,
-        "parts": 1,
-        "memory_bytes": memory,
-        "passes": 0.0,
-        "bytes_read": 0,
-        "bytes_kept_meanwhile": 0,
-        "bytes_written": written,
+        **taken,
     }
-    told = "" if written is None else f", {bytes_text(written)} written"
     words = {name: facts[name] for name in ("variable", "from", "to")}
-    words["work"] = f"in memory, about {bytes_text(memory)} of memory{told}"
+    told = [f"in memory, about {bytes_text(taken['memory_bytes'])} of memory"]
+    moved = (("read", taken["bytes_read"]), ("written", taken["bytes_written"]))
+    told += [f"{bytes_text(size)} {what}" for what, size in moved if size]
+    words["work"] = ", ".join(told)
     return facts, (pairs(words),)
 
 

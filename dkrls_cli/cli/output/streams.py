@@ -281,8 +281,8 @@ def stream_words(facts: Mapping[str, Any]) -> str:
     """Return what a stream takes, in words."""
     kept, parts = facts["bytes_kept_meanwhile"], "part" if facts["parts"] == 1 else "parts"
     spooled = f", {bytes_text(kept)} kept on disk meanwhile" if kept else ""
-    size = facts["bytes_written"]  # None of text
-    written = "" if size is None else f", {bytes_text(size)} written"
+    size = facts["bytes_written"]  # None of text, none of what is only measured
+    written = f", {bytes_text(size)} written" if size else ""
     return (
         f"{facts['parts']} {parts}, about {bytes_text(facts['memory_bytes'])} of memory, "
         f"{bytes_text(facts['bytes_read'])} read in {facts['passes']:.2g} passes{spooled}{written}"

@@ -197,6 +197,7 @@ def plan_regrid(
     std: bool,
     limit: float,
     workers: int,
+    beside: int = 0,
     land: bool = False,
 ) -> tuple[Streamed, SurveyPlan]:
     """Plan the answers of a stored grid on another grid, and the choice of settings.
@@ -211,7 +212,8 @@ def plan_regrid(
     choosing = plan_survey(source, settings, wanted, _SURVEY_SHARE * limit, bars=std)
     model = unsurveyed(source, settings, wanted)
     kept = tuple(axis.distinct for axis in source.axes)
-    return plan_stream(source, kept, ask_model(model), std, limit, workers), choosing
+    query = ask_model(model)
+    return plan_stream(source, kept, query, std, limit, workers, beside=beside), choosing
 
 
 def _plan_land(
@@ -271,7 +273,8 @@ def _plan_answers(
     """Plan the blocks in which answers are made."""
     process = process_bytes()
     work = work_of(source, limit - process, workers)
-    plan = plan_blocks(answers, replace(work, stored=work.stored + beside))
+    stored = work.stored + beside // (1 + answers.std)  # which counts for errors as well
+    plan = plan_blocks(answers, replace(work, stored=stored))
     return Streamed(source, boxes_of(source, kept), answers, plan, int(process + plan.memory), note)
 
 

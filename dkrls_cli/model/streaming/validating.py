@@ -38,17 +38,17 @@ from dkrls_cli.model.validation.validate import (
     refuse_impossible,
 )
 
-_COMPARED = 64
+COMPARED = 64
 """Bytes for each answer that is compared: truth, errors, variances, and what is made of them."""
 
-_CELL = 96
+_CELL = 80
 """Bytes in use for each cell of a grid that a model is measured on at once: truth, answers, their
 standard errors, and what is made of them."""
 
-_SHARE = 0.6
+SHARE = 0.6
 """Share of the memory that is planned with: what is between training coordinates is read, too."""
 
-_AT_ONCE = 2**20
+AT_ONCE = 2**20
 """Answers at once from a model in memory: 8 MB, and some ten times that on the way."""
 
 Progress = Callable[[float], None]
@@ -193,13 +193,7 @@ def validate_holdout_in_blocks(
     SettingError
         If a setting is not possible, or not for a grid beyond memory.
     """
-    refuse_impossible(repeats, seed)
-    if settings.cell_means:
-        raise SettingError(
-            "Means over cells are held out in memory only. Take all of the grid into memory, or "
-            "validate without means over cells.",
-            setting="cell_means",
-        )
+    refuse_in_blocks(settings, repeats, seed)
     whole = restrict(source, tuple(axis.distinct for axis in source.axes))
     fractions = read_fractions(holdout, whole.axes)
     start = perf_counter()
@@ -218,6 +212,17 @@ def validate_holdout_in_blocks(
     return Validation(
         medians(runs), tuple(runs), fractions, model, whole.axes, total, good, together.spread
     )
+
+
+def refuse_in_blocks(settings: Settings, repeats: int, seed: int) -> None:
+    """Raise an error for hold-outs that are not possible, or in memory only."""
+    refuse_impossible(repeats, seed)
+    if settings.cell_means:
+        raise SettingError(
+            "Means over cells are held out in memory only. Take all of the grid into memory, or "
+            "validate without means over cells.",
+            setting="cell_means",
+        )
 
 
 def _tell_run(progress: Progress, number: int, repeats: int, share: float) -> None:
@@ -252,9 +257,9 @@ def _run(
         ask_model,
         range(len(axes)),
         std=True,
-        limit=process + _SHARE * (limit - process),
+        limit=process + SHARE * (limit - process),
         workers=scheduler.workers,
-        beside=_COMPARED,
+        beside=COMPARED,
     )
     fitted = perf_counter()
     truth = Truth.of(source, [axis.name for axis in axes], tuple(own.held for own in splits))
@@ -305,13 +310,13 @@ def validate_model_in_blocks(
             True,
             limit,
             scheduler.workers,
-            beside=_COMPARED,
+            beside=COMPARED,
         )
         compared = _compare_all(streamed, truth, has, scheduler, progress)
     else:
         compared, cells = _nothing(), math.prod(axis.size for axis in axes)
         done = 0
-        for part, values, errors in model.blocks_on(axes, _AT_ONCE, std=True, smooth=smooth):
+        for part, values, errors in model.blocks_on(axes, AT_ONCE, std=True, smooth=smooth):
             compared += truth.compare(part, (values, errors), has)
             done += values.size
             progress(done / cells)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Indices
+from dkrls_cli.arrays import AT_ONCE, Array, Indices, blocks
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.alignment import check_units, drop_other_single
 from dkrls_cli.grid.axes import Axis, convert_cells, convert_coordinates
@@ -539,6 +540,16 @@ def _compare(
 
 
 def _spread(values: Array) -> float:
-    """Return the standard deviation of the known cells; NaN if there is none."""
-    known = values[np.isfinite(values)]
-    return float(np.std(known, dtype=np.float64)) if known.size else float("nan")
+    """Return the standard deviation of the known cells, without a copy; NaN if there is none."""
+    parts = list(blocks(values.shape, AT_ONCE))
+    count = sum(int(np.count_nonzero(np.isfinite(values[part]))) for part in parts)
+    if not count:
+        return math.nan
+    mean = sum(float(_known(values[part]).sum()) for part in parts) / count
+    squares = sum(float(np.square(_known(values[part]) - mean).sum()) for part in parts)
+    return math.sqrt(squares / count)
+
+
+def _known(values: Array) -> Array:
+    """Return the known cells in double precision."""
+    return values[np.isfinite(values)].astype(np.float64)

@@ -129,3 +129,38 @@ def test_answers_of_a_model_in_memory_take_what_is_told(tmp_path):
     told = json.loads(plan.stdout)["memory_bytes"]
     done = subprocess.run(run, capture_output=True, text=True, check=True)
     assert 1.0 / 1.5 <= told / int(done.stderr.split("peak ")[-1]) <= 1.5
+
+
+def test_the_plan_of_a_validation(folder, tmp_path, read):
+    words = ["validate", folder / "a.nc", "--dry-run", "--json"]
+    whole = json.loads(dkrls(*words, "--model", folder / "holds.npz").stdout)
+    parts = json.loads(dkrls(*words, "--model", folder / "refers.npz").stdout)
+    assert whole.keys() == parts.keys()
+    assert (whole["passes"], whole["bytes_read"]) == (1.0, 8 * 30 * 12 * 14)
+    assert parts["bytes_read"] == 2 * whole["bytes_read"]
+    told = dkrls(*words[:-1], "--model", folder / "holds.npz").stdout
+    assert "in memory, about" in told
+    assert "read" in told
+    assert "written" not in told
+    assert not read
+
+
+def test_the_plan_of_hold_outs_is_that_of_a_fit_in_memory_or_of_parts(folder, read, monkeypatch):
+    words = ["validate", folder / "a.nc", "--holdout", "0.2", *GIVEN, "--dry-run"]
+    fits = json.loads(dkrls("fit", folder / "a.nc", *GIVEN, "--dry-run", "--json").stdout)
+    whole = json.loads(dkrls(*words, "--json").stdout)
+    assert whole.keys() == fits.keys()
+    assert whole["cells"] == 24 * 10 * 11
+    assert whole["memory_parts"]["held besides"] >= 8 * 30 * 12 * 14
+    monkeypatch.setattr("dkrls_cli.cli.commands.validate.holdouts_exceed", lambda *a: True)
+    told = dkrls(*words).stdout
+    assert "parts" in told
+    assert "passes" in told
+    assert not read
+
+
+@pytest.mark.parametrize("option", ["--plot", "--report", "--fail-above"])
+def test_a_dry_run_measures_nothing_to_draw_or_to_judge(folder, tmp_path, option):
+    value = {"--plot": "a.png", "--report": "a.html", "--fail-above": "rmse=1"}[option]
+    words = ["validate", folder / "a.nc", "--holdout", "0.2", option, value, "--dry-run"]
+    assert f"{option} is for what was measured" in refusal(*words, code=2)

@@ -113,6 +113,27 @@ def test_a_plan_reads_nothing_and_says_what_the_run_does(tmp_path, monkeypatch):
     assert planned.query.shape == streamed.query.shape
 
 
+@pytest.mark.parametrize("std", [False, True])
+def test_what_is_done_with_each_answer_is_counted_once(tmp_path, std):
+    source = stored(tmp_path, globe())
+    bare, more = (
+        plan_regrid(
+            source,
+            GIVEN,
+            lambda m: query_of(m, MAP),
+            [1, 2],
+            std=std,
+            limit=ROOM,
+            workers=1,
+            beside=beside,
+        )[0].plan
+        for beside in (0, 64)
+    )
+    assert bare.blocks.cuts == more.blocks.cuts
+    cells = np.prod(bare.blocks.region)
+    assert more.memory - bare.memory == pytest.approx(1.15 * 64 * cells, abs=2)
+
+
 def test_missing_cells_are_refused(tmp_path):
     data = globe()
     data[3, 2, 1] = np.nan

@@ -130,7 +130,7 @@ def test_a_model_is_measured_as_in_memory(
     asked = model
     if refers:
         asked = fit_by_reference(source, Settings(**GIVEN))
-    monkeypatch.setattr("dkrls_cli.model.streaming.validating._AT_ONCE", 100)
+    monkeypatch.setattr("dkrls_cli.model.streaming.validating.AT_ONCE", 100)
     found = validate_model_in_blocks(
         asked, open_source([str(tmp_path / "truth.nc")]), smooth=smooth, scheduler=Threads(2)
     )
