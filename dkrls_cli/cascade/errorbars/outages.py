@@ -118,22 +118,27 @@ class Line:
         wider than what slices left out alone tell of; else there is none.
         """
         while width > self.known_gap:
-            ends = np.searchsorted(self.places, self.places + width * (1 - 1e-9))
-            found = [
-                slice(start + 1, end)
-                for start, end in enumerate(ends.tolist())
-                if self._encloses(start, end)
-            ]
-            if found:
-                some = np.linspace(0, len(found) - 1, min(len(found), _BLOCKS)).astype(np.intp)
-                return [found[at] for at in some.tolist()]
+            starts, ends = self._find_blocks(width)
+            if starts.size:
+                some = np.linspace(0, starts.size - 1, min(starts.size, _BLOCKS)).astype(np.intp)
+                return [
+                    slice(int(a), int(b)) for a, b in zip(starts[some], ends[some], strict=True)
+                ]
             width *= _NARROWER
         return []
 
-    def _encloses(self, start: int, end: int) -> bool:
-        """Return whether data without an outage lies between two slices, and enough around them."""
-        enough = start + 1 >= _SHORE and end + _SHORE <= self.places.size
-        return enough and bool((self.gaps[start:end] <= self.known_gap).all())
+    def _find_blocks(self, width: float) -> tuple[Indices, Indices]:
+        """Return the starts and ends of all blocks between two slices at least so far apart.
+
+        No outage lies between these two, and enough slices around them.
+        """
+        ends = np.searchsorted(self.places, self.places + width * (1 - 1e-9))
+        starts = np.arange(self.places.size)
+        enough = (starts + 1 >= _SHORE) & (ends + _SHORE <= self.places.size)
+        starts, ends = starts[enough], ends[enough]
+        outages = np.append(0, np.cumsum(self.gaps > self.known_gap))
+        whole = outages[ends] == outages[starts]
+        return starts[whole] + 1, ends[whole]
 
     def depths(self, block: slice) -> Array:
         """Return how far the slices of a block are from those beside it."""
@@ -220,7 +225,7 @@ def _sample_fibres(cascade: Cascade, axis: int) -> Array:
         for place, size in enumerate(cascade.shape)
     ]
     rows = [cascade.data_rows(place, which) for place, which in enumerate(nodes)]
-    values = apply(np.asarray(cascade.core, np.float64), rows)
+    values = np.asarray(apply(cascade.core, rows), np.float64)
     return np.moveaxis(values, axis, 0).reshape(cascade.shape[axis], -1) - cascade.mean
 
 

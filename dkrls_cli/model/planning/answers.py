@@ -1,4 +1,4 @@
-"""What answers of a model that holds its data take, before they are made."""
+"""Plans of answers of a model that holds its data: memory and bytes, before they are made."""
 
 from __future__ import annotations
 

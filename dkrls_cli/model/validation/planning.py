@@ -1,4 +1,4 @@
-"""What measuring a model, or the method, takes: told before any value is read."""
+"""Plans of measuring a model, or the method, made before any value is read."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ON_THE_WAY = 12 * 8 * AT_ONCE
 
 @dataclass(frozen=True, eq=False)
 class ValidationPlan:
-    """What measuring takes.
+    """Plan of measuring.
 
     Attributes
     ----------

@@ -80,7 +80,7 @@ def test_hold_outs_are_planned_as_the_first_times_their_number(source, read):
     )
     assert not read
     assert (plan.parts, plan.bytes_read) == (3 * one.parts, 3 * one.bytes_read)
-    assert plan.memory == one.memory
+    assert plan.memory == pytest.approx(one.memory, rel=0.02)  # this process may have grown
     validate_holdout_in_blocks(source, Settings(**GIVEN), **HOW, scheduler=Threads(1))
     assert 1.0 / 1.5 < plan.bytes_read / sum(read) < 1.5  # each hold-out reads other boxes
     assert np.prod(plan.query.shape) == 9 * 4 * 4
