@@ -152,7 +152,7 @@ def test_the_plan_of_hold_outs_is_that_of_a_fit_in_memory_or_of_parts(folder, re
     assert whole.keys() == fits.keys()
     assert whole["cells"] == 24 * 10 * 11
     assert whole["memory_parts"]["held besides"] >= 8 * 30 * 12 * 14
-    monkeypatch.setattr("dkrls_cli.cli.commands.validate.holdouts_exceed", lambda *a: True)
+    monkeypatch.setattr("dkrls_cli.cli.validating.holdouts.holdouts_exceed", lambda *a: True)
     told = dkrls(*words).stdout
     assert "parts" in told
     assert "passes" in told
