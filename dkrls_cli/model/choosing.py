@@ -17,7 +17,7 @@ from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
 from dkrls_cli.tuning.candidates import LevelChoice
 from dkrls_cli.tuning.joint import JointSetting, JointTrial, choose_joint
 from dkrls_cli.tuning.slices.choice import choose_level
-from dkrls_cli.tuning.slices.fibres import predict_midpoints, sample_fibres
+from dkrls_cli.tuning.slices.fibres import sample_fibres, see_through
 from dkrls_cli.tuning.spectra import SpectrumCache
 from dkrls_cli.tuning.trials.record import level_choices
 
@@ -68,8 +68,8 @@ def choose_levels(
     """Choose what the plan leaves open, the shortest level first: :mod:`dkrls_cli.tuning.slices`.
 
     Each level is chosen on the data as the levels before it answer half-way between their
-    coordinates. There is nothing half-way between text labels, so levels of labels are left out
-    of that.
+    coordinates, unless that cancels. There is nothing half-way between text labels, so levels of
+    labels are left out of that.
 
     Parameters
     ----------
@@ -123,9 +123,7 @@ def choose_levels(
         is_followed = any(order.index(other) > order.index(place) for other in open_ones)
         if is_followed and axis.size > 1 and axis.labels is None:
             kernel, ridge = smoother.kernel, smoother.ridge
-            seen = predict_midpoints(
-                seen, place, centre, axis.numbers, kernel, ridge, spectrum=spectrum
-            )
+            seen = see_through(seen, place, centre, axis.numbers, kernel, ridge, spectrum=spectrum)
             centre = 0.0
     in_order, alone = (
         tuple(found[place] for place in range(values.ndim)) for found in (levels, smoothers)

