@@ -30,9 +30,9 @@ def test_a_search_finds_what_is_stored() -> None:
 
 def test_a_search_improves_on_where_it_starts() -> None:
     data = small((20, 20))
-    start, end = (search_settings(data, "swkrls", trials) for trials in (1, 30))
+    start, end = (search_settings(data, "krls", trials) for trials in (1, 30))
     errors = [
-        last(RaceEntry("swkrls", SEARCHED, f.parameters, f.scales, True), data).rmse
+        last(RaceEntry("krls", SEARCHED, f.parameters, f.scales, True), data).rmse
         for f in (start, end)
     ]
     assert errors[1] < errors[0] / 3
