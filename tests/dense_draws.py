@@ -61,7 +61,8 @@ def level_covariance(
     for axis, (level, query, nodes) in enumerate(
         zip(model.levels, points, model.coordinates, strict=True)
     ):
-        kernel, scale = level.kernel, bars.scales[axis]
+        kernel = level.kernel
+        scale = bars.scales[axis] * bars.widening(axis, query, kernel.period)
         off = model.find_nodes(axis, query, smooth) < 0
         system = gram(kernel, nodes, nodes) + level.ridge * np.eye(nodes.size)
         cross, own = gram(kernel, nodes, query), gram(kernel, query, query)
@@ -69,7 +70,7 @@ def level_covariance(
         cell = min(level.ridge, least * kernel.variance)
         open_part = own - cross.T @ np.linalg.solve(system, cross)
         open_part += (level.ridge - cell) * (prior[-1] > 1 - 1e-12)
-        left.append(scale * open_part * np.outer(off, off))
+        left.append(open_part * np.outer(off * np.sqrt(scale), off * np.sqrt(scale)))
         noise += scale * cell * off
         between.append(off.astype(int))
     same = np.prod([p > 1 - 1e-12 for p in prior], axis=0)  # the same place has the same noise

@@ -93,7 +93,12 @@ def member_rng(seed: int, member: int, stream: int | None = None) -> np.random.G
 
 
 def level_draws(
-    field: Field, scales: Array, variances: Sequence[Array], factors: Array, seed: int
+    field: Field,
+    scales: Array,
+    variances: Sequence[Array],
+    factors: Array,
+    seed: int,
+    widening: Sequence[Array],
 ) -> Draw:
     """Return the draws of a model with a ridge per level.
 
@@ -110,12 +115,16 @@ def level_draws(
         The factor of every cell, in the shape of the field.
     seed
         Seed of all members.
+    widening
+        How many times as large as by the kernel the variances of each level are, by place.
     """
     cascade = field.cascade
     white, shared = split_ridges(cascade)
     noises = [
-        scale * cell * (nodes < 0)
-        for scale, cell, nodes in zip(scales.tolist(), white, field.nodes, strict=True)
+        scale * cell * (nodes < 0) * wide
+        for scale, cell, nodes, wide in zip(
+            scales.tolist(), white, field.nodes, widening, strict=True
+        )
     ]
     others = {
         level: np.maximum(variance - noise, 0.0)
@@ -125,14 +134,15 @@ def level_draws(
     def covariance(level: int, here: Indices) -> Array:
         found = _samples(cascade, level).open_covariance(field.coordinates[level][here])
         found += shared[level] * field.is_same(level, here)
-        found *= scales[level]
+        width = np.sqrt(scales[level] * widening[level][here])
+        found *= np.multiply.outer(width, width)
         return found
 
     def beyond(level: int, here: Indices) -> Root:
-        query, scale = field.coordinates[level][here], scales[level]
+        query, scale = field.coordinates[level][here], scales[level] * widening[level][here]
         left = np.maximum(others[level][here] / scale - shared[level], 0.0)
         root = _samples(cascade, level).open_root(query, left).with_noise(shared[level])
-        return root.times(np.full(here.size, math.sqrt(scale)))
+        return root.times(np.sqrt(scale))
 
     terms = field.terms(others, covariance, beyond)
     noise, widths = np.sqrt(reduce(np.add, field.lay_out(noises))), np.sqrt(factors)

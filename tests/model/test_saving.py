@@ -131,8 +131,8 @@ OLD = {
 @pytest.mark.parametrize("kind", OLD)
 def test_models_of_older_versions_answer_the_same(kind, tmp_path):
     model = OLD[kind]()
-    if isinstance(model.known_bars, LevelBars):  # older files have no local scales
-        model = replace(model, known_bars=replace(model.known_bars, local=()))
+    if isinstance(model._calibrated, LevelBars):  # older files have no scales by place
+        model = replace(model, known_bars=replace(model._calibrated, local=(), growth=()))
     if isinstance(model.known_bars, GapBars):
         model = replace(model, known_bars=replace(model.known_bars, is_local=False))
     write_old(tmp_path / "old.npz", [model])

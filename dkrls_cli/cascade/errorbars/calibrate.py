@@ -16,6 +16,7 @@ from dkrls_cli.cascade.calibration.local import (
 )
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars.bars import Z90, outer_sum
+from dkrls_cli.cascade.errorbars.growth import with_growth
 from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.errorbars.leaving import LeftOut, copies_of, leave_out
 from dkrls_cli.cascade.errorbars.levels import LevelBars
@@ -83,7 +84,7 @@ def _level_bars(
     kept = tuple(None if known is None else known[0] for known in local)
     bars = LevelBars(errors, scales * few, factors, kept if any(kept) else ())
     for axis in set(range(cascade.ndim)) - set(copies):
-        bars = with_outages(bars, cascade, axis)
+        bars = with_growth(with_outages(bars, cascade, axis), cascade, axis)
     return bars
 
 

@@ -36,12 +36,16 @@ class LevelBars(Drawn):
     local
         The scale of every level by place, where it is queried between its coordinates; None of a
         level whose errors do not go by place. Empty: of none.
+    growth
+        By place, the factor of what a level adds between its coordinates, where errors fall less
+        with the gap than its kernel says; None of a level where they do not. Empty: of none.
     """
 
     errors: Array
     scales: Array
     factors: Array
     local: tuple[LocalScale | None, ...] = ()
+    growth: tuple[LocalScale | None, ...] = ()
 
     def variance_blocks(
         self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
@@ -84,7 +88,7 @@ class LevelBars(Drawn):
 
         `others` is a model of that level alone, of some of its slices.
         """
-        left = _left_variance(others.covariance, 0, query)
+        left = left_variance(others.covariance, 0, query)
         scale = self.local[axis] if self.local else None
         there = 1.0 if scale is None else scale.at(query, others.levels[0].kernel.period)
         alone = tuple(np.eye(self.scales.size, dtype=int)[axis])
@@ -99,7 +103,16 @@ class LevelBars(Drawn):
         sizes = [query.size for query in field.coordinates]
         scales = field.lay_out([known.get(a, np.ones(size)) for a, size in enumerate(sizes)])
         factors = reduce(np.multiply, [scales[axis] for axis in known], factors)
-        return level_draws(field, self.scales, variances, factors, seed)
+        widening = [
+            self.widening(axis, query, field.kernel(axis).period)
+            for axis, query in enumerate(field.coordinates)
+        ]
+        return level_draws(field, self.scales, variances, factors, seed, widening)
+
+    def widening(self, axis: int, query: Array, period: float | None) -> Array:
+        """Return the factors by which errors of a level are larger than its kernel says."""
+        known = self.growth[axis] if self.growth else None
+        return np.ones(query.size) if known is None else known.at(query, period)
 
     @property
     def unobserved(self) -> None:
@@ -112,7 +125,7 @@ class LevelBars(Drawn):
     def filled_variance(self, cascade: Cascade, axis: int) -> Array:
         """Return the variance of a filled cell by its place along an axis: as if left out there."""
         cascade = cascade.covariance
-        precision = _precisions(cascade, axis)
+        precision = precisions(cascade, axis)
         alone = tuple(np.eye(cascade.ndim, dtype=int)[axis])
         nodes = np.full(precision.size, -1)  # as if between its coordinates
         scale = self._local_scale(cascade, axis, cascade.coordinates[axis], nodes)
@@ -156,13 +169,14 @@ class LevelBars(Drawn):
         nothing is known but the spread of the data: the variance is at least on the way there, as a
         power of what the level leaves open.
         """
-        left = _left_variance(cascade.covariance, axis, query)
-        variance = np.asarray(self.scales[axis] * left)
+        left = left_variance(cascade.covariance, axis, query)
+        period = cascade.levels[axis].kernel.period
+        variance = np.asarray(self.scales[axis] * left * self.widening(axis, query, period))
         own, level = cascade.coordinates[axis], cascade.covariance.levels[axis]
         beyond = (query < own.min()) | (query > own.max())
-        if level.kernel.period is not None or not beyond.any() or not _holds_data(cascade):
+        if period is not None or not beyond.any() or not _holds_data(cascade):
             return variance
-        usual = float(np.max(1.0 / _precisions(cascade.covariance, axis)))
+        usual = float(np.max(1.0 / precisions(cascade.covariance, axis)))
         prior = level.kernel.variance - level.kernel.constant + level.ridge
         far = beyond & (left > usual)
         here = self.scales[axis] * usual
@@ -249,7 +263,7 @@ class FilledBars(Drawn):
         return np.asarray(self.unobserved * alone.reshape(beside))
 
 
-def _precisions(cascade: Cascade, axis: int) -> Array:
+def precisions(cascade: Cascade, axis: int) -> Array:
     """Return one over what a level leaves open at each of its coordinates, if left out (m,)."""
     factor = cascade.factor(axis)
     if isinstance(factor, LongFactor):
@@ -279,7 +293,7 @@ def _spread_along(cascade: Cascade, axis: int) -> float:
     return slices * size / math.prod(cascade.shape)
 
 
-def _left_variance(cascade: Cascade, axis: int, query: Array) -> Array:
+def left_variance(cascade: Cascade, axis: int, query: Array) -> Array:
     """Return the variance that a level has left at new coordinates, and its noise (q,)."""
     factor, level = cascade.factor(axis), cascade.levels[axis]
     if isinstance(factor, LongFactor):

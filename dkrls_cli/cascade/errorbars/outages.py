@@ -155,7 +155,7 @@ def with_outages(bars: LevelBars, cascade: Cascade, axis: int) -> LevelBars:
     outages = line.find_outages()
     if not outages:
         return bars
-    places, fibres = coordinates[line.order], _sample_fibres(cascade, axis)[line.order]
+    places, fibres = coordinates[line.order], sample_fibres(cascade, axis)[line.order]
 
     @cache
     def factor(steps: int, across: Level) -> float:
@@ -216,7 +216,7 @@ def _band_factor(ratios: Sequence[Array]) -> float:
     return max(float(np.quantile(cells, 0.9)) / Z90**2 * student_factor(len(ratios)), _LEAST)
 
 
-def _sample_fibres(cascade: Cascade, axis: int) -> Array:
+def sample_fibres(cascade: Cascade, axis: int) -> Array:
     """Return fibres of the data along an axis, less its mean, as columns (m, fibres)."""
     most = max(1, min(_FIBRES, _NUMBERS // cascade.shape[axis]))
     each = max(1, round(most ** (1 / max(1, cascade.ndim - 1))))

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array, Indices, Slices
+from dkrls_cli.cascade.calibration.local import LocalScale
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.ensembles import split_ridges
 from dkrls_cli.cascade.errorbars.joint import JointBars
@@ -208,12 +209,14 @@ def _level_part(
     shared: float,
     smooth: bool,
 ) -> Part:
-    kernel, scale = cascade.levels[axis].kernel, float(bars.scales[axis])
+    kernel = cascade.levels[axis].kernel
+    scale = bars.scales[axis] * widening(bars, cascade, axis, asked)
     here = np.flatnonzero(between)
     averaged = noise_left(cascade, axis, asked)
     variance = np.zeros(len(asked))
-    variance[here] = scale * left_variance(cascade, axis, asked.take(here))
-    variance += scale * shared * averaged * between
+    variance[here] = left_variance(cascade, axis, asked.take(here))
+    variance += shared * averaged * between
+    variance *= scale
     variance += scale * detail_variance(cascade, axis, asked, smooth, white, shared)
     return Part(
         between,
@@ -247,7 +250,22 @@ def detail_variance(
 
 def _local_scale(bars: LevelBars, cascade: Cascade, axis: int, asked: Functional) -> Array:
     """Return the factor of the variance by place (q,): of a mean, that over its interval."""
-    scale, kernel = bars.local[axis] if bars.local else None, cascade.levels[axis].kernel
+    return _average_scale(bars.local[axis] if bars.local else None, cascade, axis, asked)
+
+
+def widening(bars: LevelBars, cascade: Cascade, axis: int, asked: Functional) -> Array:
+    """Return the factor by which errors of a level fall less than its kernel says (q,).
+
+    Of a mean it is that over its interval; slopes have that of the values.
+    """
+    return _average_scale(bars.growth[axis] if bars.growth else None, cascade, axis, asked)
+
+
+def _average_scale(
+    scale: LocalScale | None, cascade: Cascade, axis: int, asked: Functional
+) -> Array:
+    """Return a scale by place where a functional asks (q,)."""
+    kernel = cascade.levels[axis].kernel
     if scale is None:
         return np.ones(len(asked))
     if isinstance(asked, Values | Derivatives):

@@ -44,6 +44,7 @@ from dkrls_cli.cascade.functionals.bars import (
     joint_noises,
     level_parts,
     noise_shares,
+    widening,
 )
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.detail import Detail, has_detail
@@ -278,7 +279,8 @@ def _own_covariance(layout: _Layout, bars: LevelBars, level: int, smooth: bool) 
     if has_detail(own, asked, smooth):
         detail = Detail(own.kernel, cascade.coordinates[level])
         found += detail.covariance(asked, white, shared)
-    found *= bars.scales[level]
+    width = np.sqrt(bars.scales[level] * widening(bars, cascade, level, asked))
+    found *= np.multiply.outer(width, width)
     return found
 
 

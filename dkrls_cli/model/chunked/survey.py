@@ -379,10 +379,12 @@ class _Choice:
         errors, scales = np.full(count, math.nan), np.full(count, math.nan)
         factors = np.ones((2,) * count)
         local: list[LocalScale | None] = [None] * count
+        growth: list[LocalScale | None] = [None] * count
         for panel, own in found:
             for place in panel.whole:
                 errors[place], scales[place] = own.errors[place], own.scales[place]
                 local[place] = own.local[place] if own.local else None
+                growth[place] = own.growth[place] if own.growth else None
         noise = _noise_share(found)
         for pattern in np.ndindex(factors.shape):
             asked = [place for place, between in enumerate(pattern) if between]
@@ -390,7 +392,8 @@ class _Choice:
         for place, axis in enumerate(self.ground.axes):
             if axis.size == 1:
                 errors[place] = scales[place] = 0.0
-        return LevelBars(errors, scales, factors, tuple(local) if any(local) else ())
+        by_place = (tuple(own) if any(own) else () for own in (local, growth))
+        return LevelBars(errors, scales, factors, *by_place)
 
     def _bounds(self) -> tuple[Bounds | None, str]:
         """Return the bounds of answers, and what was decided, as far as panels tell."""

@@ -182,7 +182,7 @@ LOCAL_SCALE = record({"places": list_of(number(), 1), "factors": list_of(POSITIV
 
 LEVEL_BARS = record(
     {"errors": list_of(ERROR, 1), "scales": list_of(_SCALE, 1), "factors": _factors},
-    {"local": list_of(optional(LOCAL_SCALE), 0, _MOST_LEVELS)},
+    {key: list_of(optional(LOCAL_SCALE), 0, _MOST_LEVELS) for key in ("local", "growth")},
 )
 
 

@@ -54,7 +54,8 @@ def bars_record(bars: Bars) -> Record:
         case LevelBars():
             names = ("errors", "scales", "factors")
             numbers = {name: getattr(bars, name).tolist() for name in names}
-            return numbers | _local_record(bars.local), {}
+            by_place = {"local": bars.local, "growth": bars.growth}
+            return numbers | {k: _scales_record(own) for k, own in by_place.items() if own}, {}
     raise TypeError(f"no record of {type(bars).__name__}")
 
 
@@ -84,7 +85,8 @@ def bars_from(
     errors, scales, factors = (np.array(header[key]) for key in ("errors", "scales", "factors"))
     if (errors.shape, scales.shape) != ((len(shape),),) * 2 or factors.shape != (2,) * len(shape):
         raise ValueError("error bars do not fit the levels")
-    return LevelBars(errors, scales, factors, _local_from(header.get("local", ()), len(shape)))
+    local, growth = (_scales_from(header.get(key, ()), len(shape)) for key in ("local", "growth"))
+    return LevelBars(errors, scales, factors, local, growth)
 
 
 def _land_from(header: Mapping[str, Any], arrays: Arrays, shape: tuple[int, ...]) -> LandBars:
@@ -130,20 +132,20 @@ def _between_from(record: Mapping[str, Any] | None, levels: int) -> BetweenScale
     return BetweenScale(factors, usual, float(record["open"]), float(record["climate"]))
 
 
-def _local_record(local: Sequence[LocalScale | None]) -> dict[str, Any]:
-    """Return the local scales of error bars for the header; nothing if no level has one."""
-    if not local:
-        return {}
-    kept = [s and {"places": s.places.tolist(), "factors": s.factors.tolist()} for s in local]
-    return {"local": kept}
+def _scales_record(scales: Sequence[LocalScale | None]) -> list[dict[str, Any] | None]:
+    """Return scales by place for the header."""
+    return [
+        None if own is None else {"places": own.places.tolist(), "factors": own.factors.tolist()}
+        for own in scales
+    ]
 
 
-def _local_from(
+def _scales_from(
     records: Sequence[Mapping[str, Any] | None], levels: int
 ) -> tuple[LocalScale | None, ...]:
-    """Return the local scales that were recorded: none in older files."""
+    """Return the scales by place that were recorded: none in older files."""
     if records and len(records) != levels:
-        raise ValueError("local scales of error bars do not fit the levels")
+        raise ValueError("scales of error bars by place do not fit the levels")
     return tuple(None if record is None else _local_scale_from(record) for record in records)
 
 

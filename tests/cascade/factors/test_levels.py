@@ -1,6 +1,7 @@
 """Which factor a level gets, and that a cascade answers with it as with a dense one."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars.bars import variance_on_grid
 from dkrls_cli.cascade.errorbars.calibrate import calibrate
+from dkrls_cli.cascade.errorbars.levels import LevelBars
 from dkrls_cli.cascade.factors import banded, choice
 from dkrls_cli.cascade.factors import levels as module
 from dkrls_cli.cascade.factors.levels import long_axis, make_factor, make_factors
@@ -178,8 +180,13 @@ GRIDS = {  # shape, kernels, and the size above which a level is long
 
 
 def asked(model: Cascade, axes: list[Array]) -> dict[str, Array]:
-    """Return all that a cascade can answer, between coordinates and at some of them."""
+    """Return all that a cascade can answer, between coordinates and at some of them.
+
+    How errors grow with the gap is measured on levels that are not long.
+    """
     rng, bars = np.random.default_rng(5), calibrate(model)
+    if isinstance(bars, LevelBars):
+        bars = replace(bars, growth=())
     grid = [np.concatenate([rng.uniform(c.min(), c.max(), 17), c[2:5]]) for c in axes]
     points = [rng.uniform(c.min(), c.max(), 50) for c in axes]
     for place, vector in enumerate(points):

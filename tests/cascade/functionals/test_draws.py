@@ -16,7 +16,7 @@ from dkrls_cli.cascade.errorbars.calibrate import calibrate
 from dkrls_cli.cascade.errorbars.levels import FilledBars
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals import draws as module
-from dkrls_cli.cascade.functionals.bars import variance_at_points, variance_blocks
+from dkrls_cli.cascade.functionals.bars import variance_at_points, variance_blocks, widening
 from dkrls_cli.cascade.functionals.draws import filled_variance, functional_draws
 from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means, Values
 from dkrls_cli.cascade.kernels import Kernel, gram
@@ -84,7 +84,8 @@ def level_covariance(cascade: Cascade, bars, asked) -> np.ndarray:
             return gram(own.kernel, places, places) - cross @ np.linalg.solve(system, cross.T)
 
         parts = [None, None]
-        parts[level] = bars.scales[level] * of_pairs(asked[level], left)
+        width = np.sqrt(bars.scales[level] * widening(bars, cascade, level, asked[level]))
+        parts[level] = of_pairs(asked[level], left) * np.outer(width, width)
         other = cascade.levels[1 - level].kernel
         parts[1 - level] = of_pairs(
             asked[1 - level], lambda p, other=other: gram(other, p, p) / other.variance
@@ -107,7 +108,8 @@ def assert_same_covariance(drawn: np.ndarray, expected: np.ndarray, members=MEMB
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_draws_of_level_ridges_have_the_covariance_of_functionals(name):
     cascade, asked = model(joint=False), QUESTIONS[name]
-    bars = replace(calibrate(cascade), local=())
+    growth = () if name == "both" else (LocalScale(X[[2, 6]], np.array([4.0, 1.0])), None)
+    bars = replace(calibrate(cascade), local=(), growth=growth)
     assert split_ridges(cascade)[1][1] == 0
     expected = level_covariance(cascade, bars, asked)
     # noise is not in the formula above: its variance is that of the error bars
@@ -121,6 +123,11 @@ def test_draws_of_level_ridges_have_the_covariance_of_functionals(name):
         assert np.allclose(found, expected.diagonal() + noise, rtol=0.15)
     else:
         assert_same_covariance(drawn, expected + np.diag(noise))
+    if name == "slopes":
+        points = [asked[0].take(np.array([0, 2])), asked[1]]
+        at = sample(functional_draws(bars, cascade, points, spread=(), smooth=True, seed=4))
+        diagonal = [0, 5]  # the first question of both axes, and the last
+        assert_same_covariance(at, (expected + np.diag(noise))[np.ix_(diagonal, diagonal)])
 
 
 @pytest.mark.slow
@@ -156,7 +163,8 @@ def test_draws_at_points_have_the_variance_of_the_error_bars(joint, spread):
     bars = calibrate(cascade)
     if not joint:
         scale = LocalScale(X[[1, 5, 8]], np.array([0.5, 2.0, 3.0])), None
-        bars = replace(bars, local=scale)
+        growth = LocalScale(X[[2, 6]], np.array([4.0, 1.0])), None
+        bars = replace(bars, local=scale, growth=growth)
     for asked in (
         [Derivatives(np.array([1.3, 2.0]), 2), Values(np.array([45.0, 60.0]))],
         [Values(np.array([1.3, 2.0])), Derivatives(np.array([45.0, 60.0]), 1)],

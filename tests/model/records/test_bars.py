@@ -51,12 +51,14 @@ def test_bars_of_levels_come_back() -> None:
         np.testing.assert_array_equal(getattr(again, name), getattr(bars, name))
 
 
-def test_local_scales_come_back() -> None:
+@pytest.mark.parametrize("name", ["local", "growth"])
+def test_scales_by_place_come_back(name: str) -> None:
     scale = LocalScale(np.array([0.1, 0.5, 7.0]), np.array([0.3, 1.0, 4.0]))
-    bars = replace(calibrate(fitted()), local=(None, scale))
-    again = returned(bars)
+    bars = replace(calibrate(fitted()), local=(), growth=())
+    again = returned(replace(bars, **{name: (None, scale)}))
     assert isinstance(again, LevelBars)
-    none, found = again.local
+    assert {"local": again.growth, "growth": again.local}[name] == ()
+    none, found = getattr(again, name)
     assert none is None
     assert found is not None
     np.testing.assert_array_equal(found.places, scale.places)
@@ -64,11 +66,11 @@ def test_local_scales_come_back() -> None:
 
 
 def test_files_of_older_versions_have_no_local_scales() -> None:
-    header, arrays = bars_record(replace(calibrate(fitted()), local=()))
-    assert "local" not in header
+    header, arrays = bars_record(replace(calibrate(fitted()), local=(), growth=()))
+    assert {"local", "growth"}.isdisjoint(header)
     again = bars_from(through_a_file(header), arrays, (30, 20), False)
     assert isinstance(again, LevelBars)
-    assert again.local == ()
+    assert again.local == again.growth == ()
 
 
 @pytest.mark.parametrize(
