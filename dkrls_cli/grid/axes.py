@@ -320,12 +320,12 @@ def convert_coordinates(theirs: Axis, own: Axis) -> Any:
     Raises
     ------
     InputError
-        If one axis has dates, labels or other time units and the other has not, or if units do not
-        convert into each other.
+        If one axis has dates, labels, other time units or another calendar and the other has not,
+        or if units do not convert into each other.
     """
     kinds = [(axis.time is None, axis.labels is None) for axis in (theirs, own)]
-    counted = [axis.units for axis in (theirs, own) if counts_time({"units": axis.units})]
-    if kinds[0] != kinds[1] or (own.time is None and len(set(counted)) > 1):
+    counted = {_kind_text(axis) for axis in (theirs, own) if counts_time({"units": axis.units})}
+    if kinds[0] != kinds[1] or (own.time is None and len(counted) > 1):
         raise InputError(
             f"Coordinates of '{own.name}' are of another kind there ({_kind_text(theirs)}) than "
             f"here ({_kind_text(own)})."
@@ -347,7 +347,11 @@ def convert_cells(cells: Array, theirs: Axis, own: Axis) -> Array:
 
 
 def _kind_text(axis: Axis) -> str:
-    return "text labels" if axis.labels is not None else axis.units or "numbers"
+    if axis.labels is not None:
+        return "text labels"
+    calendar = calendar_of(axis)
+    known = calendar in ("none", "standard")
+    return (axis.units if known else f"{axis.units}, calendar {calendar}") or "numbers"
 
 
 def calendar_of(axis: Axis) -> str:

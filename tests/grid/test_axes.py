@@ -318,6 +318,11 @@ def test_labels_and_longitudes_are_converted_as_they_are_written():
             axis_of("t", [1.0], {"units": "months since 1990-01-01"}),
             r"\(months since 2000-01-01\) than here \(months since 1990-01-01\)",
         ),
+        (
+            axis_of("t", [1.0], {"units": "days since 2000-01-01", "calendar": "noleap"}),
+            axis_of("t", [1.0], {"units": "days since 2000-01-01"}),
+            r"\(days since 2000-01-01, calendar noleap\) than here \(days since 2000-01-01\)",
+        ),
     ],
 )
 def test_coordinates_of_another_kind_are_refused(theirs, own, words):
