@@ -27,7 +27,7 @@ ALONE = Settings(
     mean=0.1,
     group="none",
 )
-ROOM = 1e9
+ROOM = 4e9  # bytes, the process of the tests included
 
 
 def with_land(times=6, lats=14, lons=18):

@@ -16,7 +16,7 @@ from dkrls_cli.model.streaming.stages import answer_in_blocks
 
 MAP = {"lat": np.arange(-90.0, 91.0, 7.5), "lon": np.arange(0.0, 360.0, 10.0)}
 GIVEN = Settings(kernel="matern52", sigma={"time": 3.0, "lat": 40.0, "lon": 50.0}, ridge=1e-2)
-ROOM = 1e9
+ROOM = 4e9  # bytes, the process of the tests included
 
 
 def stored(tmp_path, data, chunks=(2, 13, 12), **encoding):
