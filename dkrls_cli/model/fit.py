@@ -20,7 +20,6 @@ from dkrls_cli.grid.grid import (
     Grid,
     GridLike,
     as_grid,
-    drop_repeats,
     is_chunked,
     refuse_coordinates,
 )
@@ -29,11 +28,7 @@ from dkrls_cli.grid.observations import (
     read_number,
     with_errors,
 )
-from dkrls_cli.grid.quantities import mark_note
-from dkrls_cli.model.answering.bounds import BoundsLike, choose_bounds
-from dkrls_cli.model.answering.cellmeans import cell_mean_dims, source_cells, with_cells
-from dkrls_cli.model.answering.coverage import Coverage
-from dkrls_cli.model.answering.masks import lasting_mask
+from dkrls_cli.model.answering.bounds import BoundsLike
 from dkrls_cli.model.answering.tolerance import PROMISE, ToleranceLike, shrink
 from dkrls_cli.model.choosing import ChoiceCallback
 from dkrls_cli.model.chunked.loading import refuse_errors, refuse_large, room
@@ -41,12 +36,13 @@ from dkrls_cli.model.model import OBS_ERRORS, Model
 from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
 from dkrls_cli.model.poles.planning import Poles
-from dkrls_cli.model.quality.robust import ROBUST, Cleaned, clean_grid
+from dkrls_cli.model.quality.robust import ROBUST, Cleaned
 from dkrls_cli.model.settings import DEFAULTS, Missing, Noise, PerLevel, Settings, Storage
 from dkrls_cli.model.training.complete import train
 from dkrls_cli.model.training.gaps import train_through_gaps
-from dkrls_cli.model.training.lost import drop_lost_slices, outage_folds
+from dkrls_cli.model.training.lost import outage_folds
 from dkrls_cli.model.training.noisy import train_with_errors
+from dkrls_cli.model.training.prepared import PreparedGrid, prepare_grid, suspicious_marks
 from dkrls_cli.model.training.result import CHOSEN_ON, Tell, TrainingResult
 from dkrls_cli.tuning.spectra import SpectrumCache
 
@@ -279,79 +275,73 @@ def fit_grid(
     >>> fit_grid(as_grid(np.eye(5)), Settings(ridge=0.1)).levels[0].ridge
     0.1
     """
-    if settings.missing == "error":
-        grid.refuse_missing()
-    grid.refuse_unsuitable()
-    seen = [mark_note(grid.name, grid.values)]
-    seen += [mark_note(axis.name, axis.plain, "coordinate") for axis in grid.axes]
-    seen += [grid.single_note] if settings.dtype == "float32" else []
-    warnings = [note for note in seen if note]
-    allowed = settings.allowed
+    allowed, stored = settings.allowed, settings
     if allowed is not None:
         allowed.check_units(grid.name, grid.attrs)
         settings = replace(settings, compact=False, dtype="float64")
-    whole = grid
-    grid, repeats = drop_repeats(grid)
-    cleaned = clean_grid(grid, settings) if settings.robust else None
-    grid = grid if cleaned is None else cleaned.grid
-    bounds, told = choose_bounds(settings.bounds, grid if settings.robust else whole)
-    dropped = list(repeats)
-    share, with_lost = 0.0, grid
-    if not grid.is_complete:
-        share = float(np.isnan(grid.values).mean())
-        with_lost = grid = with_cells(grid, settings.cell_means)
-        grid, lost = drop_lost_slices(grid)
-        dropped += lost
-    if not np.may_share_memory(grid.values, whole.values):  # a copy that nobody else has
-        grid.freeze()
-    complete = grid.is_complete
-    averaged = cell_mean_dims(settings.cell_means, grid.axes, grid.attrs)
-    for dim in averaged:
-        source_cells(grid.axes[grid.dims.index(dim)], grid.style, None)  # refused before the fit
-    plan = plan_fit(grid.axes, settings, complete, errors=grid.errors is not None)
-    if grid.errors is not None:
-        result = train_with_errors(grid, plan, settings, share, spectra, watch)
-    elif complete:
-        if outages and settings.folds is None:
-            plan = plan.leaving_out(outage_folds(with_lost.observed))
-        result = train(grid, plan, settings, watch, spectra)
-    else:
-        result = train_through_gaps(
-            grid, plan, settings, share, spectra, land, with_lost, watch, tell
-        )
-        if result.enclosing is not None:
-            grid, lost = result.enclosing
-            dropped = repeats + lost
+    ready = prepare_grid(grid, settings)
+    warnings = suspicious_marks(grid, stored)
+    plan = _plan(ready, settings, outages)
+    result = _train(ready, plan, settings, spectra, watch, land, tell)
+    fitted, lost = result.enclosing or (ready.grid, ready.lost)
     cascade, promise = result.cascade, None
     if allowed is not None:
         result = replace(result, bars=result.bars.measured_in(cascade))
-        cascade, promise = shrink(cascade, grid.axes, grid.values, allowed)
-    coverage, note = _cover(whole, plan.hierarchy)
-    chosen_on = _chosen_on(grid, plan)
+        cascade, promise = shrink(cascade, fitted.axes, fitted.values, allowed)
+    coverage, note = ready.cover(plan.hierarchy)
     facts = {
-        "dropped_coordinates": dropped,
+        "dropped_coordinates": ready.repeats + lost,
         "land": note,
-        "bounds": told,
-        CHOSEN_ON: chosen_on,
+        "bounds": ready.bounds_note,
+        CHOSEN_ON: _chosen_on(fitted, plan),
         PROMISE: promise,
-        OBS_ERRORS: error_facts(origin, grid),
-        ROBUST: cleaned and cleaned.facts,
+        OBS_ERRORS: error_facts(origin, fitted),
+        ROBUST: ready.cleaned and ready.cleaned.facts,
         "notes": [*result.facts.get("notes", ()), *warnings] if warnings else None,
     }
     return Model(
         cascade,
-        grid.axes,
+        fitted.axes,
         plan.hierarchy,
         result.bars,
-        grid.name,
-        grid.attrs,
-        grid.style,
+        fitted.name,
+        fitted.attrs,
+        fitted.style,
         {**origin, **result.facts, **{key: found for key, found in facts.items() if found}},
-        filled=_filled(cleaned, result),
+        filled=_filled(ready.cleaned, result),
         known_coverage=coverage,
-        bounds=bounds,
+        bounds=ready.bounds,
         poles=result.poles,
-        cell_means=averaged,
+        cell_means=ready.cell_means,
+    )
+
+
+def _plan(ready: PreparedGrid, settings: Settings, outages: bool) -> FitPlan:
+    """Plan the fit of a grid; settings are chosen for outages where nothing else is missing."""
+    grid, has_errors = ready.grid, ready.grid.errors is not None
+    plan = plan_fit(grid.axes, settings, grid.is_complete, errors=has_errors)
+    if not outages or has_errors or settings.folds is not None or not grid.is_complete:
+        return plan
+    return plan.leaving_out(outage_folds(ready.with_lost.observed))
+
+
+def _train(
+    ready: PreparedGrid,
+    plan: FitPlan,
+    settings: Settings,
+    spectra: SpectrumCache | None,
+    watch: ChoiceCallback | None,
+    land: bool,
+    tell: Tell,
+) -> TrainingResult:
+    """Train the cascade of a grid in the way that its cells need."""
+    grid = ready.grid
+    if grid.errors is not None:
+        return train_with_errors(grid, plan, settings, ready.missing, spectra, watch)
+    if grid.is_complete:
+        return train(grid, plan, settings, watch, spectra)
+    return train_through_gaps(
+        grid, plan, settings, ready.missing, spectra, land, ready.with_lost, watch, tell
     )
 
 
@@ -386,14 +376,6 @@ def _chosen_on(grid: Grid, plan: FitPlan) -> int | None:
     level = plan.levels[last]
     is_open = isinstance(level, LevelRequest) and level.sigma is None
     return 1 if is_open and grid.axes[last].size == 1 and is_time(grid.axes[last]) else None
-
-
-def _cover(grid: Grid, hierarchy: Sequence[str]) -> tuple[Coverage, str]:
-    """Return the grid and its cells that never had data, and a note on how these were told."""
-    if grid.is_complete or not grid.observed.any():
-        return Coverage(grid.axes, np.zeros((1,) * len(grid.axes), bool)), ""
-    lasting = lasting_mask(grid, hierarchy)
-    return Coverage(grid.axes, lasting.cells), lasting.note
 
 
 def retune(model: Model, *, accept_inexact: bool = False) -> Model:

@@ -1,0 +1,103 @@
+"""Grids made ready for a fit: what cannot be fitted is refused, left out or replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dkrls_cli.grid.grid import Grid, drop_repeats
+from dkrls_cli.grid.quantities import mark_note
+from dkrls_cli.model.answering.bounds import Bounds, choose_bounds
+from dkrls_cli.model.answering.cellmeans import cell_mean_dims, source_cells, with_cells
+from dkrls_cli.model.answering.coverage import Coverage
+from dkrls_cli.model.answering.masks import lasting_mask
+from dkrls_cli.model.quality.robust import Cleaned, clean_grid
+from dkrls_cli.model.settings import Settings
+from dkrls_cli.model.training.lost import drop_lost_slices
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedGrid:
+    """A grid ready for a fit, and what was done to it.
+
+    Attributes
+    ----------
+    given
+        The grid as it was given.
+    with_lost
+        Without repeated coordinates and bad cells, with coordinates that have no observed cell.
+    grid
+        The grid to fit: without these coordinates as well.
+    repeats, lost
+        Notes on coordinates that are left out: as they are repeated, or have no observed cell.
+    cleaned
+        What a robust fit found; None in others.
+    bounds, bounds_note
+        Bounds of the answers, and how they were told.
+    cell_means
+        Dimensions along which the data are means over cells.
+    """
+
+    given: Grid
+    with_lost: Grid
+    grid: Grid
+    repeats: list[str]
+    lost: list[str]
+    cleaned: Cleaned | None
+    bounds: Bounds | None
+    bounds_note: str
+    cell_means: tuple[str, ...]
+
+    @cached_property
+    def missing(self) -> float:
+        """Share of the cells that are missing, lost coordinates included."""
+        values = self.with_lost.values
+        return 0.0 if self.with_lost.is_complete else float(np.isnan(values).mean())
+
+    def cover(self, hierarchy: Sequence[str]) -> tuple[Coverage, str]:
+        """Return the given cells that never had data, and a note on how these were told."""
+        given = self.given
+        if given.is_complete or not given.observed.any():
+            return Coverage(given.axes, np.zeros((1,) * len(given.axes), bool)), ""
+        lasting = lasting_mask(given, hierarchy)
+        return Coverage(given.axes, lasting.cells), lasting.note
+
+
+def prepare_grid(given: Grid, settings: Settings) -> PreparedGrid:
+    """Make a grid ready for a fit.
+
+    Raises
+    ------
+    InputError, SettingError
+        If it cannot be fitted with these settings.
+    """
+    if settings.missing == "error":
+        given.refuse_missing()
+    given.refuse_unsuitable()
+    grid, repeats = drop_repeats(given)
+    cleaned = clean_grid(grid, settings) if settings.robust else None
+    grid = grid if cleaned is None else cleaned.grid
+    bounds, bounds_note = choose_bounds(settings.bounds, grid if settings.robust else given)
+    lost: list[str] = []
+    with_lost = grid if grid.is_complete else with_cells(grid, settings.cell_means)
+    if not grid.is_complete:
+        grid, lost = drop_lost_slices(with_lost)
+    if not np.may_share_memory(grid.values, given.values):  # a copy that nobody else has
+        grid.freeze()
+    averaged = cell_mean_dims(settings.cell_means, grid.axes, grid.attrs)
+    for dim in averaged:
+        source_cells(grid.axes[grid.dims.index(dim)], grid.style, None)  # refused before the fit
+    return PreparedGrid(
+        given, with_lost, grid, repeats, lost, cleaned, bounds, bounds_note, averaged
+    )
+
+
+def suspicious_marks(grid: Grid, settings: Settings) -> list[str]:
+    """Return notes on values and coordinates that may stand for missing ones, or lose digits."""
+    notes = [mark_note(grid.name, grid.values)]
+    notes += [mark_note(axis.name, axis.plain, "coordinate") for axis in grid.axes]
+    notes += [grid.single_note] if settings.dtype == "float32" else []
+    return [note for note in notes if note]
