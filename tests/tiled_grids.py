@@ -13,7 +13,7 @@ from dkrls_cli.gaps.field import make_field
 from dkrls_cli.grid.grid import Grid, as_grid
 from dkrls_cli.model.fill import fill_grid
 from dkrls_cli.model.settings import Settings
-from dkrls_cli.model.tiling import fill, layout, planning
+from dkrls_cli.model.tiling import fill, layout, planning, sampling
 from dkrls_cli.model.tiling.layout import Context
 
 NORTH, EAST = {"units": "degrees_north"}, {"units": "degrees_east"}
@@ -100,7 +100,7 @@ def shrink(monkeypatch, contexts=CONTEXTS, usual=1) -> None:
     monkeypatch.setattr(planning, "solve_memory", lambda shape, std=False: math.prod(shape))
     monkeypatch.setattr(planning, "_panel_bytes", lambda *given: 0)
     monkeypatch.setattr(planning, "group_memory", lambda *given: 0)
-    monkeypatch.setattr(fill, "footprint", lambda *given, **others: SimpleNamespace(memory=0))
+    monkeypatch.setattr(sampling, "footprint", lambda *given, **others: SimpleNamespace(memory=0))
 
 
 def fill_both(data, chosen, limit, **asked):

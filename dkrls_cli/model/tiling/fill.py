@@ -9,26 +9,21 @@ refused.
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Indices, Mask, Slices
-from dkrls_cli.circle import nearest, outside
+from dkrls_cli.arrays import Array, Mask, Slices
 from dkrls_cli.errors import ConvergenceError, InputError, SettingError
-from dkrls_cli.files.source import Source, unusable_notes
-from dkrls_cli.grid.axes import Axis, number_axis
-from dkrls_cli.grid.cf import hierarchy_of
-from dkrls_cli.grid.grid import Grid
-from dkrls_cli.memory import held_bytes, peak_bytes
-from dkrls_cli.model.answering.bounds import Bounds, bounds_asked, settle_bounds, unclear_limits
+from dkrls_cli.files.source import Source
 from dkrls_cli.model.filling.cells import leave_out
 from dkrls_cli.model.planning.plan import plan_fit
-from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
+from dkrls_cli.model.planning.requests import FitPlan
 from dkrls_cli.model.settings import Settings
+from dkrls_cli.model.tiling.ground import Frame, Ground
 from dkrls_cli.model.tiling.layout import (
     CONTEXTS,
     MOST,
@@ -38,27 +33,19 @@ from dkrls_cli.model.tiling.layout import (
     TilesTooLargeError,
     worth,
 )
-from dkrls_cli.model.tiling.panel import Ground, Panel
+from dkrls_cli.model.tiling.panel import Edge, Panel
 from dkrls_cli.model.tiling.planning import (
     FillRequest,
     besides,
-    find_spans,
     lay_along,
     plan_tiles,
     relative_work,
 )
-from dkrls_cli.model.tiling.rules import is_first, land_axes, make_rules
-from dkrls_cli.model.tiling.scan import PartReader, scan
+from dkrls_cli.model.tiling.sampling import Sample
+from dkrls_cli.model.tiling.scan import PartReader
 from dkrls_cli.model.tiling.seams import Seams
-from dkrls_cli.model.tiling.solving import TileModel, choose_model, sample_rows
-from dkrls_cli.model.training.lost import enclosed_among
-from dkrls_cli.tuning.footprint import Machine, footprint
-
-_SAMPLE = 400_000
-"""Cells of the part that settings are chosen on: views of it are a twentieth of that."""
-
-_FEWEST_ROWS = 24
-"""Coordinates of a cut axis in that part at least: fewer show no gaps."""
+from dkrls_cli.model.tiling.solving import TileModel, choose_model
+from dkrls_cli.model.tiling.survey import Survey, Task, survey_grid
 
 _FEW = 20
 """Cells at seams below which these tell little: tiles then get as much context as memory allows."""
@@ -159,371 +146,248 @@ def fill_in_tiles(
             "more memory.",
             setting="max_memory",
         )
-    planned = plan_tiles(source, settings, request, limit)
-    return _Filler(source, settings, request, writer, limit, tell, planned.layout).run()
+    layout = plan_tiles(source, settings, request, limit).layout
+    reader = PartReader(source, layout.outer.axis)
+    task = Task(source, settings, request, layout.axes, reader)
+    found = survey_grid(task, lambda share: tell("reading", share))
+    if not found.summary.missing:
+        return _Run(task, found, writer).over_all(None, tell)
+    empty = found.summary.empty
+    frame = Frame.of(source.axes, empty, extrapolate=request.extrapolate)
+    plan, note = _plan(task, frame)
+    found = replace(found, notes=(*found.notes, *note))
+    tell("choosing settings", 0.0)
+    model = _choose(task, found, frame, plan, limit)
+    seen = found.summary.seen.get((task.last,))
+    sphere = model.choice.setting.grouping.sphere
+    ground = frame.ground(plan, task.outer, task.last, seen, sphere=sphere)
+    tiling = _Tiling(task, ground, limit - besides(source, settings))
+    return _fill_until_tiles_fit(task, found, writer, tiling, model, tell)
 
 
-class _Filler:
-    """Fills one grid in tiles."""
-
-    def __init__(
-        self,
-        source: Source,
-        settings: Settings,
-        request: FillRequest,
-        writer: Writer,
-        limit: float,
-        tell: Tell,
-        layout: Layout,
-    ) -> None:
-        self.source, self.settings, self.request = source, settings, request
-        self.writer, self.limit, self.tell = writer, limit, tell
-        self.room = limit - besides(source, settings)
-        self.outer, self.cut = layout.outer.axis, layout.axes
-        self.axes, self.shape = source.axes, source.shape
-        self.reader = PartReader(source, self.outer)
-        self.hierarchy = hierarchy_of(self.axes, settings.level_names)
-        self.last = [axis.name for axis in self.axes].index(self.hierarchy[-1])
-        self.wants_std = request.std or request.max_std is not None
-        self.notes: list[str] = []
-
-    def run(self) -> TiledFill:
-        """Fill the grid."""
-        blank = np.broadcast_to(np.float32(0), self.shape)
-        source = self.source
-        self.blank = Grid(blank, self.axes, source.name, source.attrs, source.style)
-        asked, told_by = bounds_asked(self.settings.bounds, self.blank)
-        self.summary = summary = scan(
-            self.reader,
-            self._seen_along(),
-            asked,
-            lambda share: self.tell("reading", share),
+def _plan(task: Task, frame: Frame) -> tuple[FitPlan, list[str]]:
+    """Return the plan of a fit, without a group of axes that are cut, and a note on that."""
+    axes = frame.known_axes
+    plan = plan_fit(axes, task.settings, complete=False)
+    cut = [axes[place].name for place in plan.group if place in task.cut]
+    if not cut:
+        return plan, []
+    if plan.group_given:
+        raise SettingError(
+            f"A group with '{cut[0]}' needs that dimension whole in memory, and tiles cut it. "
+            "Leave the group out, or allow more memory.",
+            setting="group max_memory",
         )
-        ends = np.array([summary.least, summary.largest])
-        replace(self.blank, values=ends).refuse_unsuitable()
-        self.notes += unusable_notes(summary.unusable)
-        self.rules, note = make_rules(
-            self.blank,
-            self.hierarchy,
-            self.outer,
-            summary,
-            self.request.mask,
-            self.request.max_gap,
-            self.request.within,
-            self._first_slice() if is_first(self.request.mask) else None,
-        )
-        bounds: Bounds | None = None
-        told = unclear_limits(self.settings.bounds, self.blank)
-        if asked is not None:
-            rounded = asked.round_out(ends)
-            known = summary.cells - summary.missing
-            bounds, told = settle_bounds(rounded, told_by, summary.outside.words(rounded, known))
-        self.notes += [told] if told else []
-        if not summary.missing:
-            return self._fill(None, None, note)
-        self._number_axes()
-        model = self._choose(bounds)
-        self.ground = self._ground(model)
-        attempts = range(USUAL, 0, -1)
-        attempt = next((one for one in attempts if self._fits(one, worth(one, CONTEXTS))), 0)
-        while True:
-            layout = self._lay(attempt)
-            done = self._fill(model, layout, note)
-            if done.seams is None or layout.count == 1:
-                return done
-            most = MOST
-            if done.seams.fit:
-                if done.seams.count >= _FEW:
-                    return done
-                most = WORTH
-            attempt += 1
-            if attempt == len(CONTEXTS) or not self._fits(attempt, most):
-                return self._few(done) if done.seams.fit else self._accept(done)
-            self.tell("filling again", 0.0)
+    note = f"tiles cut {' and '.join(cut)}: dimensions with one distance are not tried"
+    return plan_fit(axes, replace(task.settings, group="none"), complete=False), [note]
 
-    def _few(self, done: TiledFill) -> TiledFill:
-        """Return a grid of whose tiles little is known, with a note on that."""
-        assert done.seams is not None
-        note = f"tiles could be compared in {done.seams.count} cells only, where they meet"
-        return replace(done, notes=[*done.notes, note])
 
-    def _accept(self, done: TiledFill) -> TiledFill:
-        """Return a grid whose tiles do not fit together, if that is accepted."""
-        assert done.seams is not None
-        words = (
-            f"tiles differ by {done.seams.worst:.2g} of the error bar where they meet, and by "
-            f"{done.seams.largest:.2g} in a cell"
-        )
-        if not self.settings.accept_inexact:
-            raise ConvergenceError(
-                f"The {words}: more than a tenth of it. Holes may be larger than tiles. Allow more "
-                "memory, or accept inexact answers.",
-                setting="max_memory accept_inexact",
-            )
-        return replace(done, warnings=[*done.warnings, words])
+def _choose(task: Task, found: Survey, frame: Frame, plan: FitPlan, limit: float) -> TileModel:
+    """Choose the settings of all tiles on a part of the grid."""
+    settings, summary = task.settings, found.summary
+    rows = Sample(frame, plan, task.cut, summary.gaps, task.source.dtype, limit).rows()
+    columns = [frame.columns[place][own] for place, own in enumerate(rows)]
+    values = task.reader.rows(columns[task.outer], columns)
+    axes = tuple(axis.take(own) for axis, own in zip(frame.axes, rows, strict=True))
+    return choose_model(
+        replace(task.blank, values=values, axes=axes),
+        plan,
+        frame.inner_axes(plan),
+        task.cut,
+        summary.mean if settings.centre is None else settings.centre,
+        bounds=found.bounds,
+        single=summary.single,
+        accept_inexact=settings.accept_inexact,
+        std=task.wants_std,
+    )
 
-    def _seen_along(self) -> list[tuple[int, ...]]:
-        """Return the sets of axes along which it has to be known whether any cell is observed."""
-        result = []
-        mask, within = self.request.mask, self.request.within
-        if (mask is None and within is None) or (isinstance(mask, str) and mask == "always"):
-            along = land_axes(self.axes, self.hierarchy)
-            result += [along] if along is not None else []
-        if self.last == self.outer:
-            result.append((self.last,))
-        return list(dict.fromkeys(result))
 
-    def _first_slice(self) -> Grid:
-        """Read the first slice of the last level."""
-        others: list[Indices | None] = [None] * len(self.shape)
-        others[self.last] = np.arange(1)
-        rows = np.arange(1 if self.last == self.outer else self.shape[self.outer])
-        return replace(self.blank, values=self.reader.rows(rows, others))
+@dataclass(frozen=True, eq=False)
+class _Tiling:
+    """Tiles of a grid, by how much context they see.
 
-    # --- axes ----------------------------------------------------------------------------------
+    Attributes
+    ----------
+    task, ground
+        The grid, and where it is solved and answered.
+    room
+        Bytes that tiles may take.
+    """
 
-    def _number_axes(self) -> None:
-        """Set the axes without coordinates that repeat others, and what is known on them."""
-        self.columns = [axis.distinct for axis in self.axes]
-        self.fresh = [
-            axis if own.size == axis.size else number_axis(axis.name, axis.stored[own], axis.attrs)
-            for axis, own in zip(self.axes, self.columns, strict=True)
-        ]
-        self.empty = [
-            np.flatnonzero(np.isin(own, gone))
-            for own, gone in zip(self.columns, self.summary.empty, strict=True)
-        ]
-        self.known = [
-            np.setdiff1d(np.arange(axis.size), gone)
-            for axis, gone in zip(self.fresh, self.empty, strict=True)
-        ]
-        self.readable = tuple(find_spans(self.fresh, self.known))
-        kept = [axis.take(own) for axis, own in zip(self.fresh, self.known, strict=True)]
-        self.plan = self._plan(kept)
+    task: Task
+    ground: Ground
+    room: float
 
-    def _plan(self, axes: Sequence[Axis]) -> FitPlan:
-        """Return the plan of a fit to these axes, without a group of axes that are cut."""
-        plan = plan_fit(axes, self.settings, complete=False)
-        cut = [self.axes[place].name for place in plan.group if place in self.cut]
-        if not cut:
-            return plan
-        if plan.group_given:
-            raise SettingError(
-                f"A group with '{cut[0]}' needs that dimension whole in memory, and tiles cut it. "
-                "Leave the group out, or allow more memory.",
-                setting="group max_memory",
-            )
-        self.notes.append(
-            f"tiles cut {' and '.join(cut)}: dimensions with one distance are not tried"
-        )
-        return plan_fit(axes, replace(self.settings, group="none"), complete=False)
-
-    def _ground(self, model: TileModel) -> Ground:
-        """Return the coordinates that are solved for along every axis, and where answers are."""
-        nodes = list(self.known)
-        if model.choice.setting.grouping.sphere:
-            for place, more in enclosed_among(self.fresh, self.empty, self.plan.group).items():
-                nodes[place] = np.union1d(nodes[place], more)
-        spans = find_spans(self.fresh, nodes)
-        solved, answered, beyond = [], [], []
-        for place, axis in enumerate(self.fresh):
-            far = self._far(place, nodes[place])
-            if place in spans and spans[place].ring and self._period(place) is None:
-                ends = int(nodes[place][0]), int(nodes[place][-1]) + 1  # no ring without them
-                spans[place] = replace(spans[place], ring=False, low=ends[0], high=ends[1])
-            if self.request.extrapolate and place in spans:
-                spans[place] = replace(spans[place], low=0, high=axis.size)
-            solved.append(np.union1d(nodes[place], np.flatnonzero(~far)))
-            twin = np.arange(axis.size)
-            if self.axes[place].size != axis.size:
-                numbers = self.axes[place].numbers
-                twin = nearest(numbers, axis.numbers, self.axes[place].turn)[0]
-            answered.append(np.searchsorted(solved[-1], twin).clip(max=solved[-1].size - 1))
-            beyond.append(far[twin])
-        seen = self.summary.seen.get((self.last,))
-        return Ground(
-            self.outer,
-            self.last,
-            self.fresh,
-            self.columns,
-            solved,
-            answered,
-            beyond,
-            spans,
-            seen,
-        )
-
-    def _far(self, place: int, nodes: Indices) -> Mask:
-        """Return which coordinates of an axis lie outside the data and have no answer."""
-        axis = self.fresh[place]
-        if self.request.extrapolate:
-            return np.zeros(axis.size, bool)
-        return outside(axis.numbers, axis.numbers[nodes], self._period(place))
-
-    def _period(self, place: int) -> float | None:
-        """Return the length of the circle that an axis is modelled on; None for a line."""
-        level = self.plan.levels[place]
-        return level.period if isinstance(level, LevelRequest) else level.kernel.period
-
-    # --- settings ------------------------------------------------------------------------------
-
-    def _choose(self, bounds: Bounds | None) -> TileModel:
-        """Choose the settings on a part of the grid."""
-        self.tell("choosing settings", 0.0)
-        inside = [
-            np.union1d(known, np.flatnonzero(~self._far(place, known)))
-            for place, known in enumerate(self.known)
-        ]
-        whole = [axis.take(own) for axis, own in zip(self.fresh, inside, strict=True)]
-        return choose_model(
-            self._sample(),
-            self.plan,
-            whole,
-            self.cut,
-            self.summary.mean if self.settings.centre is None else self.settings.centre,
-            bounds=bounds,
-            single=self.summary.single,
-            accept_inexact=self.settings.accept_inexact,
-            std=self.wants_std,
-        )
-
-    def _sample(self) -> Grid:
-        """Read the part of the grid that settings are chosen on."""
-        rows = self._sample_rows()
-        columns = [self.columns[place][own] for place, own in enumerate(rows)]
-        values = self.reader.rows(columns[self.outer], columns)
-        axes = tuple(axis.take(own) for axis, own in zip(self.fresh, rows, strict=True))
-        return replace(self.blank, values=values, axes=axes)
-
-    def _sample_rows(self) -> list[Indices]:
-        """Return the coordinates of that part: as many as memory allows, with missing cells."""
-        rows, machine = list(self.known), Machine(held_bytes(), peak_bytes())
-        while True:
-            shape = [own.size for own in rows]
-            needed = footprint(shape, self.source.dtype, gaps=True, machine=machine).memory
-            few = all(shape[axis] <= _FEWEST_ROWS for axis in self.cut)
-            if needed <= self.limit and (few or math.prod(shape) <= _SAMPLE):
-                break
-            place = max(self.readable if few else self.cut, key=lambda axis: shape[axis])
-            if shape[place] <= _FEWEST_ROWS:
-                raise InputError(
-                    f"Choosing settings on a part of the grid takes about {needed / 1e6:.0f} MB, "
-                    f"and {self.limit / 1e6:.0f} MB are allowed. Allow more memory.",
-                    setting="max_memory",
-                )
-            count = max(_FEWEST_ROWS, int(shape[place] / 1.25))
-            runs = 1 if place in self.plan.group else 3
-            rows[place] = sample_rows(self.known[place], count, runs=runs)
-        own = rows[self.outer]
-        if not self.summary.gaps[own].any():
-            middle = int(np.argmax(self.summary.gaps[self.known[self.outer]]))
-            start = min(max(0, middle - own.size // 2), self.known[self.outer].size - own.size)
-            rows[self.outer] = self.known[self.outer][start : start + own.size]
-        return rows
-
-    # --- tiles ---------------------------------------------------------------------------------
-
-    def _lay(self, attempt: int) -> Layout:
-        """Return the tiles of an attempt."""
-        outer, *inner = self.cut
+    def lay(self, context: int) -> Layout:
+        """Return the tiles with a context."""
+        outer, *inner = self.task.cut
         axes = outer, inner[0] if inner else None
-        return lay_along(self.source, self.request, self.ground.spans, axes, self.room, attempt)
+        task = self.task
+        return lay_along(task.source, task.request, self.ground.spans, axes, self.room, context)
 
-    def _fits(self, attempt: int, most: float = math.inf) -> bool:
-        """Return whether the tiles of an attempt fit into memory, and do not take too much work."""
+    def fits(self, context: int, most: float) -> bool:
+        """Return whether tiles with a context fit into memory, and do not take too much work."""
         try:
-            layout = self._lay(attempt)
+            layout = self.lay(context)
         except TilesTooLargeError:
             return False
-        return relative_work(layout, self.shape) <= most
+        return relative_work(layout, self.task.source.shape) <= most
 
-    def _fill(self, model: TileModel | None, layout: Layout | None, note: str) -> TiledFill:
-        """Fill all tiles."""
+    def usual(self) -> int:
+        """Return the context to begin with: the usual one, or the most that fits."""
+        fitting = (one for one in range(USUAL, 0, -1) if self.fits(one, worth(one, CONTEXTS)))
+        return next(fitting, 0)
+
+
+def _fill_until_tiles_fit(
+    task: Task, found: Survey, writer: Writer, tiling: _Tiling, model: TileModel, tell: Tell
+) -> TiledFill:
+    """Fill a grid in tiles with more and more context, until they agree where they meet."""
+    context = tiling.usual()
+    while True:
+        layout = tiling.lay(context)
+        tiles = _Tiles(tiling.ground, model, layout)
+        done = _Run(task, found, writer).over_all(tiles, tell)
+        seams = done.seams
+        if seams is None or layout.count == 1 or (seams.fit and seams.count >= _FEW):
+            return done
+        context += 1
+        most = WORTH if seams.fit else MOST
+        if context == len(CONTEXTS) or not tiling.fits(context, most):
+            return _accept(done, seams, task.settings)
+        tell("filling again", 0.0)
+
+
+def _accept(done: TiledFill, seams: Seams, settings: Settings) -> TiledFill:
+    """Return a grid whose tiles cannot see more, if they fit together or that is not asked for."""
+    if seams.fit:
+        note = f"tiles could be compared in {seams.count} cells only, where they meet"
+        return replace(done, notes=[*done.notes, note])
+    words = (
+        f"tiles differ by {seams.worst:.2g} of the error bar where they meet, and by "
+        f"{seams.largest:.2g} in a cell"
+    )
+    if not settings.accept_inexact:
+        raise ConvergenceError(
+            f"The {words}: more than a tenth of it. Holes may be larger than tiles. Allow more "
+            "memory, or accept inexact answers.",
+            setting="max_memory accept_inexact",
+        )
+    return replace(done, warnings=[*done.warnings, words])
+
+
+@dataclass(frozen=True, eq=False)
+class _Tiles:
+    """Tiles of one layout, and the model that fills them."""
+
+    ground: Ground
+    model: TileModel
+    layout: Layout
+
+
+class _Run:
+    """One run over all parts of a grid, that fills and writes them and counts what is left."""
+
+    def __init__(self, task: Task, found: Survey, writer: Writer) -> None:
+        self.task, self.found, self.writer = task, found, writer
+        self.left: Counter[str] = Counter()
+        self.filled, self.seams = 0, Seams()
+        self.edge: Edge | None = None
+
+    def over_all(self, tiles: _Tiles | None, tell: Tell) -> TiledFill:
+        """Fill and write all parts; without tiles nothing is missing."""
         self.writer.restart()
-        left: dict[str, int] = {}
-        filled, seams, edge = 0, Seams(), None
-        parts = self._parts(layout)
+        size, layout = (
+            self.task.source.shape[self.task.outer],
+            None if tiles is None else tiles.layout,
+        )
+        parts = _parts(size, layout)
         for number, (part, place) in enumerate(parts):
-            cells, missing = self._cells(part, left)
-            if place is None:
-                name = f"left beyond the data along {self.axes[self.outer].name}"
-                left[name] = left.get(name, 0) + int(np.count_nonzero(cells))
-                cells[...] = False
-            values = np.zeros(cells.shape)
-            errors = np.where(missing, np.nan, 0.0) if self.request.std else None
-            if cells.any() and place is not None:
-                assert model is not None
-                assert layout is not None
-                self._leave_beyond(cells, left)
-                panel = Panel(
-                    self.ground, self.reader, model, layout, place, cells, std=self.wants_std
-                )
-                panel.solve()
-                seams = panel.compare(seams, edge)
-                edge = panel.edge
-                values, std = panel.expand()
-                if std is not None and self.request.max_std is not None:
-                    most = self.request.max_std
-                    gone = leave_out(cells, std > most)
-                    reason = f"left with a standard error above {most:g}"
-                    left[reason] = left.get(reason, 0) + gone
-                if std is not None and errors is not None:
-                    errors = np.where(cells, std, errors)
-            else:
-                edge = None
-            filled += int(np.count_nonzero(cells))
-            slices = [slice(0, size) for size in self.shape]
-            slices[self.outer] = part
-            self.writer.write(tuple(slices), cells, values, errors)
-            self.tell("filling", (number + 1) / len(parts))
+            self._fill(part, tiles, place)
+            tell("filling", (number + 1) / len(parts))
+        summary, found = self.found.summary, self.found
         return TiledFill(
-            self.summary.cells,
-            self.summary.missing,
-            filled,
-            {reason: count for reason, count in left.items() if count},
-            layout if filled else None,
-            seams if filled else None,
-            model if filled else None,
-            note,
-            (*self.notes, *_near_notes(layout)),
+            summary.cells,
+            summary.missing,
+            self.filled,
+            {reason: count for reason, count in self.left.items() if count},
+            layout if self.filled else None,
+            self.seams if self.filled else None,
+            tiles.model if self.filled and tiles else None,
+            found.land_note,
+            (*found.notes, *_near_notes(layout)),
             (),
-            self.reader.bytes_read,
+            self.task.reader.bytes_read,
         )
 
-    def _parts(self, layout: Layout | None) -> list[tuple[slice, int | None]]:
-        """Return the parts along the outer axis with their places among tiles; None without one."""
-        size = self.shape[self.outer]
-        if layout is None:
-            return [(slice(start, min(size, start + 64)), None) for start in range(0, size, 64)]
-        cores = layout.outer.cores
-        longest = max(stop - start for start, stop in cores)
-        ends = [(0, cores[0][0]), (cores[-1][1], size)]
-        outer: list[tuple[slice, int | None]] = [
-            (slice(start, min(stop, start + longest)), None)
-            for low, stop in ends
-            for start in range(low, stop, longest)
-        ]
-        return [(slice(*core), place) for place, core in enumerate(cores)] + outer
+    def _fill(self, part: slice, tiles: _Tiles | None, place: int | None) -> None:
+        """Fill and write one part; `place` is that of its tiles, None outside of them."""
+        cells, missing = self._cells(part)
+        if tiles is not None:
+            self._leave_beyond(cells, tiles.ground, is_outside=place is None)
+        values, std = np.zeros(cells.shape), None
+        if tiles is None or place is None or not cells.any():
+            self.edge = None
+        else:
+            values, std = self._answer(cells, tiles, place)
+        errors = np.where(missing, np.nan, 0.0) if self.task.request.std else None
+        if errors is not None and std is not None:
+            errors = np.where(cells, std, errors)
+        self.filled += int(np.count_nonzero(cells))
+        where = [slice(0, size) for size in self.task.source.shape]
+        where[self.task.outer] = part
+        self.writer.write(tuple(where), cells, values, errors)
 
-    def _cells(self, part: slice, left: dict[str, int]) -> tuple[Mask, Mask]:
+    def _cells(self, part: slice) -> tuple[Mask, Mask]:
         """Return the cells of a part to fill, and those that are missing; count those left."""
-        rows = self.rules.rows(part.start, part.stop)
-        missing = np.isnan(self.reader.rows(rows))
-        cells, counts = self.rules.choose(missing, rows, part)
-        for reason, count in counts.items():
-            left[reason] = left.get(reason, 0) + count
+        rules, outer = self.found.rules, self.task.outer
+        rows = rules.rows(part.start, part.stop)
+        missing = np.isnan(self.task.reader.rows(rows))
+        cells, counts = rules.choose(missing, rows, part)
+        self.left.update(counts)
         own = [slice(None)] * missing.ndim
-        own[self.outer] = slice(part.start - rows[0], part.stop - rows[0])
+        own[outer] = slice(part.start - rows[0], part.stop - rows[0])
         return cells, missing[tuple(own)]
 
-    def _leave_beyond(self, cells: Mask, left: dict[str, int]) -> None:
+    def _leave_beyond(self, cells: Mask, ground: Ground, *, is_outside: bool) -> None:
         """Leave cells at coordinates outside the data, in place, and count them."""
-        for place, beyond in enumerate(self.ground.beyond):
-            if place == self.outer:
-                continue
+        beyond = {place: far for place, far in enumerate(ground.beyond) if place != ground.outer}
+        if is_outside:  # tiles end where the data does
+            beyond = {ground.outer: np.ones(1, bool)}
+        for place, far in beyond.items():
             beside = [-1 if other == place else 1 for other in range(cells.ndim)]
-            name = f"left beyond the data along {self.axes[place].name}"
-            left[name] = left.get(name, 0) + leave_out(cells, beyond.reshape(beside))
+            gone = leave_out(cells, far.reshape(beside))
+            self.left[f"left beyond the data along {self.task.source.axes[place].name}"] += gone
+
+    def _answer(self, cells: Mask, tiles: _Tiles, place: int) -> tuple[Array, Array | None]:
+        """Return answers and standard errors; cells whose error is too large are left, in place."""
+        task, most = self.task, self.task.request.max_std
+        panel = Panel(
+            tiles.ground, task.reader, tiles.model, tiles.layout, place, cells, std=task.wants_std
+        )
+        panel.solve()
+        self.seams = panel.compare(self.seams, self.edge)
+        self.edge = panel.edge
+        values, std = panel.expand()
+        if std is not None and most is not None:
+            reason = f"left with a standard error above {most:g}"
+            self.left[reason] += leave_out(cells, std > most)
+        return values, std
+
+
+def _parts(size: int, layout: Layout | None) -> list[tuple[slice, int | None]]:
+    """Return the parts along the outer axis with their places among tiles; None without one."""
+    if layout is None:
+        return [(slice(start, min(size, start + 64)), None) for start in range(0, size, 64)]
+    cores = layout.outer.cores
+    longest = max(stop - start for start, stop in cores)
+    ends = [(0, cores[0][0]), (cores[-1][1], size)]
+    outer: list[tuple[slice, int | None]] = [
+        (slice(start, min(stop, start + longest)), None)
+        for low, stop in ends
+        for start in range(low, stop, longest)
+    ]
+    return [(slice(*core), place) for place, core in enumerate(cores)] + outer
 
 
 def _near_notes(layout: Layout | None) -> list[str]:

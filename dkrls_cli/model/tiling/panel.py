@@ -2,55 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.errors import InputError
-from dkrls_cli.grid.axes import Axis
-from dkrls_cli.model.tiling.layout import Layout, Span
+from dkrls_cli.model.tiling.ground import Ground
+from dkrls_cli.model.tiling.layout import Layout
 from dkrls_cli.model.tiling.scan import PartReader
 from dkrls_cli.model.tiling.seams import Seams
 from dkrls_cli.model.tiling.solving import SolvedTile, TileModel, least_bar
-
-
-@dataclass(frozen=True, eq=False)
-class Ground:
-    """Layout common to all tiles of a grid: its axes, and where they are solved and answered.
-
-    Attributes
-    ----------
-    outer, last
-        Places of the outer axis, and of the last level.
-    axes
-        The axes, without coordinates that repeat others.
-    columns
-        Indices of their coordinates in the grid.
-    solved
-        Indices along these axes of the coordinates that tiles have where they do not cut.
-    answered
-        For every coordinate of the grid, its place among those that are solved for.
-    beyond
-        Which coordinates of the grid are outside the data, and have no answer.
-    spans
-        The axes that may be cut, by place.
-    seen
-        Whether any cell along the last level is observed, if that is known.
-    """
-
-    outer: int
-    last: int
-    axes: Sequence[Axis]
-    columns: Sequence[Indices]
-    solved: Sequence[Indices]
-    answered: Sequence[Indices]
-    beyond: Sequence[Mask]
-    spans: Mapping[int, Span]
-    seen: Mask | None
-
 
 Edge: TypeAlias = tuple[Indices, Array]
 """Coordinates behind the core of a tile, and its answers there."""

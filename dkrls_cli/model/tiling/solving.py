@@ -37,30 +37,6 @@ Cells = TypeVar("Cells", bound=NDArray[Any])
 _ROUNDING = 1e-9
 """Differences of answers beside their mean that are rounding, in solves that stop at 1e-9."""
 
-_RUNS = 3
-"""Ranges of coordinates of a long axis in the part that settings are chosen on: both ends and the
-middle, where views of a whole grid lie as well."""
-
-
-def sample_rows(known: Indices, count: int, *, runs: int = _RUNS) -> Indices:
-    """Return some of the coordinates of an axis: ranges at both ends and in the middle.
-
-    One range alone is in the middle.
-
-    Examples
-    --------
-    >>> sample_rows(np.arange(100), 9).tolist()
-    [0, 1, 2, 48, 49, 50, 97, 98, 99]
-    """
-    if count >= known.size:
-        return known
-    each = max(1, count // runs)
-    middle = (known.size - each) // 2
-    if runs == 1:
-        return known[middle : middle + each]
-    ranges = (np.arange(each), middle + np.arange(each), known.size - each + np.arange(each))
-    return known[np.unique(np.concatenate(ranges))]
-
 
 @dataclass(frozen=True, eq=False)
 class TileModel:

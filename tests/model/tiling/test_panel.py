@@ -5,8 +5,9 @@ from tiled_grids import daily, settings, source_of
 
 from dkrls_cli.grid.grid import as_grid
 from dkrls_cli.model.planning.plan import plan_fit
+from dkrls_cli.model.tiling.ground import Ground
 from dkrls_cli.model.tiling.layout import Context, Cut, Layout, Span
-from dkrls_cli.model.tiling.panel import Ground, Panel
+from dkrls_cli.model.tiling.panel import Panel
 from dkrls_cli.model.tiling.scan import PartReader
 from dkrls_cli.model.tiling.seams import Seams
 from dkrls_cli.model.tiling.solving import choose_model

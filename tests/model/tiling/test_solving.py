@@ -12,7 +12,7 @@ from dkrls_cli.grid.grid import as_grid
 from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.fill import fill_grid
 from dkrls_cli.model.planning.plan import plan_fit
-from dkrls_cli.model.tiling.solving import choose_model, least_bar, sample_rows
+from dkrls_cli.model.tiling.solving import choose_model, least_bar
 from dkrls_cli.model.training.lost import drop_lost_slices
 
 GIVEN = settings({"lat": 3.0, "lon": 3.0, "time": 4.0}, constant=1.0)
@@ -76,13 +76,6 @@ def test_a_part_with_too_little_data_is_refused(grid):
     others = {"bounds": None, "single": False, "accept_inexact": False, "std": False}
     with pytest.raises(InputError, match="too little data"):
         choose_model(few, plan, grid.axes, (0,), 0.0, **others)
-
-
-def test_parts_of_an_axis_are_at_its_ends_and_in_its_middle():
-    known = np.arange(0, 200, 2)
-    assert sample_rows(known, 100) is known
-    assert sample_rows(known, 6).tolist() == [0, 2, 98, 100, 196, 198]
-    assert sample_rows(known, 4, runs=1).tolist() == [96, 98, 100, 102]
 
 
 def test_the_least_bar_is_above_what_a_solve_leaves(grid):
