@@ -32,6 +32,7 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars.leaving import leave_out
 from dkrls_cli.cascade.errorbars.levels import LevelBars, left_variance, precisions
 from dkrls_cli.cascade.errorbars.outages import sample_fibres
+from dkrls_cli.cascade.factors.choice import LONG
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.circle import wrap
@@ -49,8 +50,7 @@ def with_growth(bars: LevelBars, cascade: Cascade, axis: int) -> LevelBars:
 
     A long level stays as it is: it has so many slices that its kernel is not chosen by luck.
     """
-    size = cascade.shape[axis]
-    if size < LEAST or cascade.is_long(axis):
+    if not LEAST <= cascade.shape[axis] <= LONG:
         return bars
     power = _find_power(cascade, axis)
     if power >= 1.0:

@@ -88,10 +88,12 @@ def test_few_slices_and_many_tell_nothing(monkeypatch):
     assert with_growth(bars, few, 0) is bars
     enough = trained(HALVES[: 2 * LEAST : 2], data[:LEAST])
     assert with_growth(bars, enough, 0) is not bars
-    monkeypatch.setattr("dkrls_cli.cascade.factors.choice.LONG", 20)
-    long = trained(HALVES[::2], data)
-    assert long.is_long(0)
-    assert with_growth(bars, long, 0) is bars
+    white = np.random.default_rng(1).standard_normal(data.shape)
+    for long in (trained(HALVES[::2], data), trained(HALVES[::2], white, Kernel("cubic"), 0.0)):
+        assert with_growth(bars, long, 0) is not bars
+        monkeypatch.setattr("dkrls_cli.cascade.errorbars.growth.LONG", 39)
+        assert with_growth(bars, long, 0) is bars
+        monkeypatch.undo()
 
 
 def test_exact_data_has_no_error_to_grow():
