@@ -102,7 +102,7 @@ class Coverage:
         along = slices or trained[grows]
         axes = (*self.axes[:grows], along, *self.axes[grows + 1 :])
         if not self.has_land:
-            return replace(self, axes=axes)
+            return Coverage(axes, np.zeros((1,) * len(axes), bool))
         absent = self._at_slices(grows, along)
         missing = np.zeros((1,) * absent.ndim, bool) if unobserved is None else unobserved
         spread = tuple(place for place, size in enumerate(absent.shape) if size == 1)

@@ -84,6 +84,9 @@ def test_a_grid_without_land_grows_without_a_mask():
     whole = Coverage((TIME, LAT), np.zeros((1, 1), bool))
     assert whole.grow(0, (axis_of("time", [5.0]), LAT), None).axes[0].texts == ["5.0"]
     assert not whole.has_land
+    every = Coverage((TIME, LAT), np.zeros((3, 3), bool))  # of slices without data, not of land
+    longer = axis_of("time", np.arange(5.0))
+    assert not every.grow(0, (longer, LAT), None).absent_on([longer, LAT]).any()
 
 
 def test_a_mask_has_some_of_the_dimensions_in_any_order_at_any_coordinates():

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 from growing_grids import slices, small
 
-from dkrls_cli import fit
+from dkrls_cli import fit, load_model
 
 
 def test_gaps_are_described_until_they_are_gone():
@@ -65,3 +65,15 @@ def test_a_window_of_one_slice_does_not_forget_which_cells_had_data():
     for step in (2, 3):
         model = model.update(data[step : step + 1], window=step - 1)
         assert np.flatnonzero(model.coverage.absent).tolist() == [7]
+
+
+def test_a_series_by_depth_with_lost_samples_grows_and_is_read_again(tmp_path):
+    depth = np.arange(20.0)
+    values = np.sin(depth / 3)
+    values[[5, 8]] = np.nan
+    attrs = {"standard_name": "depth", "positive": "down", "units": "m"}
+    series = xr.DataArray(values, {"depth": ("depth", depth, attrs)}, ("depth",), name="t")
+    model = fit(series[:15], kernel="matern32", sigma=4.0, ridge=1e-4).update(series[15:])
+    model.save(tmp_path / "m.npz")
+    xr.testing.assert_equal(load_model(tmp_path / "m.npz").predict(), model.predict())
+    assert model.predict().depth.values.tolist() == depth.tolist()
