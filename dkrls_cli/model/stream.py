@@ -50,7 +50,10 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """Forecast of a slice before it is learnt, and its standard errors, with the model's axes."""
+    """Forecast of a slice before it is learnt, and its standard errors, with the model's axes.
+
+    Cells that the model has no answers at, such as land, are NaN.
+    """
 
     values: Array
     std: Array
@@ -119,7 +122,7 @@ class Stream:
         return expected
 
     def expect(self, new: Axis) -> Expected:
-        """Return the forecast of the slice at a coordinate."""
+        """Return the forecast of the slice at a coordinate, NaN on land."""
         if self._bars is None:
             self._bars = _StreamBars(self.model.variance(_slice_queries(self.model, new)))
         self._forecast = self._forecast_slice(new)
@@ -127,6 +130,12 @@ class Stream:
         bounds = self.model.bounds
         if bounds is not None:
             values, std = bounds.clip(values), bounds.spread(values, std)
+        coverage = self.model.coverage
+        if coverage.has_land:
+            axes = [*self.model.axes]
+            axes[self.model.grows] = new
+            land = coverage.absent_on(axes)
+            values, std = np.where(land, np.nan, values), np.where(land, np.nan, std)
         return Expected(values, std)
 
     def learn(self, new: Axis, values: Array) -> None:

@@ -73,6 +73,21 @@ def test_a_forecast_is_the_answer_of_the_model_there(
     assert stream.slices == 28
 
 
+def test_land_has_no_forecast_until_it_has_data() -> None:
+    t, y = np.arange(16.0), np.arange(3.0)
+    values = field(t)[:, None] + y[:, None]
+    values[2, 0] = values[4, 1, :12] = np.nan
+    levels = [JOINT["levels"][0], Level("y", Kernel("matern52", 2.0)), JOINT["levels"][1]]
+    named = {"x": X, "y": y, "t": t[:12]}
+    stream = Stream(fit(values[:, :, :12], named, **JOINT | {"levels": levels}), Plan())
+    for place, land in enumerate([[6, 13], [6], [6], [6]], start=12):
+        before = stream.model.predict(t=t[place : place + 1], extrapolate=True).values
+        new = stream.model.axes[2].at(t[place])
+        expected = stream.step(new, values[:, :, [place]])
+        assert np.flatnonzero(np.isnan(expected.std)).tolist() == land
+        np.testing.assert_allclose(expected.values, before, rtol=1e-9)  # NaN where that is
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, JOINT], ids=["level", "joint"])
 @pytest.mark.parametrize("uneven", [False, True])
