@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -68,7 +69,7 @@ class Decoder:
     @classmethod
     def of(cls, stored: np.dtype[Any], attrs: Mapping[str, Any]) -> Decoder:
         """Return how numbers of a type with some attributes are decoded."""
-        own = {key: attrs[key] for key in _MEANING if key in attrs}
+        own = _marks_of_type(stored, {key: attrs[key] for key in _MEANING if key in attrs})
         key = (stored.str, *((name, *_identity(value)) for name, value in own.items()))
         if key not in _kept:
             if len(_kept) >= _MOST_KEPT:
@@ -117,6 +118,23 @@ class Decoder:
         return _mask(_decode(stored, self.attrs).values.astype(self.dtype, copy=False), self.extra)
 
 
+def _marks_of_type(stored: np.dtype[Any], attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes whose marks of missing values are of the type of the floating numbers.
+
+    A ``missing_value`` may be a text, or have more digits than the numbers, of which none equals
+    it then: -999.9 in double precision means the nearest number in single precision. Where it has
+    fewer digits than the numbers, it also stands for the number that is written as it is.
+    """
+    given = attrs.get("missing_value")
+    if stored.kind != "f" or given is None:
+        return dict(attrs)
+    marks = []
+    for mark in np.ravel(given):
+        with suppress(ValueError), np.errstate(over="ignore"):
+            marks += [stored.type(mark), stored.type(str(mark))]
+    return {**attrs, "missing_value": np.unique(np.array(marks, stored.newbyteorder("=")))}
+
+
 def _identity(value: Any) -> tuple[Hashable, ...]:
     """Return what tells an attribute from others: its type, numbers and shape."""
     array = np.asarray(value)
@@ -131,16 +149,17 @@ def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def unmasked_fills(array: xr.DataArray | xr.Variable) -> list[float]:
     """Return fill values of a decoded variable that are still there.
 
-    These are marks that are written as text, marks of packed integers that are given in units of
-    the values, missing values that are signed where the integers stand for unsigned ones, and what
-    netCDF leaves in integers that nobody wrote.
+    These are marks of integers that are written as text or in units of the values, missing values
+    that are signed where the integers stand for unsigned ones, and what netCDF leaves in integers
+    that nobody wrote.
     """
     stored = np.dtype(array.encoding.get("dtype", "f8"))
-    text, whole = isinstance(array.encoding.get("missing_value"), str), stored.kind in "iu"
-    fills = [f for f in marked_fills(array) if np.isfinite(f) and (text or (whole and f % 1))]
-    if whole:
-        marks = [stored_mark(fill, stored, array.encoding) for fill in fills]
-        fills = [_unpacked(mark, array.encoding) for mark in marks if mark is not None]
+    if stored.kind not in "iu":
+        return []
+    text = isinstance(array.encoding.get("missing_value"), str)
+    given = [fill for fill in marked_fills(array) if np.isfinite(fill) and (text or fill % 1)]
+    marks = [stored_mark(fill, stored, array.encoding) for fill in given]
+    fills = [_unpacked(mark, array.encoding) for mark in marks if mark is not None]
     fills += _wrapped_fills(array, stored)
     unwritten = UNWRITTEN_INTEGERS.get(str(stored))
     if unwritten is not None and "_FillValue" not in array.encoding:

@@ -19,7 +19,6 @@ PACKINGS: list[tuple[str, dict[str, Any]]] = [
     ("f4", {}),
     ("f8", {"_FillValue": 5.0}),
     ("f4", {"_FillValue": np.float32(0.1)}),
-    ("f4", {"missing_value": 0.1}),  # float64: no float32 equals it
     ("f4", {"_FillValue": np.float32(2), "missing_value": np.array([3, 7], "i4")}),
     ("f4", {"_FillValue": np.float32(np.nan)}),
     (">f4", {"_FillValue": np.float32(3)}),
@@ -88,6 +87,8 @@ def test_common_packings_need_no_xarray_but_for_the_sample(monkeypatch: pytest.M
         ("i4", {"_FillValue": np.float32(0.07), "scale_factor": np.float32(0.01)}, [7]),
         ("i4", {"missing_value": 7.4}, [-2147483647]),
         ("f4", {"missing_value": "none"}, []),
+        ("f4", {"missing_value": 8 + 1e-9, "_FillValue": np.float32(5)}, [5, 8]),  # of more digits
+        ("f4", {"missing_value": np.array([7 + 1e-9, 1e300]), "scale_factor": 0.5}, [7]),
     ],
 )
 def test_fill_values_that_xarray_leaves_are_masked(
@@ -158,3 +159,14 @@ def test_attributes_are_those_that_netcdf_reads(tmp_path: Path) -> None:
     with xr.open_dataset(path) as dataset:
         np.testing.assert_array_equal(found, dataset.v.values)
         assert found.dtype == dataset.v.dtype == np.float32
+
+
+@pytest.mark.parametrize(("kind", "mark"), [("f4", -999.9), (">f4", 1e20), ("f8", np.float32(0.1))])
+def test_marks_of_other_precision_than_the_numbers_mean_the_nearest_one(
+    kind: str, mark: float
+) -> None:
+    """Such as a missing_value of 1e20 that was written in double precision beside float32."""
+    near = np.nextafter(np.array(mark, kind), 0)
+    stored = np.array([1, mark, str(mark), near], kind)
+    found = Decoder.of(stored.dtype, {"missing_value": mark}).decode(stored.copy())
+    np.testing.assert_array_equal(np.isnan(found), [False, True, True, False])
