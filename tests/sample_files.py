@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 from hypothesis import strategies as st
 
+from dkrls_cli.files.reading import read_targets
 from dkrls_cli.files.text.rows import RowWriter
 
 Builder = Callable[[Path], Any]
@@ -42,6 +43,11 @@ def rows_text(dims: Any, texts: Any, answers: Any, form: str = "csv") -> str:
     stream = io.StringIO()
     RowWriter(stream, form).write_cells(dims, texts, answers)
     return stream.getvalue()
+
+
+def asked_of(path: Any, axes: Sequence[Any]) -> dict[str, Any]:
+    """Return the coordinates that a grid has for the axes of one variable."""
+    return read_targets(str(path), [axes]).coordinates[0]
 
 
 def coordinates(axis: Any) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from dkrls_cli.files.text.csv.opening import read_bytes
 from dkrls_cli.files.text.tables import place_cells, read_table, value_columns
 from dkrls_cli.grid.alignment import check_units
 from dkrls_cli.grid.axes import Axis, calendar_of, convert_cells, convert_coordinates, index_axis
-from dkrls_cli.grid.cf import hierarchy_of, is_called, is_time, pair_axes
+from dkrls_cli.grid.cf import hierarchy_of, is_called, is_time, pair_axes, place_of
 from dkrls_cli.grid.grid import to_data_array
 from dkrls_cli.grid.style import Style, join_styles, source_coordinates
 
@@ -217,57 +217,86 @@ def open_file(path: str, var: str | None = None, levels: Sequence[str] | None = 
     return _open(path, var, levels, is_time)
 
 
-def read_coordinates(path: str, axes: Sequence[Axis]) -> dict[str, Any]:
-    """Return the coordinates that a file or a named grid has for some axes, by the names of these.
+@dataclass(frozen=True)
+class Targets:
+    """Where a grid asks for answers.
+
+    Attributes
+    ----------
+    coordinates
+        For each variable, the coordinates by the names of its axes.
+    cells
+        For each variable, the cells (m, 2) of those coordinates that have bounds, in its terms.
+    unused
+        Coordinates of the grid that no axis takes, though some axis has none of that kind.
+    """
+
+    coordinates: list[dict[str, Any]]
+    cells: list[dict[str, Array]]
+    unused: tuple[str, ...] = ()
+
+
+def read_targets(path: str, variables: Sequence[Sequence[Axis]]) -> Targets:
+    """Return the coordinates that a file or a named grid has for variables on some axes.
 
     The grid may be a file, a description of a grid, or a name such as ``r360x180``: see
-    :func:`dkrls_cli.files.griddes.grids.describe_grid`. A coordinate belongs to the axis of its
-    name, or else to the one of its role: a latitude is one whatever its name.
+    :func:`dkrls_cli.files.griddes.grids.describe_grid`. It is read once, as it may come from a
+    pipe. A coordinate belongs to the axis of its name, or else to the one of its role: a latitude
+    is one whatever its name.
 
     Raises
     ------
     InputError
         If there is no such file or grid, or it has no coordinate for any of the axes.
     """
-    return read_targets(path, [axes])[0]
-
-
-def read_targets(path: str, variables: Sequence[Sequence[Axis]]) -> list[dict[str, Any]]:
-    """Return the coordinates that a file or a named grid has for variables on some axes.
-
-    They are found as by :func:`read_coordinates`, and read once: the grid may come from a pipe.
-
-    Raises
-    ------
-    InputError
-        If there is no such file or grid, or it has no coordinate for any of the variables.
-    """
-    return [coordinates for coordinates, _ in read_target_cells(path, variables)]
-
-
-def read_target_cells(
-    path: str, variables: Sequence[Sequence[Axis]]
-) -> list[tuple[dict[str, Any], dict[str, Array]]]:
-    """Return the coordinates of :func:`read_targets`, and the cells (m, 2) of those with bounds.
-
-    Cells are in the terms of the axes of the variables.
-    """
     theirs, cells = _all_axes(path)
-    found = [
-        (
-            {own.name: convert_coordinates(its, own) for own, its in pairs},
+    paired = [pair_axes(axes, theirs) for axes in variables]
+    if not any(paired):
+        names = ", ".join(dict.fromkeys(axis.name for axes in variables for axis in axes))
+        raise InputError(f"'{path}' has no coordinate of the model's dimensions {names}.")
+    return Targets(
+        [{own.name: convert_coordinates(its, own) for own, its in pairs} for pairs in paired],
+        [
             {
                 own.name: convert_cells(cells[its.name], its, own)
                 for own, its in pairs
                 if its.name in cells and own.labels is None
-            },
-        )
-        for pairs in (pair_axes(axes, theirs) for axes in variables)
-    ]
-    if not any(coordinates for coordinates, _ in found):
-        names = ", ".join(dict.fromkeys(axis.name for axes in variables for axis in axes))
-        raise InputError(f"'{path}' has no coordinate of the model's dimensions {names}.")
-    return found
+            }
+            for pairs in paired
+        ],
+        _unused(theirs, variables, paired),
+    )
+
+
+def _unused(
+    theirs: Sequence[Axis],
+    variables: Sequence[Sequence[Axis]],
+    paired: Sequence[Sequence[tuple[Axis, Axis]]],
+) -> tuple[str, ...]:
+    """Return the vectors of a grid that no axis takes, though one without a partner might.
+
+    Axes of which nothing is known, such as positions, may be places on a map.
+    """
+    used = {its.name for pairs in paired for _, its in pairs}
+    alone = {
+        _kind_of_place(axis) or "horizontal"
+        for axes, pairs in zip(variables, paired, strict=True)
+        for axis in axes
+        if axis.size > 1 and axis.name not in {own.name for own, _ in pairs}
+    }
+    return tuple(
+        axis.name
+        for axis in theirs
+        if axis.size > 1 and axis.name not in used and _kind_of_place(axis) in alone
+    )
+
+
+def _kind_of_place(axis: Axis) -> str | None:
+    """Return what kind of place or time coordinates are, or None if that is not known."""
+    if is_time(axis):
+        return "time"
+    place = place_of(axis)
+    return place if place in (None, "vertical") else "horizontal"
 
 
 def has_variable(inputs: Sequence[str], name: str) -> bool:

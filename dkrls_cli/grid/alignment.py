@@ -19,7 +19,7 @@ from dkrls_cli.grid.axes import (
     list_some,
     text_axis,
 )
-from dkrls_cli.grid.cf import have_sizes, pair_axes
+from dkrls_cli.grid.cf import pair_axes
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.grid.units.spellings import same_units
 
@@ -171,7 +171,7 @@ def check_units(what: str, theirs: Attributes, own: Attributes, owner: str = "mo
 
 
 def _check_meaning(own: Axis, its: Axis) -> None:
-    """Raise InputError if two axes lack coordinates, or count in other calendars or units."""
+    """Raise InputError if two axes lack coordinates, or count in other calendars."""
     if own.has_coordinate and not its.has_coordinate:
         raise InputError(f"The new slices have no coordinates of '{own.name}', the model has.")
     calendars = [calendar_of(axis) for axis in (its, own)]
@@ -180,8 +180,6 @@ def _check_meaning(own: Axis, its: Axis) -> None:
             f"The new slices count '{own.name}' by the calendar {calendars[0]}, the model by "
             f"{calendars[1]}."
         )
-    if own.time is None and own.turn is None and not have_sizes(own, its):
-        check_units(f"coordinates of '{own.name}'", its.attrs, own.attrs)
 
 
 def _sort_like(own: Axis, its: Axis, values: Array, place: int) -> Array:

@@ -20,6 +20,7 @@ import numpy as np
 from dkrls_cli.arrays import Array
 from dkrls_cli.circle import spacing
 from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.grid.units.spellings import same_units
 from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
@@ -104,15 +105,17 @@ _SIZES = {
     },
     "pressure": {
         **dict.fromkeys(("pa", "pascal", "pascals"), 1.0),
-        **dict.fromkeys(("hpa", "mb", "mbar", "millibar", "millibars"), 1e2),
+        **dict.fromkeys(("hpa", "hectopascal", "hectopascals"), 1e2),
+        **dict.fromkeys(("mb", "mbar", "millibar", "millibars"), 1e2),
         **dict.fromkeys(("kpa",), 1e3),
         **dict.fromkeys(("dbar", "decibar", "decibars"), 1e4),
         **dict.fromkeys(("bar", "bars"), 1e5),
     },
     "angle": {
-        **dict.fromkeys(
-            ("degree", "degrees", "deg", *_spellings("north"), *_spellings("east")), 1.0
-        ),
+        **dict.fromkeys((*_spellings("south"), *_spellings("west")), -1.0),
+        **dict.fromkeys(("degree", "degrees", "deg", "°"), 1.0),  # degrees is not degree + s
+        **dict.fromkeys((*_spellings("north"), *_spellings("east")), 1.0),
+        **dict.fromkeys(("arcmin", "arc_minute", "arc_minutes", "arcminute", "arcminutes"), 1 / 60),
         **dict.fromkeys(("radian", "radians", "rad"), 180 / np.pi),
     },
     "time": {
@@ -120,8 +123,16 @@ _SIZES = {
         **dict.fromkeys(("min", "minute", "minutes"), 60.0),
         **dict.fromkeys(("h", "hr", "hour", "hours"), 3600.0),
         **dict.fromkeys(("d", "day", "days"), 86400.0),
+        **dict.fromkeys(("week", "weeks"), 7 * 86400.0),
+    },
+    "calendar": {
+        **dict.fromkeys(("month", "months"), 1.0),
+        **dict.fromkeys(("year", "years", "yr"), 12.0),
     },
 }
+
+# What stands for units where numbers have none.
+_NO_UNITS = frozenset(("", "1", "none", "unknown", "dimensionless"))
 
 # Names of two-dimensional latitudes and longitudes in the files of ocean and weather models:
 # nav_lat (NEMO), XLONG_M (WRF), TLAT (POP), lat_rho (ROMS), geolon_t (MOM) is marked by its units.
@@ -226,30 +237,27 @@ def kilometres(axis: Axis) -> float | None:
     return None if size is None else size / _SIZES["length"]["km"]
 
 
-def have_sizes(*axes: Axis) -> bool:
-    """Return whether units of axes are known, so that :func:`in_units_of` converts or refuses."""
-    return all(_kind_and_size(_units(axis.attrs)) is not None for axis in axes)
-
-
 def in_units_of(own: Axis, theirs: Axis, numbers: Array) -> Array:
     """Return numbers in the units of another axis, `theirs`, in those of our own.
 
-    Numbers whose units are not known, of either axis, stay as they are.
+    Numbers of an axis without units are taken to be in those of the other.
 
     Raises
     ------
     InputError
-        If the units do not convert into each other.
+        If the units do not convert into each other, as far as is known.
     """
-    ours, other = (_kind_and_size(_units(axis.attrs)) for axis in (own, theirs))
-    if ours is None or other is None or ours == other:
+    texts = [_units(axis.attrs) for axis in (own, theirs)]
+    ours, other = map(_kind_and_size, texts)
+    unknown = ours is None and other is None and same_units(own.units, theirs.units)
+    if unknown or not _NO_UNITS.isdisjoint(texts):
         return numbers
-    if ours[0] != other[0]:
+    if ours is None or other is None or ours[0] != other[0]:
         raise InputError(
             f"Coordinates of '{own.name}' are in '{own.units}' here and in '{theirs.units}' there, "
             "which do not convert into each other."
         )
-    return np.asarray(numbers * other[1] / ours[1])
+    return np.asarray(numbers if ours == other else numbers * other[1] / ours[1] + 0.0)  # no -0.0
 
 
 def _kind_and_size(units: str) -> tuple[str, float] | None:
@@ -373,6 +381,8 @@ def by_dimension(
 def pair_axes(own: Sequence[Axis], theirs: Sequence[Axis]) -> list[tuple[Axis, Axis]]:
     """Return the axes that belong together: those of the same name, or else of the same meaning.
 
+    Their units may differ: they convert into each other.
+
     Examples
     --------
     >>> from dkrls_cli.grid.axes import axis_of
@@ -381,9 +391,19 @@ def pair_axes(own: Sequence[Axis], theirs: Sequence[Axis]) -> list[tuple[Axis, A
     [('latitude', 'lat')]
     """
     names = {axis.name: axis for axis in theirs}
-    meanings = {meaning_of(axis): axis for axis in theirs if meaning_of(axis)}
-    pairs = [(axis, names.get(axis.name) or meanings.get(meaning_of(axis))) for axis in own]
+    meanings = {meaning: axis for axis in theirs if (meaning := _meaning_in_any_units(axis))}
+    pairs = [
+        (axis, names.get(axis.name) or meanings.get(_meaning_in_any_units(axis))) for axis in own
+    ]
     return [(axis, other) for axis, other in pairs if other is not None]
+
+
+def _meaning_in_any_units(axis: Axis) -> str:
+    """Return what a dimension is; latitudes and longitudes are such in radians as well."""
+    meaning, kind = meaning_of(axis), _kind_and_size(_units(axis.attrs))
+    if meaning or kind is None or kind[0] != "angle":
+        return meaning
+    return role_of(axis.name, {**axis.attrs, "units": "degrees"}) or ""
 
 
 def is_time_itself(axis: Axis) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import sample_files as files
 import xarray as xr
-from sample_files import EAST, LAT, LON, NORTH, grid, latlon, netcdf, timed
+from sample_files import EAST, LAT, LON, NORTH, asked_of, grid, latlon, netcdf, timed
 from shell import dkrls, refusal
 
 from dkrls_cli.errors import InputError
@@ -20,7 +20,7 @@ from dkrls_cli.files.reading import (
     open_grid,
     open_slices,
     open_source,
-    read_coordinates,
+    read_targets,
 )
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -238,7 +238,7 @@ def test_coordinates_of_another_file_are_found_by_what_they_are(tmp_path: Path) 
         },
         extra={"depth": ((), 7.0, {})},
     )
-    found = read_coordinates(str(theirs), own)
+    found = asked_of(theirs, own)
     assert {name: np.asarray(values).tolist() for name, values in found.items()} == {
         "time": [1.0],
         "depth": [7.0],
@@ -247,18 +247,45 @@ def test_coordinates_of_another_file_are_found_by_what_they_are(tmp_path: Path) 
     }
 
 
+@pytest.mark.parametrize(
+    ("own", "theirs", "unused"),
+    [
+        ([("time", "days since 2000-01-01"), ("y", "")], ["time", "lat"], ("lat",)),
+        ([("time", "days since 2000-01-01"), ("lat", "degrees_north")], ["time", "lat"], ()),
+        ([("z", "m"), ("lat", "degrees_north")], ["time", "lat"], ()),  # no times here at all
+        ([("z", "m"), ("lat", "degrees_north")], ["lat", "plev"], ("plev",)),
+        ([("when", "hours since 2000-01-01"), ("lat", "degrees_north")], ["lat", "plev"], ()),
+    ],
+)
+def test_coordinates_that_no_dimension_takes_are_told(
+    tmp_path: Path, own: list[tuple[str, str]], theirs: list[str], unused: tuple[str, ...]
+) -> None:
+    units = {"time": "days since 2000-01-01", "lat": "degrees_north", "plev": "hPa"}
+    path = grid(tmp_path / "b.nc", {name: (LAT, {"units": units[name]}) for name in theirs})
+    here = {name: (LAT, {"units": text} if text else {}) for name, text in own}
+    axes = open_source([str(grid(tmp_path / "a.nc", here))]).axes
+    assert read_targets(str(path), [axes]).unused == unused
+
+
+def test_a_target_on_other_dimensions_is_noted(tmp_path: Path) -> None:
+    source = grid(tmp_path / "a.nc", {"y": (LAT, {}), "n": (LAT, {})})
+    other = grid(tmp_path / "b.nc", {"lat": (LAT, NORTH), "n": (LAT[:2], {})})
+    told = dkrls("regrid", source, "--like", other, "-o", tmp_path / "c.nc").stderr
+    assert f"lat of '{other}' are coordinates of no dimension here, and are not used." in told
+
+
 def test_a_file_without_any_of_the_dimensions_is_no_model_for_answers(tmp_path: Path) -> None:
     own = open_source([str(latlon(tmp_path / "a.nc"))]).axes
     other = files.WHOLE["one_dimension"](tmp_path)
     with pytest.raises(InputError, match="has no coordinate of the model's dimensions lat, lon"):
-        read_coordinates(str(other), own)
+        asked_of(other, own)
 
 
 @pytest.mark.parametrize("units", ["degrees_N", "degreeN", "degrees_north"])
 def test_latitudes_of_another_file_are_found_in_any_spelling(tmp_path: Path, units: str) -> None:
     own = open_source([str(latlon(tmp_path / "a.nc"))]).axes
     theirs = {"y": (LAT[1:3], {"units": units}), "x": (LON[:2], {"units": "degreesE"})}
-    found = read_coordinates(str(grid(tmp_path / "b.nc", theirs)), own)
+    found = asked_of(grid(tmp_path / "b.nc", theirs), own)
     assert found["lat"].tolist() == LAT[1:3].tolist()
     assert found["lon"].tolist() == LON[:2].tolist()
 
@@ -270,28 +297,39 @@ def test_answers_on_the_grid_of_another_file_use_its_latitudes(tmp_path: Path) -
     assert [row.split(",")[0] for row in rows.splitlines()[1:]] == ["0.0", "7.0"]
 
 
-def test_a_latitude_in_radians_is_not_one_in_degrees(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "attrs", "size"),
+    [
+        ("y", {"units": "radian", "standard_name": "latitude"}, np.pi / 180),
+        ("latitude", {"units": "rad"}, np.pi / 180),
+        ("latitude", {"units": "degrees_south"}, -1.0),
+    ],
+)
+def test_a_latitude_in_other_units_is_converted(
+    tmp_path: Path, name: str, attrs: dict[str, str], size: float
+) -> None:
     own = open_source([str(latlon(tmp_path / "a.nc"))]).axes
-    attrs = {"units": "radian", "standard_name": "latitude"}
-    other = grid(tmp_path / "b.nc", {"y": (LAT / 60, attrs), "x": (LON, EAST)})
-    assert list(read_coordinates(str(other), own)) == ["lon"]
+    other = grid(tmp_path / "b.nc", {name: (LAT * size, attrs), "x": (LON, EAST)})
+    np.testing.assert_allclose(asked_of(other, own)["lat"], LAT)
+    deep = grid(tmp_path / "c.nc", {"y": (LAT, {"units": "m"}), "x": (LON, EAST)})
+    assert list(asked_of(deep, own)) == ["lon"]
 
 
 def test_other_coordinates_are_found_by_their_standard_name_or_name(tmp_path: Path) -> None:
     deep = {"standard_name": "depth", "units": "m"}
     own = open_source([str(grid(tmp_path / "a.nc", {"z": (LAT, deep), "n": (LAT, {})}))]).axes
     other = grid(tmp_path / "b.nc", {"level": (LAT[:2], deep), "n": (LAT[:3], {})})
-    found = read_coordinates(str(other), own)
+    found = asked_of(other, own)
     assert found["z"].tolist() == LAT[:2].tolist()
     assert found["n"].tolist() == LAT[:3].tolist()
     bare = grid(tmp_path / "c.nc", {"level": (LAT[:2], {}), "lat": (LAT, NORTH), "n": (LAT, {})})
-    assert list(read_coordinates(str(bare), own)) == ["n"]
+    assert list(asked_of(bare, own)) == ["n"]
 
 
 def test_coordinates_of_a_table_are_found(tmp_path: Path) -> None:
     own = open_source([str(files.WHOLE["long_table"](tmp_path))]).axes
     (tmp_path / "b.csv").write_text("station,time,w\nb,2020-01-03,1\na,2020-01-03,2\n")
-    found = read_coordinates(str(tmp_path / "b.csv"), own)
+    found = asked_of(tmp_path / "b.csv", own)
     assert found["station"] == ["b", "a"]
     assert own[0].at(found["time"]).texts == ["2020-01-03"]
 

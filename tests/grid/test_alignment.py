@@ -91,7 +91,7 @@ def test_new_labels_along_the_growing_axis_are_numbered_on():
         (
             (later(3), axis_of("lat", LAT.numbers, {"units": "furlong"}), SITE),
             ATTRS,
-            "coordinates of 'lat' are in 'furlong', those of the model in 'degrees_north'",
+            "Coordinates of 'lat' are in 'degrees_north' here and in 'furlong' there",
         ),
         ((later(3), LAT.take([0, 1, 2]), SITE), ATTRS, "new slices lack 40.0."),
         (
@@ -155,7 +155,8 @@ def test_values_in_another_spelling_of_the_units_are_taken():
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 3, 1]])
 @pytest.mark.parametrize(
-    ("units", "size"), [("radians", np.pi / 180), ("degree_N", 1.0), ("degrees", 1.0)]
+    ("units", "size"),
+    [("radians", np.pi / 180), ("degree_N", 1.0), ("degrees", 1.0), ("degrees_south", -1.0)],
 )
 def test_coordinates_in_other_units_are_those_of_the_model(units, size, order):
     straight = slices(later(3), LAT, SITE)

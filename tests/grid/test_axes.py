@@ -402,7 +402,13 @@ def test_the_ends_are_believed_as_far_as_the_middle(off, snaps):
         ("cm", "metres", [5.0], [0.05]),
         ("radians", "degrees_north", [np.pi / 4], [45.0]),
         ("degree_E", "degrees", [12.3], [12.3]),
+        ("degrees_west", "degrees_east", [12.3], [-12.3]),
+        ("radian", "degree_S", [np.pi / 4], [-45.0]),
+        ("arc_minutes", "degrees_north", [90.0], [1.5]),
+        ("weeks", "days", [2.0], [14.0]),
+        ("years", "months", [1.5], [18.0]),
         ("sigma_level", "1", [0.3], [0.3]),  # of which nothing is known
+        ("kelvins", "K", [5.0], [5.0]),
         ("", "m", [5.0], [5.0]),
     ],
 )
@@ -422,8 +428,12 @@ def test_cells_of_longitudes_in_radians_are_converted():
     np.testing.assert_allclose(found, [[0.0, 90.0]])
 
 
-def test_units_of_another_kind_are_refused():
-    theirs = number_axis("z", np.array([1.0]), {"units": "m"})
-    own = number_axis("z", np.array([0.0, 1.0]), {"units": "hPa"})
-    with pytest.raises(InputError, match="in 'hPa' here and in 'm' there, which do not convert"):
+@pytest.mark.parametrize(
+    ("here", "there"), [("hPa", "m"), ("hPa", "atm"), ("gpm", "m"), ("K", "degC"), ("sigma", "eta")]
+)
+def test_units_of_another_kind_are_refused(here, there):
+    theirs = number_axis("z", np.array([1.0]), {"units": there})
+    own = number_axis("z", np.array([0.0, 1.0]), {"units": here})
+    expected = f"in '{here}' here and in '{there}' there, which do not convert"
+    with pytest.raises(InputError, match=expected):
         convert_coordinates(theirs, own)

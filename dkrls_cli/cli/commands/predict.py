@@ -129,7 +129,9 @@ def predict(
                     else answer_points(*given, report, reading)
                 )
             else:
-                asked, bounded = asked_cells([one.coverage.axes for one in models], at, like)
+                asked, bounded = asked_cells(
+                    [one.coverage.axes for one in models], at, like, report
+                )
                 usual: Outside = "refuse" if like is None else "missing"
                 queries = asked_grids(models, asked, answers, usual, bounded)
                 if dry_run:

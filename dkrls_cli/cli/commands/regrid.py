@@ -121,7 +121,7 @@ def regrid(
         settings = fit_settings(options)
         errors = options.obs_error or ()
         sources = open_inputs(inputs, options.var, settings.level_names, report, errors)
-        asked, cells = asked_cells([source.axes for source in sources], at, like)
+        asked, cells = asked_cells([source.axes for source in sources], at, like, report)
         held, limit = held_answers(sources, asked, target, answers.std), machine.memory_limit
         request = RegridRequest(settings, answers, asked, cells, limit)
         refuse_whole(sources, scheduling)

@@ -184,18 +184,29 @@ def refuse_no_mask(mask: str, known: Sequence[str]) -> None:
 
 
 def asked_cells(
-    variables: Sequence[Sequence[Axis]], at: Sequence[str] | None, like: str | None
+    variables: Sequence[Sequence[Axis]],
+    at: Sequence[str] | None,
+    like: str | None,
+    report: Report,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Array]]]:
     """Return the coordinates to answer at, by dimension, for variables on these axes, and cells.
 
     They are those of a file, replaced by those of --at. What only some of the variables have is
     for these. Cells (m, 2) are those of the file, where it has bounds.
     """
-    from dkrls_cli.files.reading import read_target_cells
+    from dkrls_cli.files.reading import Targets, read_targets
     from dkrls_cli.grid.cf import is_called
 
-    found_in = [({}, {}) for _ in variables] if like is None else read_target_cells(like, variables)
-    asked, cells = [one for one, _ in found_in], [own for _, own in found_in]
+    if like is None:
+        targets = Targets([{} for _ in variables], [{} for _ in variables])
+    else:
+        targets = read_targets(like, variables)
+    if targets.unused:
+        report.note(
+            f"Note: {', '.join(targets.unused)} of '{like}' are coordinates of no dimension here, "
+            "and are not used."
+        )
+    asked, cells = targets.coordinates, targets.cells
     dims = [text.partition("=")[0].strip() for text in at or ()]
     known = [[any(is_called(axis, dim) for axis in axes) for dim in dims] for axes in variables]
     nobody = [not any(of_one) for of_one in zip(*known, strict=True)]

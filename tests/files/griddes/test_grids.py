@@ -13,12 +13,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sample_files import EAST, LAT, LON, NORTH, grid
+from sample_files import EAST, LAT, LON, NORTH, asked_of, grid
 from shell import csv_rows, dkrls, refusal
 
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.griddes.grids import describe_grid
-from dkrls_cli.files.reading import read_coordinates
 from dkrls_cli.grid.axes import axis_of
 
 NAMES = ["r360x180", "r5x4", "r4x5", "r6x1", "r1x5", "R7x3", "global_1", "global_0.25"]
@@ -85,7 +84,7 @@ OWN = [axis_of("time", [0.0, 1.0]), axis_of("y", LAT, NORTH), axis_of("x", LON, 
 
 
 def test_a_name_gives_coordinates_by_role() -> None:
-    found = read_coordinates("r4x2", OWN)
+    found = asked_of("r4x2", OWN)
     assert {name: values.tolist() for name, values in found.items()} == {
         "y": [-45, 45],
         "x": [0, 90, 180, 270],
@@ -96,15 +95,15 @@ def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     grid(tmp_path / "a.nc", {"lat": (LAT[:3], NORTH), "lon": (LON, EAST)})
     os.rename("a.nc", "r4x2")
-    assert read_coordinates("r4x2", OWN)["y"].tolist() == LAT[:3].tolist()
+    assert asked_of("r4x2", OWN)["y"].tolist() == LAT[:3].tolist()
     Path("n4").write_text(SMALL)
-    assert read_coordinates("n4", OWN)["y"].tolist() == [-30, 45.5]
+    assert asked_of("n4", OWN)["y"].tolist() == [-30, 45.5]
 
 
 @pytest.mark.parametrize("name", ["r360*180", "r360", "nothing.nc"])
 def test_near_misses_are_told_the_forms(name: str) -> None:
     with pytest.raises(InputError, match=r"Nor is it a grid by name, such as r360x180, global_0.5"):
-        read_coordinates(name, OWN)
+        asked_of(name, OWN)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes on this system")
@@ -116,7 +115,7 @@ def test_a_pipe_may_hold_a_description_and_nothing_else(tmp_path: Path) -> None:
         sender = threading.Thread(target=pipe.write_text, args=(text,))
         sender.start()
         try:
-            return list(read_coordinates(str(pipe), OWN)["y"])
+            return list(asked_of(pipe, OWN)["y"])
         finally:
             sender.join()
 

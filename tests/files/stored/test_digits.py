@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 from dkrls_cli import fit
-from dkrls_cli.files.reading import open_file, read_target_cells
+from dkrls_cli.files.reading import open_file, read_targets
 from dkrls_cli.files.stored.digits import cells_of_digits, dates_of_digits
 from dkrls_cli.grid.axes import number_axis
 
@@ -129,7 +129,7 @@ def test_bounds_of_digits_are_those_of_the_dates(tmp_path: Path) -> None:
     found, expected = (fit(open_file(path).grid(), **given) for path in (digits, dates))
     at = {"time": ["2020-01-10", "2020-02-29"]}
     np.testing.assert_allclose(found.predict(**at), expected.predict(**at), rtol=1e-12)
-    cells = read_target_cells(digits, [expected.axes])[0][1]
+    cells = read_targets(digits, [expected.axes]).cells[0]
     np.testing.assert_array_equal(cells["time"][1], [18262.0, 18293.0])
 
 
@@ -141,7 +141,7 @@ def test_bounds_that_are_no_dates_are_left_out(
     months = np.array([20191215, 20200115, 20200215, 20200315])
     path = monthly(tmp_path / "a.nc", months, np.array(ends), **units)
     assert open_file(path).style.bounds == {}
-    assert read_target_cells(path, [open_file(path).axes])[0][1] == {}
+    assert read_targets(path, [open_file(path).axes]).cells == [{}]
 
 
 def test_bounds_of_other_numbers_stay() -> None:
