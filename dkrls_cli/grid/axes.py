@@ -310,7 +310,7 @@ def refuse_places(axis: Axis) -> None:
         most = round(_FARTHEST[role])
         raise InputError(
             f"'{axis.name}' has {far[0]:g}, which is no {role}. Expected -{most} to {most}: leave "
-            "such places out, or give the dimension another name and units."
+            "such places out, or give a dimension that is none another name and units."
         )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from dkrls_cli.arrays import Array, Mask, Slices
 from dkrls_cli.circle import outside
 from dkrls_cli.errors import SettingError
-from dkrls_cli.grid.axes import Axis
+from dkrls_cli.grid.axes import Axis, is_latitude, refuse_places
 from dkrls_cli.model.answering.cellmeans import model_cells
 from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.answering.linear import LinearAnswers
@@ -217,7 +217,7 @@ def ask(
     """
     rules = _with_cells(model, rules)
     model, note = with_slopes(model, rules.question)
-    _refuse_infinite(axes)
+    _refuse_nowhere(axes, rules.outside)
     beyond = outside_of(model, axes, rules.question)
     if rules.outside == "refuse":
         _refuse(model, axes, chosen, rules.question)
@@ -413,7 +413,7 @@ def ask_points(
             f"Points need equally many coordinates of every dimension, got {counts[0]} and "
             f"{counts[1]}."
         )
-    _refuse_infinite(axes)
+    _refuse_nowhere(axes, rules.outside)
     _refuse_point_means(rules.question, axes, own)
     beyond = outside_of(model, axes, rules.question)
     if rules.outside == "refuse":
@@ -449,14 +449,20 @@ def _refuse_point_means(
             )
 
 
-def _refuse_infinite(axes: Sequence[Axis]) -> None:
-    """Raise SettingError if a coordinate is not a finite number: it has no nearest one either."""
+def _refuse_nowhere(axes: Sequence[Axis], outside: Outside) -> None:
+    """Raise an error if a coordinate is not a finite number, or no place on the globe.
+
+    It has no nearest one either. A longitude of -9999 must not become one of 81 degrees; latitudes
+    beyond 90 degrees may stay missing with all others outside the training range.
+    """
     for axis in axes:
         bad = axis.numbers[~np.isfinite(axis.numbers)]
         if bad.size:
             raise SettingError(
                 f"A coordinate of '{axis.name}' is {bad[0]}. Expected a finite number."
             )
+        if outside in ("nearest", "extrapolate") or not is_latitude(axis):
+            refuse_places(axis)
 
 
 def _refuse(

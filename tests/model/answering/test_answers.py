@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from dkrls_cli import fit, load_model
-from dkrls_cli.errors import SettingError
+from dkrls_cli.errors import DkrlsError, InputError, SettingError
 from dkrls_cli.grid.grid import as_grid
 from dkrls_cli.model.answering.answers import Rules, ask, ask_points
 
@@ -102,6 +102,19 @@ def test_coordinates_that_are_not_finite_are_refused_whatever_the_rule(model, ou
         model.std_points(lat=[bad], lon=[1.0], time=TIME[:1], outside=outside)
 
 
+@pytest.mark.parametrize("outside", ["refuse", "missing", "nearest", "extrapolate"])
+def test_places_on_no_globe_are_refused_or_outside_and_never_answered(model, outside):
+    """Marks of unknown places: a longitude of -9999 is 81 degrees, to a circle."""
+    for predict in (model.predict, model.predict_points):
+        with pytest.raises(InputError, match="'lon' has -9999, which is no longitude"):
+            predict(time=TIME[4], lat=30.0, lon=-9999.0, outside=outside)
+        if outside == "missing":
+            assert np.isnan(predict(time=TIME[4], lat=-999.0, lon=130.0, outside=outside)).all()
+            continue
+        with pytest.raises(DkrlsError, match=r"no latitude|outside the training range"):
+            predict(time=TIME[4], lat=-999.0, lon=130.0, outside=outside)
+
+
 def test_coordinates_of_the_file_without_data_are_answered_as_missing_not_refused(model):
     assert model.axes[1].size == LAT.size - 1
     row = model.predict(lat=-60.0, time=TIME[:2])
@@ -155,7 +168,7 @@ def test_outside_is_refused_unless_allowed(model):
         assert refused.value.setting == "outside"
     with pytest.raises(SettingError, match="outside the training range"):
         model.predict_points(lat=[95.0], lon=[0.0], time=TIME[:1])
-    assert np.isfinite(model.predict(lat=95.0, lon=200.0, extrapolate=True)).all()
+    assert np.isfinite(model.predict(lat=88.0, lon=200.0, extrapolate=True)).all()
     with pytest.raises(SettingError, match="Unknown way with what lies outside 'drop'"):
         model.predict(lat=95.0, outside="drop")
 
