@@ -186,10 +186,7 @@ def _sort_like(own: Axis, its: Axis, values: Array, place: int) -> Array:
     """Return values with the coordinates of one axis in the order of the model's."""
     if its.labels is not None and own.labels is not None:
         _refuse_others(own.name, set(own.texts) - set(its.texts), set(its.texts) - set(own.texts))
-    single = its.dtype == "float32"  # then they need not agree to more digits than that has
-    numbers = (replace(own, dtype="float32") if single else own).encode(
-        convert_coordinates(its, own)
-    )
+    numbers = own.encode(convert_coordinates(its, own), single=its.dtype == "float32")
     if np.array_equal(numbers, own.numbers):
         return values
     near, same = nearest(own.numbers, numbers, own.turn)

@@ -65,7 +65,8 @@ class Axis:
     turn
         Numbers this far apart are the same place: 360 for degrees of longitude, else None.
     written
-        The numbers as the user writes them, where they are turns away from those the kernel sees.
+        The numbers as the user writes them, where they are turns away from those the kernel sees,
+        or these in single precision.
     """
 
     name: str
@@ -130,15 +131,25 @@ class Axis:
             self.time.texts(self.numbers) if self.time else [str(n) for n in self.stored.tolist()]
         )
 
-    def at(self, values: Any) -> Axis:
-        """Return the axis at other coordinates, given as dates, labels or numbers."""
-        plain = self._plain(values)
-        numbers = self.unwrap(plain)
-        return replace(self, numbers=numbers, written=plain if self.turn else None)
+    def at(self, values: Any, *, single: bool = False) -> Axis:
+        """Return the axis at other coordinates, given as dates, labels or numbers.
 
-    def encode(self, values: Any) -> Array:
-        """Return coordinates in the user's terms as the numbers that the kernel sees."""
-        return self.unwrap(self._plain(values))
+        Numbers in single precision mean the coordinates that they equal to so many digits, also
+        where they were converted since, which `single` says.
+        """
+        plain = self._plain(values)
+        numbers = self._unwrap_all(plain, values, single)
+        differ = self.turn is not None or not np.array_equal(numbers, plain)
+        return replace(self, numbers=numbers, written=plain if differ else None)
+
+    def encode(self, values: Any, *, single: bool = False) -> Array:
+        """Return coordinates in the user's terms as the numbers that the kernel sees: as `at`."""
+        return self._unwrap_all(self._plain(values), values, single)
+
+    def _unwrap_all(self, plain: Array, given: Any, single: bool) -> Array:
+        numbers = self.unwrap(plain)
+        single = single or np.asarray(given).dtype == np.float32
+        return _snap(numbers, self.numbers) if single and self.labels is None else numbers
 
     def take(self, indices: Any) -> Axis:
         """Return the axis at some of its own coordinates."""
@@ -168,7 +179,7 @@ class Axis:
             return replace(self, labels=labels).at(theirs.texts)
         if not self.has_coordinate and not theirs.has_coordinate:
             return replace(self, numbers=theirs.numbers + self.numbers.max() + 1)
-        return self.at(convert_coordinates(theirs, self))
+        return self.at(convert_coordinates(theirs, self), single=theirs.dtype == "float32")
 
     def append(self, new: Axis, *, without: int = 0) -> Axis:
         """Return this axis followed by a new one in its terms, without the first coordinates."""
@@ -199,7 +210,7 @@ class Axis:
             raise SettingError(
                 f"'{bad}' is not a number, as the coordinates of '{self.name}' are."
             ) from None
-        return self._snap(numbers)
+        return _snap(numbers, self.plain) if self.dtype == "float32" else numbers
 
     def _positions(self, given: NDArray[Any]) -> Array:
         """Return the positions of labels, or raise SettingError if one is unknown."""
@@ -213,24 +224,25 @@ class Axis:
             )
         return np.array([float(place[str(v)]) for v in given])
 
-    def _snap(self, numbers: Array) -> Array:
-        """Replace numbers that equal a coordinate in single precision by that coordinate.
 
-        A file may store 0.1 in single precision; whoever writes 0.1 means that coordinate.
-        """
-        if self.dtype != "float32" or self.size < 2:
-            return numbers
-        low, high = float(self.plain.min()), float(self.plain.max())
-        precision = 4 * float(np.finfo(np.float32).eps) * max(abs(low), abs(high))
-        if ((numbers < low - precision) | (numbers > high + precision)).all():
-            return numbers
-        known = np.sort(self.plain)
-        place = np.clip(np.searchsorted(known, numbers), 1, known.size - 1)
-        near = np.where(
-            numbers - known[place - 1] < known[place] - numbers, known[place - 1], known[place]
-        )
-        slack = min(precision, 1e-3 * float(np.min(np.diff(known))))
-        return np.where(np.abs(numbers - near) <= slack, near, numbers)
+def _snap(numbers: Array, known: Array) -> Array:
+    """Replace numbers that equal a coordinate in single precision by that coordinate.
+
+    A file may store 0.1 in single precision; whoever writes 0.1 means that coordinate.
+    """
+    if known.size < 2:
+        return numbers
+    low, high = float(known.min()), float(known.max())
+    precision = 4 * float(np.finfo(np.float32).eps) * max(abs(low), abs(high))
+    if ((numbers < low - precision) | (numbers > high + precision)).all():
+        return numbers
+    known = np.sort(known)
+    place = np.clip(np.searchsorted(known, numbers), 1, known.size - 1)
+    near = np.where(
+        numbers - known[place - 1] < known[place] - numbers, known[place - 1], known[place]
+    )
+    slack = min(precision, 1e-3 * float(np.min(np.diff(known))))
+    return np.where(np.abs(numbers - near) <= slack, near, numbers)
 
 
 def index_axis(name: str, size: int) -> Axis:
@@ -317,6 +329,8 @@ def refuse_places(axis: Axis) -> None:
 def convert_coordinates(theirs: Axis, own: Axis) -> Any:
     """Return the coordinates of another axis in the terms of our own, units among them.
 
+    They are in single precision if the other axis is, so that ours are found among them.
+
     Raises
     ------
     InputError
@@ -331,9 +345,12 @@ def convert_coordinates(theirs: Axis, own: Axis) -> Any:
             f"here ({_kind_text(own)})."
         )
     if own.time is not None and theirs.time is not None:
-        same = theirs.time == own.time
-        return theirs.numbers if same else own.time.numbers(theirs.time.texts(theirs.numbers))
-    return theirs.texts if own.labels is not None else in_units_of(own, theirs, theirs.plain)
+        if theirs.time != own.time:
+            return own.time.numbers(theirs.time.texts(theirs.numbers))
+    elif own.labels is not None:
+        return theirs.texts
+    stored = theirs.stored
+    return in_units_of(own, theirs, stored if stored.dtype == np.float32 else theirs.plain)
 
 
 def convert_cells(cells: Array, theirs: Axis, own: Axis) -> Array:

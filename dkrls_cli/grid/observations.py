@@ -166,9 +166,8 @@ def _places(own: Axis, theirs: Axis, name: str) -> NDArray[np.intp]:
         found = np.array([known.get(text, -1) for text in own.texts])
         same = found >= 0
     else:
-        single = "float32" in (own.dtype, theirs.dtype)  # then they agree to that many digits
-        terms = replace(own, dtype="float32") if single else own
-        found, same = nearest(own.numbers, terms.encode(convert_coordinates(theirs, own)), own.turn)
+        numbers = own.encode(convert_coordinates(theirs, own), single=theirs.dtype == "float32")
+        found, same = nearest(own.numbers, numbers, own.turn)
     if not same.all():
         lacking = own.take(np.flatnonzero(~same)).texts
         raise InputError(

@@ -256,6 +256,40 @@ def test_one_coordinate_in_single_precision_is_no_scale_to_go_by():
     assert axis.encode(0.1).tolist() == [0.1]
 
 
+@pytest.mark.parametrize(
+    ("own", "given", "found"),
+    [
+        ([0.1, 0.2, 0.3], [0.3, 0.1, 0.15], [0.3, 0.1, np.float32(0.15)]),
+        ([0.1, 0.2, 0.3], [0.3, 0.5], [0.3, 0.5]),
+        ([350.1, 350.4, 350.7], [-9.9, 710.7, -9.3], [350.1, 350.7, 350.7]),  # turns away
+    ],
+)
+def test_coordinates_given_in_single_precision_are_those_they_mean(own, given, found):
+    axis = axis_of("lon", own, LON)
+    given = np.array(given, np.float32)
+    asked = axis.at(given)
+    np.testing.assert_array_equal(asked.numbers, found)
+    np.testing.assert_array_equal(asked.values, given)  # as they were written
+    np.testing.assert_array_equal(axis.encode(given), found)
+    wide = given.astype(np.float64)
+    assert not np.isin(axis.encode(wide), own).any()
+    np.testing.assert_array_equal(axis.encode(wide, single=True), found)
+    like = convert_coordinates(axis_of("x", given, LON), axis)
+    np.testing.assert_array_equal(axis.encode(like), found)
+
+
+@pytest.mark.parametrize("units", ["days since 2000-01-01", "hours since 1900-01-01"])
+def test_times_in_single_precision_are_those_of_another_epoch(units):
+    days, scale = 40 + np.arange(9) / 3, TimeScale("days since 2000-01-01")
+    single = np.append(days[3:], 44.0).astype(np.float32)
+    theirs = Axis("time", single.astype(np.float64), "float32", scale)
+    texts = scale.texts(days)
+    own = Axis("time", TimeScale(units).numbers(texts), time=TimeScale(units))
+    new = own.continue_with(theirs)
+    np.testing.assert_array_equal(new.numbers[:-1], own.numbers[3:])
+    assert new.texts[-1][:10] == "2000-02-14"
+
+
 # Axes that grow -----------------------------------------------------------------------------------
 
 

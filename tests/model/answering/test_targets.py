@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from dkrls_cli import fit
+from dkrls_cli import fit, validate
 from dkrls_cli.errors import InputError, SettingError
 
 LAT, LON = np.linspace(-60.0, 60.0, 9), np.arange(0.0, 360.0, 30.0)
@@ -37,6 +37,18 @@ def test_a_grid_like_another_has_its_coordinates_by_meaning(model, ask):
     assert np.isnan(found[0].values).all()  # outside the data: missing, as regrid has it
     inside = getattr(model, ask)(latitude=[5.0, 10.0], time=TIME[0])
     xr.testing.assert_allclose(found[1:], inside, rtol=0, atol=1e-12)
+
+
+def test_a_grid_in_single_precision_is_asked_at_the_coordinates_it_means():
+    lat, noise = np.arange(0, 2, 0.1), np.random.default_rng(0).standard_normal(20)
+    data = xr.DataArray(noise, {"lat": lat}, ("lat",))
+    model = fit(data, kernel="matern32", sigma=0.3, ridge=0.1)
+    single = data.assign_coords(lat=lat.astype(np.float32))
+    found = model.predict(like=single)
+    np.testing.assert_array_equal(found, noise)  # 1.9 is inside, and no cell is smoothed
+    assert (found - single).size == 20  # the coordinates are those of the grid
+    assert validate(single, model=model).metrics["rmse"] == 0.0
+    assert (model.std(lat=single.lat.values) == 0.0).all()
 
 
 def test_ensembles_go_like_another_grid(model):
