@@ -10,9 +10,10 @@ matrix V_k' M V_k is the same for all kernels in one basis, so a search makes it
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise, permutations
 
 import numpy as np
 
@@ -51,6 +52,9 @@ _AS_GOOD = 1.25
 
 That of a trial is the cheapest.
 """
+
+_COPYING, _CALLING = 20.0, 4e4
+"""Cost of copying a number and of calling a product, in multiplications of a large product."""
 
 _LEAST = 1e-14
 """Least ridge of the coarse system, as a share of its trace: below is round-off."""
@@ -193,48 +197,113 @@ def largest_places(variances: Array, most: int, least: float) -> tuple[Indices, 
     return np.unravel_index(largest, variances.shape)
 
 
-def _cheapest_first(shape: Sequence[int], places: Sequence[Indices]) -> int:
-    """Return the axis to sum over first: a long one of which few directions are asked for."""
-    pairs = [np.unique(place).size ** 2 for place in places]
-    costs = [pair + places[0].size ** 2 / size for pair, size in zip(pairs, shape, strict=True)]
-    return int(np.argmin(costs))
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """The distinct pairs of directions along two axes, in the order of the first.
+
+    Attributes
+    ----------
+    first, second
+        The columns of both bases that have a part in a pair (m, u).
+    ones, others
+        The column of each of them of every pair.
+    starts
+        The first direction of every pair, and the number of directions: they have its order.
+    which
+        The pair of every direction.
+    """
+
+    first: Array
+    second: Array
+    ones: Indices
+    others: Indices
+    starts: Indices
+    which: Indices
+
+    @classmethod
+    def of(cls, bases: Sequence[Array], places: Sequence[Indices]) -> _Pairs:
+        """Return the pairs of two bases, given the column of every direction in each."""
+        (first, one), (second, other) = (np.unique(p, return_inverse=True) for p in places)
+        pairs, starts, which = np.unique(
+            one * second.size + other, return_index=True, return_inverse=True
+        )
+        ones, others = np.divmod(pairs, second.size)
+        starts = np.append(starts, which.size)
+        return cls(bases[0][:, first], bases[1][:, second], ones, others, starts, which)
+
+    def sums(self, cells: Array) -> Iterator[tuple[int, Array]]:
+        """Yield every pair, and the sums of cells (m, m', n) times it and each pair behind it."""
+        groups = np.searchsorted(self.ones, np.arange(self.first.shape[1] + 1))
+        flat = cells.reshape(len(self.first), -1)
+        for pair, (one, other) in enumerate(zip(self.ones, self.others, strict=True)):
+            if pair == groups[one]:
+                over_first = (self.first[:, one:] * self.first[:, [one]]).T @ flat
+                over_first = over_first.reshape(-1, *cells.shape[1:])
+            columns = self.second * self.second[:, [other]]
+            sums = np.empty((self.ones.size - pair, cells.shape[2]))
+            for group, part in enumerate(over_first, int(one)):
+                here, end = max(pair, groups[group]), groups[group + 1]
+                np.matmul(
+                    columns[:, self.others[here:end]].T, part, out=sums[here - pair : end - pair]
+                )
+            yield pair, sums
 
 
 def masked_gram(weights: Array, bases: Sequence[Array], places: Sequence[Indices]) -> Array:
     """Return V' M V for some directions (k, k), given the weights of the cells, M.
 
-    One axis is summed over before the others, once for each pair of its directions: the one with
-    which that costs least. In the order of its directions the matrix has blocks, of which those on
-    one side of the diagonal are computed.
+    Two axes are summed over before the others, one after the other and once for each pair of their
+    directions: those with which that costs least. In their order the matrix has blocks, of which
+    those on one side of the diagonal are computed.
     """
-    if weights.ndim == 1:
-        columns = bases[0][:, places[0]]
-        return np.asarray(columns.T @ (weights[:, None] * columns))
+    count, lacking = places[0].size, max(0, 3 - weights.ndim)
+    weights = weights.reshape(*[1] * lacking, *weights.shape)
+    bases = [*[np.ones((1, 1))] * lacking, *bases]
+    places = [*[np.zeros(count, np.intp)] * lacking, *places]
     first = _cheapest_first(weights.shape, places)
-    others = [axis for axis in range(weights.ndim) if axis != first]
-    shape, count = [1, *(weights.shape[axis] for axis in others)], places[0].size
-    order = np.argsort(places[first], kind="stable")
+    order = np.lexsort([places[axis] for axis in reversed(first)])
     ordered = [place[order] for place in places]
-    distinct, starts = np.unique(ordered[first], return_index=True)
-    which = np.repeat(np.arange(distinct.size), np.diff(starts, append=count))
-    basis = bases[first][:, distinct]
-    cells = np.moveaxis(weights, first, 0).reshape(len(basis), -1).astype(np.float64, copy=False)
+    pairs = _Pairs.of([bases[axis] for axis in first], [ordered[axis] for axis in first])
+    others = [axis for axis in range(weights.ndim) if axis not in first]
+    cells = np.moveaxis(weights, first, (0, 1)).astype(np.float64, copy=False)
+    shape = cells.shape[2:]
+    cells = cells.reshape(*cells.shape[:2], -1)
     gram = np.zeros((count, count))
     step = max(1, _AT_ONCE // count)
-    for start in range(0, cells.shape[1], step):
-        fibres = cells[:, start : start + step]
-        spots = np.unravel_index(np.arange(start, start + fibres.shape[1]), shape)
-        rest = np.ones((fibres.shape[1], count))
-        for axis, spot in zip(others, spots[1:], strict=True):
-            rest *= bases[axis][np.ix_(spot, ordered[axis])]
-        for place, (here, end) in enumerate(zip(starts, [*starts[1:], count], strict=True)):
-            sums = (basis[:, place:] * basis[:, [place]]).T @ fibres
-            behind = sums[which[here:] - place].T * rest[:, here:]
-            gram[here:end, here:] += rest[:, here:end].T @ behind
-    for here, end in zip(starts, [*starts[1:], count], strict=True):
+    for start in range(0, cells.shape[2], step):
+        part = cells[:, :, start : start + step]
+        spots = np.unravel_index(np.arange(start, start + part.shape[2]), shape)
+        rest = np.ones((count, part.shape[2]))
+        for axis, spot in zip(others, spots, strict=True):
+            rest *= bases[axis].T[np.ix_(ordered[axis], spot)]
+        for pair, sums in pairs.sums(part):
+            here, end = pairs.starts[pair : pair + 2]
+            behind = sums[pairs.which[here:] - pair] * rest[here:]
+            gram[here:end, here:] += rest[here:end] @ behind.T
+    for here, end in pairwise(pairs.starts):
         gram[end:, here:end] = gram[here:end, end:].T
     back = np.argsort(order)
     return gram if (back == np.arange(count)).all() else np.asarray(gram[np.ix_(back, back)])
+
+
+def _cheapest_first(shape: Sequence[int], places: Sequence[Indices]) -> tuple[int, int]:
+    """Return the two axes to sum over first, in their order: those with the fewest operations."""
+    cells, count = math.prod(shape), places[0].size
+    distinct = [np.unique(place).size for place in places]
+
+    def cost(first: tuple[int, int]) -> float:
+        one, other = first
+        pairs = np.unique(places[one] * (places[other].max() + 1) + places[other]).size
+        left = cells // shape[one] // shape[other]
+        return (
+            distinct[one] ** 2 * cells
+            + pairs**2 * cells / shape[one]
+            + count**2 * left
+            + _COPYING * pairs * count * left
+            + _CALLING * pairs * distinct[one]
+        )
+
+    return min(permutations(range(len(shape)), 2), key=cost)
 
 
 def decompose_in_place(system: Array) -> tuple[Array, Array]:

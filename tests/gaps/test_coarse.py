@@ -1,6 +1,7 @@
 """The coarse space of a solve, against dense systems."""
 
 from functools import reduce
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -229,12 +230,20 @@ def test_on_all_directions_of_a_sphere_the_solution_is_that_of_the_dense_system(
     np.testing.assert_allclose(back, left, atol=exact * np.abs(left).max())
 
 
-def test_the_axis_to_sum_over_first_is_the_one_that_costs_least():
-    few, many = np.zeros(50, np.intp), np.arange(50)
-    assert module._cheapest_first((30, 30), [many, few]) == 1
-    assert module._cheapest_first((30, 30), [few, many]) == 0
-    assert module._cheapest_first((10, 30), [few, few]) == 1
-    assert module._cheapest_first((30, 10), [few, few]) == 0
+@pytest.mark.parametrize("axes", list(permutations(range(3))))
+def test_the_axes_to_sum_over_first_are_those_with_the_fewest_pairs(axes):
+    """Of time, latitude and longitude the first two, however the axes are ordered."""
+    shape, reach = (12, 90, 180), {12: 2.0, 60: 15.0, 90: 30.0}
+    variances = reduce(np.multiply.outer, [np.exp(-np.arange(m) / r) for m, r in reach.items()])
+    places = largest_places(variances, 500, 0.0)
+    first = module._cheapest_first([shape[a] for a in axes], [places[a] for a in axes])
+    assert [axes[place] for place in first] == [0, 1]
+
+
+def test_of_two_axes_alike_in_directions_the_long_one_is_summed_over_first():
+    alike = [np.repeat(np.arange(20), 20), np.tile(np.arange(20), 20)]
+    assert module._cheapest_first((30, 300), alike) == (1, 0)
+    assert module._cheapest_first((300, 30), alike) == (0, 1)
 
 
 def test_the_size_of_a_coarse_space_follows_from_the_operations_of_the_field():
