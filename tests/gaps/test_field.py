@@ -164,7 +164,22 @@ def test_an_arc_may_cross_the_end_of_the_circle(turn):
     plain = dense(make_field([arc, lat], kernels, PAIR))
     crossed = dense(make_field([np.mod(arc, 360.0) + turn, lat], kernels, PAIR))
     np.testing.assert_allclose(crossed, plain, atol=1e-9)
-    assert waves_of(np.mod(arc, 360.0), 360.0).frequencies.size == 120
+    assert waves_of(np.mod(arc, 360.0), 360.0).frequencies.size == 18
+
+
+@pytest.mark.parametrize(
+    ("family", "sigma", "off"), [("gaussian", 9.0, 1e-7), ("matern32", 2.0, 1e-3)]
+)
+def test_an_arc_varies_as_the_circle_that_it_is_a_part_of(family, sigma, off):
+    """Where the kernel ends before the arc does: it has fewer waves."""
+    ring, lat = np.arange(0.0, 360.0, 3.0), line(5)
+    kernels = [Kernel(family, sigma, 360.0), Kernel(family, sigma / 3)]
+    part = slice(70, 100)
+    whole = dense(make_field([ring, lat], kernels, PAIR)).reshape(120, 5, 120, 5)[part, :, part]
+    arc = make_field([ring[part], lat], kernels, PAIR)
+    np.testing.assert_allclose(dense(arc).reshape(whole.shape), whole, atol=off)
+    assert arc.variances.shape[0] == 60
+    assert make_field([ring[:60], lat], kernels, PAIR).variances.shape[0] == 120
 
 
 # --- how many waves -----------------------------------------------------------------------------

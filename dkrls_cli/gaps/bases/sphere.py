@@ -30,8 +30,7 @@ import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.cascade.tensors import along
-from dkrls_cli.circle import spacing
-from dkrls_cli.gaps.bases.waves import waves_of
+from dkrls_cli.gaps.bases.waves import unroll, waves_of
 from dkrls_cli.threads import one_blas_thread
 
 TURN = 360.0
@@ -275,7 +274,7 @@ def sphere_basis(
     kernel
         The kernel as a function of squared chords, in units of the radius, which it may overwrite.
     """
-    places, period = _unroll(longitudes)
+    places, period = unroll(longitudes, TURN)
     waves = waves_of(places, period)
     numbers = np.unique(waves.frequencies, return_inverse=True)[1]
     covariances = _Covariances(latitudes, *_cosines(period, numbers.size), kernel)
@@ -382,20 +381,6 @@ def sphere_memory(latitudes: Array, longitudes: Array) -> int:
     rows = _mirrored(latitudes)[0].size
     kinds = 1 if rows == latitudes.size else 2
     return 8 * kinds * rows**2 * (longitudes.size // 2 + 1)
-
-
-def _unroll(longitudes: Array) -> tuple[Array, float]:
-    """Return longitudes counted from the end of their widest gap, and the period of their waves.
-
-    That is a turn, or for longitudes that cover less than half of it twice what they cover: no
-    two of them are then nearer to each other round the period than they are on the sphere.
-    """
-    turned = longitudes % TURN
-    order = np.sort(turned)
-    gaps = np.diff(order, append=order[0] + TURN)
-    widest = int(np.argmax(gaps))
-    places = np.asarray((turned - order[(widest + 1) % order.size]) % TURN)
-    return places, min(TURN, 2.0 * (float(np.ptp(places)) + spacing(places)))
 
 
 def _cosines(period: float, number: int) -> tuple[Array, Array]:

@@ -44,6 +44,7 @@ class Waves:
 def waves_of(coordinates: Array, period: float | None) -> Waves:
     """Return the waves of an axis: on a circle of its period, else on a line with margins.
 
+    Coordinates on a part of the circle have the waves of a shorter one: there are fewer.
     The last ones are kept: a search asks for the same waves again and again.
     """
     return _make_waves(coordinates.tobytes(), period)
@@ -68,10 +69,11 @@ def _line_waves(coordinates: Array) -> Waves:
     return Waves(values, frequencies, circle=False)
 
 
-def _circle_waves(coordinates: Array, period: float) -> Waves:
-    number = _wave_number(_unroll(coordinates, period), period)
+def _circle_waves(coordinates: Array, turn: float) -> Waves:
+    places, period = unroll(coordinates, turn)
+    number = _wave_number(places, period)
     turns = np.arange(1, number // 2 + 1)
-    places = coordinates - coordinates[0]  # where the shortest wave has a crest, not a node
+    places -= places[0]  # where the shortest wave has a crest, not a node
     angles = np.multiply.outer(places, turns * (2.0 * math.pi / period))
     values = np.empty((coordinates.size, 2 * turns.size + 1))
     values[:, 0] = math.sqrt(0.5)
@@ -84,11 +86,18 @@ def _circle_waves(coordinates: Array, period: float) -> Waves:
     return Waves(values, frequencies, circle=True)
 
 
-def _unroll(coordinates: Array, period: float) -> Array:
-    """Return coordinates on a circle as an ascending arc that starts after their widest gap."""
-    turn = np.sort(wrap(coordinates, period))
-    start = (int(np.argmax(np.diff(turn, append=turn[0] + period))) + 1) % turn.size
-    return np.concatenate([turn[start:], turn[:start] + period])
+def unroll(coordinates: Array, turn: float) -> tuple[Array, float]:
+    """Return coordinates on a circle counted from the end of their widest gap, and their period.
+
+    That is a turn, or for coordinates that cover less than half of it twice what they cover: no
+    two of them are then nearer to each other round the period than they are on the circle.
+    """
+    turned = wrap(coordinates, turn)
+    order = np.sort(turned)
+    gaps = np.diff(order, append=order[0] + turn)
+    widest = int(np.argmax(gaps))
+    places = wrap(turned - order[(widest + 1) % order.size], turn)
+    return places, min(turn, 2.0 * (float(np.ptp(places)) + spacing(places)))
 
 
 def _wave_number(coordinates: Array, length: float) -> int:
