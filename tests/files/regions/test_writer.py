@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import multiprocessing
+import os
 import pickle
 import tracemalloc
 from collections.abc import Iterator
@@ -366,3 +367,16 @@ def test_bringing_a_file_onto_the_disk_leaves_it_as_it_is(tmp_path):
     (tmp_path / "f").write_bytes(b"abc")
     _flush(tmp_path / "f")
     assert (tmp_path / "f").read_bytes() == b"abc"
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="not on this system")
+def test_a_whole_file_is_dropped_from_the_cache_once_it_is_on_the_disk(tmp_path, monkeypatch):
+    from dkrls_cli.files.regions.writer import _flush
+
+    (tmp_path / "f").write_bytes(b"abc")
+    calls = []
+    monkeypatch.setattr(os, "fdatasync", calls.append)
+    monkeypatch.setattr(os, "posix_fadvise", lambda *what: calls.append(what))
+    _flush(tmp_path / "f")
+    file, advice = calls
+    assert advice == (file, 0, 0, os.POSIX_FADV_DONTNEED)
