@@ -63,5 +63,5 @@ def test_infinite_cells_are_missing_and_sizes_that_cannot_be_fitted_are_refused(
     found = survey_grid(task_of(data), float)
     assert len(found.notes) == 1
     assert "infinite" in found.notes[0]
-    with pytest.raises(InputError, match="small|too|size"):
+    with pytest.raises(InputError, match=r"small|too|size"):
         survey_grid(task_of(1e-200 * daily(12, 5, 6)), float)
