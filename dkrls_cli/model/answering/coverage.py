@@ -18,6 +18,7 @@ from dkrls_cli.circle import nearest
 from dkrls_cli.errors import InputError
 from dkrls_cli.grid.alignment import drop_other_single, rename_like
 from dkrls_cli.grid.axes import Axis, convert_coordinates
+from dkrls_cli.grid.cf import natural_period
 from dkrls_cli.grid.grid import Grid
 
 
@@ -140,6 +141,9 @@ class Coverage:
 def coverage_of(mask: Grid, axes: Sequence[Axis]) -> Coverage:
     """Return the coverage that a mask on some of the axes says: no data where it is 0 or NaN.
 
+    Beyond its ends the mask says nothing, so that there is no data either; up to a step of it, the
+    cell at the end decides.
+
     Parameters
     ----------
     mask
@@ -169,4 +173,37 @@ def coverage_of(mask: Grid, axes: Sequence[Axis]) -> Coverage:
         axis.at(convert_coordinates(theirs[axis.name], axis)) if axis.name in theirs else axis
         for axis in axes
     )
-    return Coverage(tuple(own), absent)
+    known = Coverage(tuple(own), absent)
+    for place in range(len(axes)):
+        known = _with_ends(known, place)
+    return known
+
+
+def _with_ends(known: Coverage, place: int) -> Coverage:
+    """Return a coverage with an absent cell two steps beyond each end of an axis, if it has ends.
+
+    Whatever lies more than a step beyond an end is nearer to that cell.
+    """
+    axis = known.axes[place]
+    if known.absent.shape[place] == 1 or axis.labels is not None:
+        return known
+    numbers = _in_one_piece(axis.numbers, axis.turn)
+    if natural_period(replace(axis, numbers=numbers)) is not None:
+        return known
+    low, high = numbers.min(), numbers.max()
+    way = 2 * np.diff(np.sort(numbers)).max()
+    if axis.turn is not None:
+        way = min(way, (axis.turn - (high - low)) / 2)
+    longer = replace(axis, numbers=np.append(numbers, [low - way, high + way]), written=None)
+    widths = [(0, 2 if i == place else 0) for i in range(known.absent.ndim)]
+    absent = np.pad(known.absent, widths, constant_values=True)
+    return Coverage((*known.axes[:place], longer, *known.axes[place + 1 :]), absent)
+
+
+def _in_one_piece(numbers: Array, turn: float | None) -> Array:
+    """Return numbers moved by turns so that the widest gap on their circle is none between them."""
+    if turn is None:
+        return numbers
+    ring = np.sort(np.mod(numbers, turn))
+    start = ring[(np.argmax(np.diff(ring, append=ring[0] + turn)) + 1) % ring.size]
+    return np.asarray(start + np.mod(numbers - start, turn))

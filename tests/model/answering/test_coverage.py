@@ -94,8 +94,8 @@ def test_a_mask_has_some_of_the_dimensions_in_any_order_at_any_coordinates():
     values = np.array([[[1.0, 0.0, np.nan], [2.0, 3.0, 4.0]]]).transpose(2, 1, 0)
     mask = Grid(values, (fine, axis_of("lat", [0.0, 5.0]), axis_of("z", [1.0])), "land")
     known = coverage_of(mask, (TIME, LAT, LON))
-    assert known.absent.shape == (1, 2, 3)
-    found = known.absent_on((TIME.at([7.0]), LAT.at([-80.0, 4.0]), LON.at([270.0, 10.0, 100.0])))
+    assert known.absent.shape == (1, 4, 5)  # with an end on each side
+    found = known.absent_on((TIME.at([7.0]), LAT.at([-4.0, 4.0]), LON.at([270.0, 10.0, 100.0])))
     assert found[0].tolist() == [[False, True, True], [False, False, False]]
 
 
@@ -103,7 +103,29 @@ def test_a_mask_may_have_other_names_for_the_same():
     axes = axis_of("latitude", [0.0, 5.0]), axis_of("x", [-90.0, 0.0, 90.0], EAST)
     mask = Grid(np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]), axes, "land")
     known = coverage_of(mask, (TIME, LAT, LON))
-    assert np.argwhere(known.absent).tolist() == [[0, 0, 1]]
+    assert np.argwhere(known.absent[:, :2, :3]).tolist() == [[0, 0, 1]]
+
+
+def test_beyond_its_ends_a_mask_says_nothing():
+    """Such as that of a region: the cell at its edge does not decide for the rest of the world."""
+    lat, lon = axis_of("lat", [40.0, 20.0, 30.0]), axis_of("lon", np.arange(90.0, 180.0, 15), EAST)
+    known = coverage_of(Grid(np.ones((3, 6)), (lat, lon), "land"), (TIME, LAT, LON))
+    found = known.absent_on((TIME, LAT.at([9.9, 10.1, 30.0, 49.9, 50.1]), LON.at([100.0])))
+    assert found.ravel().tolist() == [True, False, False, False, True]
+    found = known.absent_on((TIME, LAT.at([30.0]), LON.at([-90.0, 74.9, 75.1, 179.9, 180.1])))
+    assert found.ravel().tolist() == [True, True, False, False, True]
+    wide = axis_of("lon", np.arange(0.0, 300.0, 50), EAST)  # a gap of 110 degrees, two steps
+    known = coverage_of(Grid(np.ones((3, 6)), (lat, wide), "land"), (TIME, LAT, LON))
+    found = known.absent_on((TIME, LAT.at([30.0]), LON.at([277.0, 278.0, 332.0, 333.0, -1.0])))
+    assert found.ravel().tolist() == [False, True, True, False, False]
+
+
+def test_a_mask_of_a_ring_or_of_names_has_no_ends():
+    ring = axis_of("lon", np.arange(0.0, 360.0, 15), EAST)
+    site = axis_of("site", ["a", "b"])
+    known = coverage_of(Grid(np.ones((24, 2)), (ring, site), "land"), (ring, site))
+    assert known.absent.shape == (24, 2)
+    assert not known.has_land
 
 
 def test_a_mask_with_another_dimension_is_refused():
