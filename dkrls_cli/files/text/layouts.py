@@ -20,7 +20,7 @@ from dkrls_cli.files.text.columns import NAMELESS, Table, column_values, find_od
 from dkrls_cli.files.text.coordinates import is_coordinate
 from dkrls_cli.files.text.csv.cells import Texts, is_missing, join_names
 from dkrls_cli.files.text.csv.splitting import TextColumn
-from dkrls_cli.files.text.shapes import is_series, wide_doubt
+from dkrls_cli.files.text.shapes import find_values, is_series, wide_doubt
 from dkrls_cli.grid.cf import role_of
 
 # Share of the cells of a grid that a table needs to be taken for a long one without being told.
@@ -160,7 +160,8 @@ def _guess_layout(table: Table, var: str | None) -> Layout:
     It is wide if its header holds coordinates or a series of names, else long if that makes a
     grid, else wide if nothing speaks against that.
     """
-    *dims, value = table.columns
+    value = table.columns[find_values(table.names)]
+    dims = [column for column in table.columns if column is not value]
     if all(map(is_coordinate, table.names[1:])):
         return _wide(table, "column", var)
     trouble = _wide_trouble(table)

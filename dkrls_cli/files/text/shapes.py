@@ -21,6 +21,9 @@ _COORDINATES = re.compile(
     "[xyzt]|date|datetime|timestamp|year|month|day|hour|minute|second|doy|depth|height|altitude|"
     "alt|elevation|elev|level|lev|plev|easting|northing|row|col|station|station_id"
 )
+# Names of coordinates that are never those of values, besides longitude, latitude and time: a depth
+# or a level may be what was measured.
+_NEVER_VALUES = re.compile("[xy]|date|datetime|timestamp|year|month|doy")
 # Names of values and of quantities; a header of coordinates has none of them.
 _QUANTITIES = re.compile(
     "[uvw]|val|values?|obs|data|temp|temperature|tas|sst|ssh|pressure|press|slp|humidity|rh|wind|"
@@ -74,7 +77,7 @@ def wide_doubt(
     >>> wide_doubt(None, ["lon", "temp"], numbers)
     ("'lon' in its header is the name of a coordinate", True)
     """
-    plain = [_UNITS.sub("", name).strip().lower() for name in names]
+    plain = [_plain(name) for name in names]
     known = [name for name, word in zip(names, plain, strict=True) if is_coordinate_name(word)]
     if known:
         return f"'{known[0]}' in its header is the name of a coordinate", True
@@ -90,11 +93,35 @@ def wide_doubt(
     return (unlike, False) if unlike else None
 
 
+def find_values(names: Sequence[str]) -> int:
+    """Return the place of the column of values by the names of all: mostly the last.
+
+    If the last one has the name of a coordinate, it is the only one that has not.
+
+    >>> find_values(["time", "lat", "temp"]), find_values(["time", "temp [K]", "lat [deg]"])
+    (2, 1)
+    """
+    plain, last = [_plain(name) for name in names], len(names) - 1
+    others = [place for place, word in enumerate(plain) if not is_coordinate_name(word)]
+    certain = _has_role(plain[last]) or _NEVER_VALUES.fullmatch(plain[last])
+    return others[0] if certain and len(others) == 1 else last
+
+
+def _plain(name: str) -> str:
+    """Return a name in lower case, without units in brackets behind it."""
+    return _UNITS.sub("", name).strip().lower()
+
+
 def is_coordinate_name(name: str) -> bool:
     """Return whether a column of this name holds coordinates, not values at one of them."""
     word = name.lower()
     known = _COORDINATES.fullmatch(word) is not None
-    return known or any(word in marks.names for marks in CRITERIA.values())
+    return known or _has_role(word)
+
+
+def _has_role(word: str) -> bool:
+    """Return whether a name in lower case is one of longitude, latitude or time."""
+    return any(word in marks.names for marks in CRITERIA.values())
 
 
 def _is_quantity(word: str) -> bool:
@@ -108,7 +135,7 @@ def is_series(header: Sequence[str]) -> bool:
     >>> is_series(["Jan", "Feb"]), is_series(["s1", "s2"]), is_series(["t", "v"])
     (True, True, False)
     """
-    names = [_UNITS.sub("", name).strip().lower() for name in header]
+    names = [_plain(name) for name in header]
     if len(names) < _FEWEST:
         return False
     stems = {re.sub(r"\d+([.,]\d+)?", "#", name) for name in names}

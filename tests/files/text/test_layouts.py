@@ -49,6 +49,27 @@ def test_a_column_of_values_that_is_named_makes_a_table_long(read):
     assert notes == ["Read as a long table: 'v' by x, y."]
 
 
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("lat,temp,lon", "temp"),
+        ("sst (K),Lat,LON (deg)", "sst (K)"),
+        ("row,sst,year", "sst"),
+        ("lat,sensor,height", "height"),  # a height may be what was measured
+        ("x,y,z", "z"),
+        ("lat,u,v", "v"),
+        ("u,v,lat", "lat"),  # of two, none can be told
+    ],
+)
+def test_the_values_are_the_last_column_unless_that_is_a_coordinate(read, header, value):
+    rows = [[str(a), str(b)] for a in range(3) for b in range(4)]
+    for count, row in enumerate(rows):
+        row.insert(header.split(",").index(value), f"{count}.5")
+    grid, _ = read("\n".join([header, *map(",".join, rows)]))
+    assert grid.name == value
+    assert grid.values.tolist() == (np.arange(12.0).reshape(3, 4) + 0.5).tolist()
+
+
 def test_dimensions_that_are_named_come_in_that_order(read):
     grid, _ = read(LONG, dims=["y", "x"])
     assert grid.dims == ("y", "x")
