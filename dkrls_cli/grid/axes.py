@@ -202,15 +202,20 @@ class Axis:
         if self.labels is not None:
             return self._positions(given)
         if self.time is not None and given.dtype.kind not in "fiu":
-            return self.time.numbers(given)
+            numbers = self.time.numbers(given)
+        else:
+            numbers = self._as_numbers(given)
+        return _snap(numbers, self.plain) if self.dtype == "float32" else numbers
+
+    def _as_numbers(self, given: NDArray[Any]) -> Array:
+        """Return numbers, or texts of them, as such, or raise SettingError."""
         try:
-            numbers = given.astype(np.float64)
+            return given.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
             bad = next(str(v) for v in given.flat if not _is_number(v))
             raise SettingError(
                 f"'{bad}' is not a number, as the coordinates of '{self.name}' are."
             ) from None
-        return _snap(numbers, self.plain) if self.dtype == "float32" else numbers
 
     def _positions(self, given: NDArray[Any]) -> Array:
         """Return the positions of labels, or raise SettingError if one is unknown."""

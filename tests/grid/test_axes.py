@@ -288,6 +288,7 @@ def test_times_in_single_precision_are_those_of_another_epoch(units):
     new = own.continue_with(theirs)
     np.testing.assert_array_equal(new.numbers[:-1], own.numbers[3:])
     assert new.texts[-1][:10] == "2000-02-14"
+    np.testing.assert_array_equal(theirs.encode(texts[3:]), theirs.numbers[:-1])
 
 
 # Axes that grow -----------------------------------------------------------------------------------
