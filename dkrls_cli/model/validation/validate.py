@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -379,9 +378,17 @@ def refuse_impossible(repeats: int, seed: int) -> None:
 
 
 def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the medians of the metrics of all hold-outs; cells are those of the first."""
-    found = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
-    return found | {"n": runs[0]["n"]}
+    """Return the medians of the metrics of the hold-outs with a known cell; cells of the first.
+
+    A metric that has no value in one of them has none.
+
+    >>> run = {"n": 0, "rmse": math.nan}
+    >>> medians([run, {"n": 3, "rmse": 1.0}, run, {"n": 4, "rmse": 2.0}])
+    {'n': 3, 'rmse': 1.5}
+    """
+    known = [run for run in runs if run["n"]] or runs
+    found = {name: float(np.median([run[name] for run in known])) for name in known[0]}
+    return found | {"n": known[0]["n"]}
 
 
 def read_fractions(holdout: PerLevel[float | str], axes: Sequence[Axis]) -> dict[str, float]:

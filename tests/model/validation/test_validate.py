@@ -184,6 +184,17 @@ def test_the_count_of_cells_is_that_of_the_first_run():
     assert found.metrics["n"] == counts[0] != statistics.median(counts)
 
 
+def test_hold_outs_without_a_known_cell_say_nothing():
+    t = np.arange(24.0)
+    values = np.where(np.isin(t % 7, (0, 2, 4)), np.nan, np.sin(t / 3))
+    how = {"kernel": "matern32", "sigma": 3.0, "ridge": 1e-2}
+    found = validate(values, {"t": t}, holdout={"t": 0.05}, repeats=6, seed=1, **how)
+    known = [run["rmse"] for run in found.runs if run["n"]]
+    assert 2 < len(known) < 6
+    assert found.metrics["rmse"] == statistics.median(known)
+    assert found.metrics["n"] == 1
+
+
 def test_repeats_are_five_and_the_seed_is_zero_if_not_given():
     found = validate(GRID, holdout=0.3, **GIVEN)
     assert len(found.runs) == 5
