@@ -12,7 +12,7 @@ from dkrls_cli.arrays import Array
 from dkrls_cli.cascade.errorbars.bars import Bars
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.level import Level
-from dkrls_cli.errors import SettingError
+from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps.bars import GapBars, rescale
 from dkrls_cli.gaps.noisy.bars import NoisyBars
 from dkrls_cli.grid.axes import Axis
@@ -27,7 +27,7 @@ from dkrls_cli.model.updating.alignment import no_errors, usual_error
 from dkrls_cli.model.updating.joining import join
 from dkrls_cli.model.updating.order import observed_slices
 from dkrls_cli.model.updating.outcome import with_facts
-from dkrls_cli.model.updating.refilling import keep_group, keep_observations
+from dkrls_cli.model.updating.refilling import has_gaps, keep_group, keep_observations
 from dkrls_cli.model.updating.thinning import thin
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ def add_slices(
     ------
     ConvergenceError
         If missing cells are solved for less exactly than a fit does, and that is not accepted.
+    InputError
+        If cells are missing under a joint ridge, and the slices change the rows across the poles.
     """
     if model.observations is not None and errors is None and values.size:
         number = read_number(usual_error(model))
@@ -88,6 +90,12 @@ def add_slices(
     facts = {"slices_added": count, PROMISE: None}  # what was measured, was before these slices
     rows = model.poles
     if rows is not None and model.grows in (rows.latitude, rows.longitude):
+        if model.joint_ridge is not None and has_gaps(model, values):
+            raise InputError(
+                "The data has missing cells and goes on across the poles, and new coordinates of "
+                f"'{new.name}' change the rows from which they are solved for. Fit all slices "
+                "again."
+            )
         bare = _without_poles(model)
         joined = join(bare, values, new, replace, window, None, accept_inexact)
         after = _settle(with_facts(joined, facts), accept_inexact)

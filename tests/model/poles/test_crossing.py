@@ -244,6 +244,19 @@ def test_new_latitudes_and_longitudes_have_other_rows_across_the_poles(dim):
     assert np.allclose(found.std(**QUERY), again.std(**QUERY), rtol=1e-5)
 
 
+@pytest.mark.parametrize("row", [2, 5])
+def test_missing_cells_are_not_solved_for_without_the_rows_across_the_poles(row):
+    """Old slices are those of even rows, new ones those of odd rows."""
+    values = scalar(LAT, LON)
+    values[row, 3] = np.nan
+    lat, lon = globe(values, LAT, LON).axes
+    levels = [Level(own.name, own.kernel) for own in LEVELS[1::-1]]
+    old, new = (Grid(values.T, (lon, lat)).take([np.arange(16), np.r_[s:12:2]]) for s in (0, 1))
+    model = fit_grid(old, Settings(levels, noise="joint", ridge=1e-3, poles="scalar"))
+    with pytest.raises(InputError, match="goes on across the poles, and new coordinates of 'lat'"):
+        model.update(new)
+
+
 def test_the_surprise_of_new_slices_is_that_of_the_data():
     new = globe(moving(LAT, LON, TIME[6:]), LAT, LON, TIME[6:])
     model = moving_model(TIME[:6])
