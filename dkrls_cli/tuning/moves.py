@@ -33,8 +33,11 @@ _REACHES, _START_RIDGES = (2.0, 6.0, 18.0), (0.1, 1e-3)
 _SMOOTH_REACHES, _NOISELESS = (6.0, 18.0), 1e-9
 """Sigmas in steps of the data, and the ridge, of the smooth settings to start from."""
 
-_GROUP_REACHES, _GROUP_RIDGES = (6.0, 24.0, 96.0), (0.1, 0.01)
-"""Sigmas in steps of the data, and ridges, of the settings that a group starts from."""
+_GROUP_REACHES, _GROUP_RIDGES = (6.0, 24.0, 96.0), (0.1, 0.1 / 9)
+"""Sigmas in steps of the data, and ridges, of the settings that a group starts from.
+
+The ridges are one step of the first round apart: both searches often meet, and go on as one.
+"""
 
 _LEAST_GROUP_RIDGE = 1e-5
 """Least ridge of a group: waves know a field no better than that near the ends of a line."""

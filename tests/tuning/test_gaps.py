@@ -497,7 +497,7 @@ def test_all_starts_of_a_group_are_improved_if_they_are_not_far_behind(monkeypat
     monkeypatch.setattr(descent, "descend", descend)
     values, axes = smooth()
     choose(values, axes, force=True)
-    assert improved == [(0.01, True), (0.1, True)]
+    assert improved == [(0.1 / 9, True), (0.1, True)]
 
 
 def test_one_observed_cell_is_not_hidden():

@@ -244,7 +244,7 @@ def test_groups_start_rough_with_short_to_long_sigmas():
     found = [[([k.sigma for k in s.kernels], s.ridge) for s in kind] for kind in starts]
     assert found == [
         [(pytest.approx([2.0 * reach, reach, reach]), ridge) for reach in (6.0, 24.0, 96.0)]
-        for ridge in (0.1, 0.01)
+        for ridge in (0.1, 0.1 / 9)
     ]
     assert {k.family for kind in starts for s in kind for k in s.kernels} == {"matern12"}
     assert all(s.grouping == GROUPING for kind in starts for s in kind)
@@ -254,7 +254,16 @@ def test_groups_have_one_start_for_each_ridge_where_kernels_are_given():
     given = [LevelConstraint("matern32", 2.0)] * 2
     starts = list_group_starts([np.arange(9.0)] * 2, given, None, ((0, 1),))
     kernels = (Kernel("matern32", 2.0),) * 2
-    assert starts == [[JointSetting(kernels, ridge, GROUPING)] for ridge in (0.1, 0.01)]
+    assert starts == [[JointSetting(kernels, ridge, GROUPING)] for ridge in (0.1, 0.1 / 9)]
+
+
+def test_the_ridges_of_a_group_are_one_step_of_the_first_round_apart():
+    """To the last bit: a setting that is reached from both is tried once."""
+    levels, axes = [LevelConstraint()] * 2, [np.arange(9.0)] * 2
+    (first, *_), (second, *_) = list_group_starts(axes, levels, None, ((0, 1),))
+    moves = list_moves(levels, None, BOUNDS, 3.0, ((0, 1),))
+    (by_ridge,) = [move for move in moves if move.ridge_factor > 1]
+    assert by_ridge.apply(first, -1) == second
 
 
 def test_kernels_of_a_group_start_with_one_family_and_constant():

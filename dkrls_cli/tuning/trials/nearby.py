@@ -100,6 +100,8 @@ class _Predictor:
             for places, c in zip(near.places, near.coordinates, strict=True)
         ]
         self._known: dict[int, tuple[Kernel, Array]] = {}
+        self._apart: dict[int, Array] = {}  # the period of an axis is always the same
+        self._on_sphere: Array | None = None
 
     def residuals(self, setting: JointSetting) -> Array:
         """Return predictions less the truth (h,)."""
@@ -139,28 +141,37 @@ class _Predictor:
     ) -> Array:
         """Return the kernel of a group between all pairs."""
         own = [kernels[axis] for axis in group]
-        squares = (
-            self._squares_on_sphere(group, own)
-            if grouping.sphere
-            else sum(self._squares(axis, kernels[axis]) for axis in group)
-        )
-        distances = np.sqrt(squares)
+        if grouping.sphere:
+            distances = self._chords(group, own) / math.radians(sphere_sigma(own))
+        else:
+            scaled = [
+                self._squares(axis, k.period) / k.sigma**2
+                for axis, k in zip(group, own, strict=True)
+            ]
+            distances = np.sqrt(sum(scaled))
         family, share = FAMILIES[own[0].family], grouping.share
         second = share * family(distances / grouping.factor) if share else 0.0
         result = (1.0 - share) * family(distances) + second
         result += own[0].constant
         return np.asarray(result)
 
-    def _squares(self, axis: int, kernel: Kernel) -> Array:
-        """Return squared distances along an axis between all pairs, in length scales."""
-        c = self.near.coordinates[axis]
-        apart = c[:, None] - c
-        if kernel.period is not None:
-            apart = (kernel.period / math.pi) * np.sin(apart * (math.pi / kernel.period))
-        return np.asarray(((apart / kernel.sigma) ** 2).ravel()[self._pairs[axis]])
+    def _squares(self, axis: int, period: float | None) -> Array:
+        """Return squared distances along an axis between all pairs; they are kept."""
+        if axis not in self._apart:
+            c = self.near.coordinates[axis]
+            apart = c[:, None] - c
+            if period is not None:
+                apart = (period / math.pi) * np.sin(apart * (math.pi / period))
+            self._apart[axis] = (apart**2).ravel()[self._pairs[axis]]
+        return self._apart[axis]
 
-    def _squares_on_sphere(self, group: Sequence[int], kernels: Sequence[Kernel]) -> Array:
-        """Return squared chords between all pairs, in length scales."""
+    def _chords(self, group: Sequence[int], kernels: Sequence[Kernel]) -> Array:
+        """Return the chords between all pairs on the sphere, of radius 1; they are kept."""
+        if self._on_sphere is None:
+            self._on_sphere = self._find_chords(group, kernels)
+        return self._on_sphere
+
+    def _find_chords(self, group: Sequence[int], kernels: Sequence[Kernel]) -> Array:
         latitude, longitude = sorted(
             group, key=lambda axis: kernels[group.index(axis)].period is not None
         )
@@ -173,5 +184,4 @@ class _Predictor:
             [cosine * np.cos(angles[1]), cosine * np.sin(angles[1]), np.sin(angles[0])], axis=-1
         )
         products = np.matmul(points, points.transpose(0, 2, 1))
-        squares = np.maximum(2.0 - 2.0 * products, 0.0)
-        return np.asarray(squares / math.radians(sphere_sigma(kernels)) ** 2)
+        return np.asarray(np.sqrt(np.maximum(2.0 - 2.0 * products, 0.0)))

@@ -104,6 +104,17 @@ def test_on_the_sphere_the_distance_is_the_chord(family, turned):
     assert trials(part).attempt(setting, None).error == pytest.approx(expected)
 
 
+def test_settings_are_judged_alike_whatever_was_judged_before():
+    """Distances are kept, and scaled for every setting."""
+    search, plane, sphere = trials(window()), Grouping(((0, 1),)), Grouping(((0, 1),), sphere=True)
+    for sigma in (40.0, 90.0, 40.0):
+        for grouping in (plane, sphere, Grouping()):
+            kernels = (Kernel("matern32", sigma), Kernel("matern32", sigma, 360.0))
+            setting = JointSetting(kernels, 0.1, grouping)
+            fresh = trials(window()).attempt(setting, None).error
+            assert search.attempt(setting, None).error == fresh
+
+
 @pytest.mark.usefixtures("all_cells")
 def test_a_group_stands_beside_another_axis():
     axes = (np.arange(4.0), np.arange(6.0), np.arange(5.0))
