@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from dkrls_cli.cli.fitting.running import FittedVariable
     from dkrls_cli.files.source import Source
     from dkrls_cli.model.answering.answers import Query
-    from dkrls_cli.model.chunked.survey import SurveyPlan
     from dkrls_cli.model.model import Model
     from dkrls_cli.model.settings import Settings
     from dkrls_cli.model.streaming.request import Streamed
@@ -184,15 +183,12 @@ class RegridRequest:
         """Regrid variables part by part, and report what was done; or what would be."""
         refuse_rows(target, f"{shape_text(sources[0].axes)} is beyond the memory allowed")
         refuse_taken_names(sources, self.answers.std)
-        start = perf_counter()
-        plans = [self.plan(place, one, scheduler) for place, one in enumerate(sources)]
-        facts = [stream_facts(*plan) for plan in plans]
-        queries, seconds = [plan.query for plan, _ in plans], None
-        if not dry_run:
-            for source, found in zip(sources, facts, strict=True):
-                report.note(f"Note: {source.name} goes part by part: {stream_words(found)}.")
+        start, seconds = perf_counter(), None
+        if dry_run:
+            streams = [self.plan(place, one, scheduler) for place, one in enumerate(sources)]
+        else:
             try:
-                queries = self.write(sources, scheduler, target, report, key=key)
+                streams = self.write(sources, scheduler, target, report, key=key)
             except ScatteredGapsError:
                 if self.answers.std or key is not None:
                     raise
@@ -200,11 +196,11 @@ class RegridRequest:
                     "Note: cells are missing at some times only. The data is read once more, to "
                     "see which cells are missing at all times."
                 )
-                queries = self.write(sources, scheduler, target, report, scattered=True)
+                streams = self.write(sources, scheduler, target, report, scattered=True)
             seconds = perf_counter() - start
         results = [
-            stream_result(source, query, found, seconds)
-            for source, query, found in zip(sources, queries, facts, strict=True)
+            stream_result(source, one.query, stream_facts(one), seconds)
+            for source, one in zip(sources, streams, strict=True)
         ]
         report.results(results, output=None if dry_run else target.path)
 
@@ -217,16 +213,15 @@ class RegridRequest:
         *,
         scattered: bool = False,
         key: Mapping[str, Any] | None = None,
-    ) -> list[Query]:
-        """Write variables part by part, and return what was asked; `scattered`: with any gaps."""
+    ) -> list[Streamed]:
+        """Write variables part by part, and return what was done; `scattered`: with any gaps."""
         streams = [
             self.prepare(place, one, scheduler, report, scattered)
             for place, one in enumerate(sources)
         ]
-        queries = [one.query for one in streams]
-        report_cells(queries, self.answers, report)
+        report_cells([one.query for one in streams], self.answers, report)
         write_streams(streams, scheduler, target, report, key=key)
-        return queries
+        return streams
 
     def prepare(
         self, place: int, source: Source, scheduler: Scheduler, report: Report, scattered: bool
@@ -241,9 +236,11 @@ class RegridRequest:
         report_fit_notes(streamed.query.model, report)
         if streamed.note:
             report.note(f"Note: {streamed.note}.")
+        words = stream_words(stream_facts(streamed))
+        report.note(f"Note: {source.name} goes part by part: {words}.")
         return streamed
 
-    def plan(self, place: int, source: Source, scheduler: Scheduler) -> tuple[Streamed, SurveyPlan]:
+    def plan(self, place: int, source: Source, scheduler: Scheduler) -> Streamed:
         """Plan the parts of a variable, and the choice of its settings; one time may be read."""
         from dkrls_cli.model.streaming.request import plan_regrid
 

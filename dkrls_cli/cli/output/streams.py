@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from dkrls_cli.files.source import Source
     from dkrls_cli.grid.axes import Axis
     from dkrls_cli.model.answering.answers import Query
-    from dkrls_cli.model.chunked.survey import SurveyPlan
     from dkrls_cli.model.streaming.request import Streamed
     from dkrls_cli.model.streaming.running import Scheduler
     from dkrls_cli.model.streaming.stages import Sink
@@ -261,11 +260,12 @@ def compression_of(streams: Sequence[Streamed], target: Target) -> int | None:
     return 0 if target.compress is None and plain else target.compress
 
 
-def stream_facts(streamed: Streamed, survey: SurveyPlan | None = None) -> dict[str, Any]:
+def stream_facts(streamed: Streamed) -> dict[str, Any]:
     """Return what a stream takes, as data."""
     from dkrls_cli.model.streaming.request import source_bytes
 
-    plan, read = streamed.plan, survey.bytes_read if survey else 0
+    plan, survey = streamed.plan, streamed.choosing
+    read = survey.bytes_read if survey else 0
     total = source_bytes(streamed.source)
     return {
         "parts": plan.tasks,

@@ -38,8 +38,7 @@ from dkrls_cli.model.poles.crossing import continue_rows
 from dkrls_cli.model.poles.planning import SIGNS
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.planning import process_bytes
-from dkrls_cli.model.training.complete import train
-from dkrls_cli.model.training.result import TrainingResult
+from dkrls_cli.model.training.complete import Settled, settle
 from dkrls_cli.tuning.footprint import footprint, survey_memory
 
 SURVEYED = "settings_chosen_on"
@@ -322,11 +321,11 @@ class _Choice:
         settings = replace(
             ground.settings, mean=self.mean, compact=False, dtype="float64", tolerance=None
         )
-        result = train(grid, replace(ground.plan, levels=levels, poles=poles), settings)
-        self.levels |= {place: result.cascade.levels[place] for place in panel.whole}
-        self.notes += result.facts["notes"]
-        bars = _panel_bars(panel, result) if self.wants_bars else None
-        self.found.append((panel, bars, result.poles))
+        settled = settle(grid, replace(ground.plan, levels=levels, poles=poles), settings)
+        self.levels |= {place: settled.chosen.levels[place] for place in panel.whole}
+        self.notes += settled.chosen.warnings
+        bars = _panel_bars(panel, settled, settings) if self.wants_bars else None
+        self.found.append((panel, bars, settled.poles))
 
     def _level(self, panel: Panel, place: int) -> Level | LevelRequest:
         """Return the level of an axis of a panel: to be chosen, chosen before, or arbitrary."""
@@ -445,10 +444,11 @@ def _own_factor(bars: LevelBars, asked: Sequence[int]) -> float:
     return float(bars.factors[tuple(int(a in asked) for a in range(bars.factors.ndim))])
 
 
-def _panel_bars(panel: Panel, result: TrainingResult) -> LevelBars:
+def _panel_bars(panel: Panel, settled: Settled, settings: Settings) -> LevelBars:
     """Return the error bars of a panel: its slices on their own are not asked between."""
-    alone = [a for a in range(result.cascade.ndim) if a not in (*panel.whole, *panel.near)]
-    bars = calibrate(result.cascade, result.poles, alone) if alone else result.bars
+    cascade = settled.fit(settings)
+    alone = [a for a in range(cascade.ndim) if a not in (*panel.whole, *panel.near)]
+    bars = calibrate(cascade, settled.poles, alone)
     assert isinstance(bars, LevelBars)
     return bars
 

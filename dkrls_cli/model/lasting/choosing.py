@@ -83,6 +83,8 @@ class LandSurvey:
         What the settings were chosen on, for the user; empty if nothing was chosen.
     most
         Missing cells of a slice at most, if slices miss other cells as well; 0 if none does.
+    choosing
+        What was read to choose settings; None if they were known.
     """
 
     model: Model
@@ -92,6 +94,7 @@ class LandSurvey:
     tolerance: float
     note: str
     most: int = 0
+    choosing: SurveyPlan | None = None
 
 
 def survey_land(land: Land, settings: Settings, limit: float, *, bars: bool = False) -> LandSurvey:
@@ -128,6 +131,7 @@ def survey_land(land: Land, settings: Settings, limit: float, *, bars: bool = Fa
     axes = tuple(axis.take(own) for axis, own in zip(land.source.axes, kept, strict=True))
     plan = plan_fit(axes, settings, complete=False)
     _refuse_large(land, axes, limit)
+    choosing = _plan_choice(land, kept, plan, settings, limit, bars=bars)
     panel = first.take([own if a in land.places else _FIRST for a, own in enumerate(kept)])
     tolerance, note, mean = _TOLERANCES[land.source.dtype], "", settings.centre
     is_open = _has_choice(land, plan)
@@ -155,10 +159,8 @@ def survey_land(land: Land, settings: Settings, limit: float, *, bars: bool = Fa
         known = calibrate_land(*_apart(land, many, given), mean, land.slices)
     model = _stand_in(land, axes, plan, levels, mean, facts, known)
     own = [one if a in land.places else _FIRST for a, one in enumerate(kept)]
-    missing = land.missing[np.ix_(*own)]
-    return LandSurvey(
-        replace(model, bounds=bounds), kept, missing, land.slices, tolerance, note, land.most
-    )
+    missing, model = land.missing[np.ix_(*own)], replace(model, bounds=bounds)
+    return LandSurvey(model, kept, missing, land.slices, tolerance, note, land.most, choosing)
 
 
 def plan_land(
@@ -177,10 +179,6 @@ def plan_land(
     axes = tuple(axis.take(own) for axis, own in zip(land.source.axes, kept, strict=True))
     plan = plan_fit(axes, settings, complete=False)
     _refuse_large(land, axes, limit)
-    most = _SLICES[1] if settings.centre is None else 1
-    if bars or _has_choice(land, plan):
-        most = _SLICES[0]
-    count = _count_slices(land, kept, limit, most)
     levels = [any_level(level, axis) for level, axis in zip(plan.levels, axes, strict=True)]
     known = replace(plan, joint_ridge=plan.joint_ridge or _ANY_RIDGE)
     mean, unknown = settings.centre or 0.0, JointBars(1.0, 1.0)
@@ -188,11 +186,23 @@ def plan_land(
     own = [one if a in land.places else _FIRST for a, one in enumerate(kept)]
     missing = land.missing[np.ix_(*own)]
     found = LandSurvey(model, kept, missing, land.slices, 1.0, "")
-    return found, _plan_choice(land, kept, count, most)
+    return found, _plan_choice(land, kept, plan, settings, limit, bars=bars)
 
 
-def _plan_choice(land: Land, kept: tuple[Indices, ...], count: int, most: int) -> SurveyPlan:
+def _plan_choice(
+    land: Land,
+    kept: tuple[Indices, ...],
+    plan: FitPlan,
+    settings: Settings,
+    limit: float,
+    *,
+    bars: bool,
+) -> SurveyPlan:
     """Return what looking at some slices takes."""
+    most = _SLICES[1] if settings.centre is None else 1
+    if bars or _has_choice(land, plan):
+        most = _SLICES[0]
+    count = _count_slices(land, kept, limit, most)
     source, process = land.source, process_bytes()
     stored = Stored(source.shape, stored_chunks(source), np.dtype(source.dtype).itemsize)
     chunks, read = stored.touched(land.indices(count))

@@ -64,6 +64,8 @@ class Streamed:
         Bytes in use at most, the program included.
     note
         What the settings were chosen on, for the user; empty if nothing was chosen.
+    choosing
+        What choosing the settings reads; None if they are known.
     """
 
     source: Source
@@ -72,6 +74,7 @@ class Streamed:
     plan: BlockPlan
     memory: int
     note: str = ""
+    choosing: SurveyPlan | None = None
 
     @property
     def query(self) -> Query:
@@ -141,9 +144,10 @@ def stream_regrid(
         seen = scan_land(source) if scattered else find_land(source)
     if seen is not None:
         return _stream_land(seen, settings, ask_model, std, limit, workers, beside)
-    answers, note = survey_answers(source, settings, ask_model, wanted, std=std, limit=limit)
+    answers, found = survey_answers(source, settings, ask_model, wanted, std=std, limit=limit)
     kept = tuple(axis.distinct for axis in source.axes)
-    return _plan_answers(source, kept, answers, limit, workers, note, beside)
+    planned = _plan_answers(source, kept, answers, limit, workers, found.note, beside)
+    return replace(planned, choosing=found.plan)
 
 
 def _stream_land(
@@ -161,7 +165,9 @@ def _stream_land(
         ask_model(found.model), found, std=std, inexact=settings.accept_inexact
     )
     note = "; ".join(filter(None, (found.note, gap_note(land))))
-    return _plan_answers(land.source, found.kept, answers.ready(), limit, workers, note, beside)
+    ready = answers.ready()
+    planned = _plan_answers(land.source, found.kept, ready, limit, workers, note, beside)
+    return replace(planned, choosing=found.choosing)
 
 
 def survey_answers(
@@ -172,8 +178,8 @@ def survey_answers(
     *,
     std: bool,
     limit: float,
-) -> tuple[BlockAnswers, str]:
-    """Choose settings on a part of a grid, and return its answers and what they were chosen on.
+) -> tuple[BlockAnswers, Surveyed]:
+    """Choose settings on a part of a grid, and return its answers and these settings.
 
     Parameters and errors are those of :func:`stream_regrid`.
     """
@@ -185,7 +191,7 @@ def survey_answers(
     if others and len(wanted) < len(rows):  # levels of axes that were not wanted are arbitrary
         more = {*wanted, *others}
         return survey_answers(source, settings, ask_model, more, std=std, limit=limit)
-    return answers, found.note
+    return answers, found
 
 
 def plan_regrid(
@@ -199,7 +205,7 @@ def plan_regrid(
     workers: int,
     beside: int = 0,
     land: bool = False,
-) -> tuple[Streamed, SurveyPlan]:
+) -> Streamed:
     """Plan the answers of a stored grid on another grid, and the choice of settings.
 
     Nothing of the grid is read, but one time if the same cells may be missing at all: settings
@@ -213,7 +219,8 @@ def plan_regrid(
     model = unsurveyed(source, settings, wanted)
     kept = tuple(axis.distinct for axis in source.axes)
     query = ask_model(model)
-    return plan_stream(source, kept, query, std, limit, workers, beside=beside), choosing
+    planned = plan_stream(source, kept, query, std, limit, workers, beside=beside)
+    return replace(planned, choosing=choosing)
 
 
 def _plan_land(
@@ -223,13 +230,13 @@ def _plan_land(
     std: bool,
     limit: float,
     workers: int,
-) -> tuple[Streamed, SurveyPlan]:
+) -> Streamed:
     """Plan the answers of a stored grid with land on another grid, and the choice of settings."""
     found, choosing = plan_land(land, settings, limit, bars=std)
     answers = LandAnswers.of_land(ask_model(found.model), found, std=std)
     solver = completion_bytes(land.missing, 0) + _ROUNDED  # and what is loaded to make it
     planned = _plan_answers(land.source, found.kept, answers, limit - solver, workers, "", 0)
-    return replace(planned, memory=planned.memory + solver), choosing
+    return replace(planned, memory=planned.memory + solver, choosing=choosing)
 
 
 def plan_stream(

@@ -127,7 +127,7 @@ def plan_holdouts(
     splits = hold_out(whole.axes, read_fractions(holdout, whole.axes), rng, keep_edges)
     axes = [axis.take(own.held) for axis, own in zip(whole.axes, splits, strict=True)]
     process = process_bytes()
-    found, choosing = plan_regrid(
+    found = plan_regrid(
         restrict(whole, tuple(own.train for own in splits)),
         settings,
         lambda model: ask_truth(model, axes, axes, whole.style, smooth),
@@ -137,7 +137,8 @@ def plan_holdouts(
         workers=workers,
         beside=COMPARED,
     )
-    plan = found.plan
+    plan, choosing = found.plan, found.choosing
+    assert choosing is not None
     read = plan.bytes_read + choosing.bytes_read + _held_bytes(whole, splits)
     return ValidationPlan(
         found.query,

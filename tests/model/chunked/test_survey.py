@@ -17,6 +17,7 @@ from dkrls_cli.model.chunked import survey as surveying
 from dkrls_cli.model.chunked.survey import plan_survey, survey
 from dkrls_cli.model.fit import fit
 from dkrls_cli.model.settings import DEFAULTS, Settings
+from dkrls_cli.model.training.complete import Settled
 
 GIVEN = Settings(
     levels=[Level(dim, Kernel("matern52", 5.0), 0.01) for dim in ("lat", "lon", "time")], mean=3.0
@@ -118,6 +119,15 @@ def test_nothing_is_read_where_nothing_is_chosen():
     np.testing.assert_allclose(
         with_bars.model.errors, fit(waves(), levels=GIVEN.levels, mean=3.0).errors, rtol=0.3
     )
+
+
+def test_nothing_is_trained_where_no_error_bars_are_wanted(monkeypatch):
+    data = globe()
+    levels = survey(stored(data, (2, 13, 12)), DEFAULTS, [1, 2]).model.levels
+    monkeypatch.setattr(Settled, "fit", lambda *_: pytest.fail("trained"))
+    found = survey(stored(data, (2, 13, 12)), DEFAULTS, [1, 2], bars=False).model
+    assert found.levels == levels
+    assert found.poles is not None
 
 
 def test_the_mean_is_that_of_a_few_chunks_if_it_is_not_given():
