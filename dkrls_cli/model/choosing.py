@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Tensor
+from dkrls_cli.cascade.factors.choice import LONG
 from dkrls_cli.cascade.kernels import kernel_named
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.spectrum import Spectrum
@@ -16,9 +17,12 @@ from dkrls_cli.grid.axes import Axis
 from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
 from dkrls_cli.tuning.candidates import LevelChoice
 from dkrls_cli.tuning.joint import JointSetting, JointTrial, choose_joint
-from dkrls_cli.tuning.slices.choice import choose_level
+from dkrls_cli.tuning.slices.choice import TWO, choose_level
 from dkrls_cli.tuning.slices.fibres import sample_fibres, see_through
 from dkrls_cli.tuning.spectra import SpectrumCache
+from dkrls_cli.tuning.tables.leftout import Slices
+from dkrls_cli.tuning.tables.splines import spline_candidates, with_error_kernel
+from dkrls_cli.tuning.tables.together import OwnLevel, choose_together
 from dkrls_cli.tuning.trials.record import level_choices
 
 ChoiceCallback = Callable[[str, LevelChoice], None]
@@ -96,7 +100,7 @@ def choose_levels(
     """
     levels: dict[int, Level] = {}
     smoothers: dict[int, Level] = {}
-    warnings: list[str] = []
+    choices: dict[int, LevelChoice] = {}
     taken: list[Spectrum | None] = [None] * values.ndim
     seen, centre = values, mean
     order = sorted(range(values.ndim), key=lambda place: values.shape[place])
@@ -112,9 +116,7 @@ def choose_levels(
             choice = _choose(request, axis, fibres, folds, plan.joint, spectra, copies.get(place))
             if watch is not None:
                 watch(axis.name, choice)
-            warnings += [
-                f"{axis.name}: {text}; a better value may lie beyond" for text in choice.warnings
-            ]
+            choices[place] = choice
             smoother = _level(request, choice, joint=False)
             spectrum = choice.spectra.get(smoother.kernel)
             levels[place] = _level(request, choice, plan.joint)
@@ -128,12 +130,63 @@ def choose_levels(
     in_order, alone = (
         tuple(found[place] for place in range(values.ndim)) for found in (levels, smoothers)
     )
-    chosen = ChosenLevels(in_order, None, tuple(warnings), tuple(taken), alone)
-    return (
-        _choose_joint_ridge(plan, axes, np.subtract(values, mean, dtype=np.float64), chosen, watch)
-        if plan.joint
-        else chosen
+    chosen = ChosenLevels(in_order, None, _warnings(axes, choices), tuple(taken), alone)
+    if plan.joint:
+        centred = np.subtract(values, mean, dtype=np.float64)
+        return _choose_joint_ridge(plan, axes, centred, chosen, watch)
+    if folds is None and not copies and all(map(_is_open, plan.levels, axes)):
+        return _choose_together(axes, values, mean, chosen, choices, watch)
+    return chosen
+
+
+def _warnings(axes: Sequence[Axis], choices: Mapping[int, LevelChoice]) -> tuple[str, ...]:
+    """Return the warnings of all choices, with the names of the dimensions."""
+    return tuple(
+        f"{axes[place].name}: {text}; a better value may lie beyond"
+        for place, choice in choices.items()
+        for text in choice.warnings
     )
+
+
+def _is_open(request: Level | LevelRequest, axis: Axis) -> bool:
+    """Return whether a level may have a spline on a line: nothing of it is given."""
+    if axis.size == 1:
+        return True
+    if isinstance(request, Level) or axis.size > LONG:
+        return False
+    given = request.family, request.sigma, request.ridge, request.period, request.folds
+    return all(value is None for value in given)
+
+
+def _choose_together(
+    axes: Sequence[Axis],
+    values: Tensor,
+    mean: float,
+    chosen: ChosenLevels,
+    choices: Mapping[int, LevelChoice],
+    watch: ChoiceCallback | None,
+) -> ChosenLevels:
+    """Take one spline for all levels if it is as good: :mod:`dkrls_cli.tuning.tables.together`."""
+    asked = {
+        place: OwnLevel.of(axes[place].numbers, choice)
+        for place, choice in choices.items()
+        if axes[place].labels is None and axes[place].size > TWO
+    }
+    name = choose_together(values, mean, asked) if asked else None
+    if name is None:
+        return chosen
+    levels = list(chosen.levels)
+    for place, own in asked.items():
+        slices = Slices.of(own.coordinates, sample_fibres(values, place, mean), None)
+        (spline,) = spline_candidates(slices, name)
+        taken = with_error_kernel(slices, spline)
+        levels[place] = Level(axes[place].name, taken.kernel, taken.ridge)
+        choice = LevelChoice(taken, (*choices[place].tried, taken))
+        if watch is not None:
+            watch(axes[place].name, choice)
+    spectra = tuple(None if p in asked else known for p, known in enumerate(chosen.spectra))
+    left = {place: choice for place, choice in choices.items() if place not in asked}
+    return ChosenLevels(tuple(levels), None, _warnings(axes, left), spectra, tuple(levels))
 
 
 def _choose_joint_ridge(

@@ -1,5 +1,7 @@
 """Levels are chosen one after the other, each on what the levels before it answer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,12 +10,16 @@ from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.grid.axes import axis_of, index_axis, text_axis
+from dkrls_cli.model import choosing
 from dkrls_cli.model.choosing import choose_levels
 from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.settings import Settings
+from dkrls_cli.tuning.candidates import LevelChoice
 from dkrls_cli.tuning.joint import choose_joint
 from dkrls_cli.tuning.slices.choice import choose_level
 from dkrls_cli.tuning.slices.fibres import predict_midpoints, sample_fibres
+from dkrls_cli.tuning.tables.leftout import Slices
+from dkrls_cli.tuning.tables.splines import with_error_kernel
 from dkrls_cli.tuning.trials.record import ChoiceRecord
 
 RNG = np.random.default_rng(3)
@@ -224,3 +230,110 @@ def test_all_levels_with_gaps_or_errors_tell_what_was_tried_together(errors):
     assert x.measure == "cells"
     _, given = recorded(values, at, obs_error=errors, kernel="gaussian", sigma=2.0, ridge=0.1)
     assert given.of("d") == ()
+
+
+# One spline on all levels -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cubic(monkeypatch):
+    """Let a cubic spline be as good as all levels together; return what was compared."""
+    asked = []
+
+    def take(values, mean, levels):
+        asked.append((values, mean, levels))
+        return "cubic"
+
+    monkeypatch.setattr(choosing, "choose_together", take)
+    return asked
+
+
+def families(axes, values, settings=None, **more):
+    """The names of the chosen kernels."""
+    plan = plan_fit(axes, settings or Settings())
+    found = choose_levels(plan, axes, values, float(values.mean()), **more)
+    return [level.kernel.name for level in found.levels]
+
+
+def test_one_spline_stands_for_all_levels_where_it_is_as_good():
+    watched = []
+    axes = axis_of("d", np.arange(16.0)), axis_of("x", np.arange(12.0))
+    rough = np.random.default_rng(0).standard_normal((16, 12)).cumsum(axis=0).cumsum(axis=1)
+    found = choose_levels(
+        plan_fit(axes), axes, rough, 0.0, watch=lambda *told: watched.append(told)
+    )
+    assert [level.kernel.name for level in found.levels] == ["linear", "linear"]
+    assert found.spectra == (None, None)
+    assert found.smoothers == found.levels
+    first, last = watched[:2], watched[2:]
+    assert {choice.taken.kernel.name for _, choice in first} != {"linear"}
+    assert {dim: choice.taken.kernel for dim, choice in last} == {
+        level.name: level.kernel for level in found.levels
+    }
+    assert all(choice.taken in choice.tried for _, choice in last)
+
+
+def test_the_spline_has_the_covariance_of_errors_that_suits_the_data(cubic):
+    found = choose_levels(plan_fit(AXES), AXES, VALUES, MEAN)
+    ((values, mean, levels),) = cubic
+    assert values is VALUES
+    assert (mean, set(levels)) == (MEAN, {0, 1})
+    for place, level in enumerate(found.levels):
+        fibres = sample_fibres(VALUES, place, MEAN)
+        alone = chosen_alone(AXES[place], fibres, family="cubic")
+        assert level == Level(AXES[place].name, with_error_kernel(slices_of(place), alone).kernel)
+
+
+def slices_of(place):
+    return Slices.of(AXES[place].numbers, sample_fibres(VALUES, place, MEAN), None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "more"),
+    [
+        (Settings(kernel={"x": "matern32"}), {}),
+        (Settings(sigma={"x": 1.0}), {}),
+        (Settings(ridge={"x": 0.1}), {}),
+        (Settings(period={"x": 20.0}), {}),
+        (Settings(noise="joint"), {}),
+        (Settings(["d", Level("x", Kernel("matern32", 0.7), 0.3)]), {}),
+        (Settings(), {"folds": 4}),
+    ],
+)
+def test_what_is_given_of_one_level_keeps_all_from_one_spline(settings, more, cubic):
+    assert "cubic" not in families(AXES, VALUES, settings, **more)
+    assert not cubic
+
+
+def test_blocks_that_are_left_out_of_one_level_keep_all_from_one_spline(cubic):
+    plan = plan_fit(AXES)
+    d, x = plan.levels
+    choose_levels(replace(plan, levels=(d, replace(x, folds=4))), AXES, VALUES, MEAN)
+    assert not cubic
+
+
+def test_levels_with_nothing_between_their_coordinates_keep_their_own(cubic):
+    pair, single = axis_of("pair", [0.0, 1.0]), index_axis("one", 1)
+    text = text_axis("text", list("abcde"))
+    axes = AXES[0], pair, text, single
+    values = VALUES[:, :5, None] * np.array([1.0, 0.8])
+    found = families(axes, values.transpose(0, 2, 1)[..., None])
+    assert [name == "cubic" for name in found] == [True, False, False, False]
+    ((_, _, levels),) = cubic
+    assert set(levels) == {0}
+    assert "cubic" not in families([pair], np.array([1.0, 2.0]))
+    assert len(cubic) == 1
+
+
+def test_warnings_are_of_the_levels_that_keep_their_own(cubic, monkeypatch):
+    monkeypatch.setattr(LevelChoice, "warnings", property(lambda own: [own.taken.kernel.name]))
+    axes = AXES[0], axis_of("pair", [0.0, 1.0])
+    found = choose_levels(plan_fit(axes), axes, VALUES[:, :2], MEAN)
+    assert found.warnings == ("pair: matern32; a better value may lie beyond",)
+
+
+def test_long_levels_have_no_spline(cubic):
+    steps = index_axis("step", 1025)
+    values = np.random.default_rng(5).standard_normal((1025, 3)).cumsum(axis=0)
+    assert "cubic" not in families((steps, axis_of("x", X[:3])), values)
+    assert not cubic

@@ -36,7 +36,7 @@ from dkrls_cli.tuning.tables.splines import spline_candidates, with_error_kernel
 from dkrls_cli.tuning.tables.warps import warps_worth_trying
 
 # Samples that have nothing between them: see above.
-_TWO = 2
+TWO = 2
 
 # Sigma of a straight line in distances of its two samples, and its ridge: a Matern 3/2 kernel is
 # straight to a thousandth, and the ridge is far below what it leaves open.
@@ -154,7 +154,7 @@ def _choose_on_segments(request: Request, spectra: SpectrumCache) -> LevelChoice
     search = Search(segments, request.size, request.ridge, request.period, cycles)
     span = sigma_range(request.coordinates, request.period)
     tried = search.candidates(request.families, request.sigma, span)
-    if request.is_open and request.size == _TWO:
+    if request.is_open and request.size == TWO:
         line = _straight_line(request, search)
         return LevelChoice(line, (*tried, line))
     return LevelChoice(nearest_to_average(segments, tried), tuple(tried))

@@ -17,9 +17,6 @@ from dkrls_cli.tuning.tables.leftout import Slices
 _BLOCKS = 4
 """Blocks of a segment at least: where it has fewer of the size asked for, they are smaller."""
 
-_SPLINE_FIBRES = 512
-"""Fibres at most by whose inner slices a few candidates are compared."""
-
 
 @dataclass(frozen=True, eq=False)
 class Request:
@@ -48,7 +45,7 @@ class Request:
     @cached_property
     def slices(self) -> Slices:
         """The slices of the level, to compare a few candidates by inner slices."""
-        return Slices.of(self.coordinates, self.data, self.folds, _SPLINE_FIBRES)
+        return Slices.of(self.coordinates, self.data, self.folds)
 
     def warped(self, warp: str | None) -> Request:
         """Return the same with the coordinates that a warp measures distances in."""

@@ -17,7 +17,10 @@ from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.splines.pieces import Piece, piecewise_left_out
 from dkrls_cli.tuning.spectra import SpectrumCache
 
-_FEW = 3
+FIBRES = 512
+"""Fibres at most by whose inner slices a few candidates are compared."""
+
+FEW = 3
 """Slices or blocks up to which the outermost ones are compared as well: there are no others."""
 
 
@@ -40,7 +43,7 @@ class Slices:
     blocks: Sequence[Indices] | None = None
 
     @classmethod
-    def of(cls, coordinates: Array, data: Array, folds: int | None, most: int) -> Slices:
+    def of(cls, coordinates: Array, data: Array, folds: int | None, most: int = FIBRES) -> Slices:
         """Return the slices of a level in any order, with `most` fibres at most."""
         order = np.argsort(coordinates)
         step = -(-data.shape[1] // most)
@@ -55,7 +58,7 @@ class Slices:
     def spline_errors(self, family: str, pieces: tuple[Piece, ...] = ()) -> Array:
         """Return the mean square errors of a spline, one for each inner slice that is left out."""
         if (family, pieces) not in self._known:
-            few = self.coordinates.size <= _FEW
+            few = self.coordinates.size <= FEW
             rows = piecewise_left_out(family, pieces, self.coordinates, self.blocks, ends=few)
             self._known[family, pieces] = self._inner_squares(rows @ self.data - self.data)
         return self._known[family, pieces]
@@ -94,8 +97,8 @@ class Slices:
     def _inner(self) -> slice:
         """The inner slices, or those in inner blocks."""
         if self.blocks is None:
-            return slice(1, -1) if self.coordinates.size > _FEW else slice(None)
-        if len(self.blocks) > _FEW:
+            return slice(1, -1) if self.coordinates.size > FEW else slice(None)
+        if len(self.blocks) > FEW:
             return slice(len(self.blocks[0]), -len(self.blocks[-1]))
         return slice(None)
 
