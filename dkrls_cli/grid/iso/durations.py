@@ -25,7 +25,7 @@ def read_duration(step: str) -> tuple[str, str]:
     Raises
     ------
     SettingError
-        If the text is no length of time.
+        If the text is no length of time, or ``10m``: for many that is ten minutes, not months.
 
     Examples
     --------
@@ -37,6 +37,10 @@ def read_duration(step: str) -> tuple[str, str]:
         raise SettingError(
             f"'{step}' is not a time step. Expected a number above 0 and a unit (Y, M, W, D, H, "
             "MIN or S), like 7D."
+        )
+    if match[2] == "m" and step.strip()[0].isdigit():
+        raise SettingError(
+            f"'{step}' may be months or minutes. Write {match[1]}M or {match[1]}MIN."
         )
     minutes = re.match(r"P?T.*\dM$", step, re.IGNORECASE)
     return match[1], "MIN" if minutes else match[2].upper()

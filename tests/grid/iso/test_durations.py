@@ -29,11 +29,22 @@ def test_what_is_no_duration(text):
         TimeScale("days since 2020-01-01").length(text)
 
 
+@pytest.mark.parametrize("text", ["10m", " 0.5 m"])
+def test_a_small_m_is_not_taken_for_months(text):
+    assert is_duration(text)
+    number = text.split("m")[0].strip()
+    with pytest.raises(
+        SettingError, match=f"may be months or minutes. Write {number}M or {number}MIN"
+    ):
+        read_duration(text)
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
         ("7D", ("7", "D")),
-        ("1m", ("1", "M")),
+        ("1M", ("1", "M")),
+        ("p1m", ("1", "M")),
         ("P1M", ("1", "M")),
         ("PT1M", ("1", "MIN")),  # behind T a month is a minute
         ("T1M", ("1", "MIN")),
