@@ -90,7 +90,7 @@ def parse_region(texts: Sequence[str], axes: Sequence[Axis]) -> dict[str, Any]:
     Parameters
     ----------
     texts
-        Texts such as ``lat=20:60,lon=-10:30``, ``time=2000-01-01:2009-12-31`` or ``lat,lon``.
+        Texts such as ``lat=20:60,lon=-10:30``, ``time=2000:2009`` or ``lat,lon``.
     axes
         Axes to choose from, by name or by what they are.
 
@@ -122,7 +122,7 @@ def _ends(axis: Axis, text: str, spec: str) -> tuple[Any, Any]:
     if axis.time is not None:
         match = _DATE_RANGE.fullmatch(spec)
         if match is None:
-            raise SettingError(f"'{text}' is not DIM=FIRST:LAST, like time=2000-01-01:2009-12-31.")
+            raise SettingError(f"'{text}' is not DIM=FIRST:LAST, like time=2000:2009.")
         return match[1], match[2]
     low, colon, high = spec.partition(":")
     if not colon or ":" in high:

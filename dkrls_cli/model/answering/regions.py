@@ -26,6 +26,7 @@ from dkrls_cli.gaps.noisy.bars import NoisyBars
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import by_dimension, find_axis
 from dkrls_cli.grid.derived import cell_numbers, cells_on
+from dkrls_cli.grid.iso.dates import read_date, smallest_part
 from dkrls_cli.grid.spec import parse_region
 from dkrls_cli.model.answering.cellmeans import source_cells
 from dkrls_cli.model.answering.coverage import Coverage
@@ -79,13 +80,41 @@ def _range(model: Model, axis: Axis, ends: Any) -> Array:
         raise SettingError(
             f"Invalid range {ends} of '{axis.name}'. Give its two ends, or None for all of it."
         )
-    low, high = axis.at(list(ends)).plain.tolist()
+    low, high = _span(model, axis, list(ends))
     if axis.turn is not None:
         high += axis.turn * math.ceil((low - high) / axis.turn) if high <= low else 0.0
     low, high = min(low, high), max(low, high)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise SettingError(f"The range {ends[0]} to {ends[1]} of '{axis.name}' has no width.")
     return np.array([[low, high]])
+
+
+def _span(model: Model, axis: Axis, ends: list[Any]) -> tuple[float, float]:
+    """Return the two ends of a range as numbers: those of months and years include all of them.
+
+    What the data's first or last cell lacks of such a month or year is left out.
+    """
+    if axis.time is None or not any(map(_is_month, ends)):
+        first, second = axis.at(ends).plain.tolist()
+        return first, second
+    spans = [
+        axis.time.span(end) if _is_month(end) else tuple(axis.at([end, end]).plain.tolist())
+        for end in ends
+    ]
+    low, high = min(begin for begin, _ in spans), max(end for _, end in spans)
+    below, above = cell_numbers(axis, cells_on(axis, model.style))
+    first, last = below.argmin(), above.argmax()
+    if 0 < below[first] - low < above[first] - below[first]:
+        low = float(below[first])
+    if 0 < high - above[last] < above[last] - below[last]:
+        high = float(above[last])
+    return low, high
+
+
+def _is_month(end: Any) -> bool:
+    """Return whether a text names a month or a year, which last some time."""
+    fields = read_date(end) if isinstance(end, str) else None
+    return fields is not None and smallest_part(end) in ("month", "year")
 
 
 def _whole(model: Model, axis: Axis) -> Array:

@@ -52,6 +52,43 @@ def test_regions_that_are_known(model):
     assert days.attrs["cell_methods"] == "time: mean"
 
 
+@pytest.fixture(scope="module")
+def monthly():
+    """Three years of months, each at its beginning: cells begin in the middle of a month."""
+    time = np.arange("2020-01", "2023-01", dtype="M8[M]").astype("M8[ns]")
+    data = xr.DataArray(np.sin(np.arange(36.0) / 9), {"time": time}, ["time"], "t")
+    return fit(data, kernel="gaussian", sigma={"time": 150.0}, ridge=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("named", "moments"),
+    [
+        ("2020-02:2020-04", ("2020-02-01", "2020-05-01")),
+        ("2021:2021", ("2021-01-01", "2022-01-01")),
+        ("2021-03:2021-02", ("2021-02-01", "2021-04-01")),
+        ("2021:2021-06-10", ("2021-01-01", "2022-01-01")),
+        ("2021-06-10:2021-06", ("2021-06-01", "2021-07-01")),
+        ("2021-01-15:2021-03", ("2021-01-15", "2021-04-01")),
+        ("2020:2022", ("2020-01-01", "2022-12-16")),  # to the end of the last cell
+        ("2019-12:2020-01", ("2019-12-16T12:00", "2020-02-01")),
+        ("2021-04-01:2021-05-01", ("2021-04-01", "2021-05-01")),  # days are moments
+    ],
+)
+def test_a_period_from_month_to_month_includes_both(monthly, named, moments):
+    assert float(monthly.mean_over(f"time={named}")) == pytest.approx(
+        float(monthly.mean_over({"time": moments})), rel=1e-12
+    )
+    assert float(monthly.mean_over({"time": named.split(":")})) == pytest.approx(
+        float(monthly.mean_over({"time": moments})), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("named", ["2022:2023", "2019-11:2020-01", "2020-01:2023-01"])
+def test_months_without_data_are_beyond_it(monthly, named):
+    with pytest.raises(SettingError, match="reach beyond the cells of the data"):
+        monthly.mean_over(f"time={named}")
+
+
 def test_means_of_very_smooth_data_are_as_exact_as_its_values():
     x, y = np.linspace(10, 60, 13), np.linspace(0, 3, 5)
     f = lambda at: np.sin(0.2 * at) + 0.5 * np.cos(0.13 * at)  # noqa: E731
