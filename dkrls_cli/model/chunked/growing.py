@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -95,13 +96,14 @@ def update_in_blocks(
         than memory allows.
     """
     model.cascade.refuse_stand_in()
+    place, before = _place(model, source), model
+    source = _number_on(model, source, place)
     if source.read is None or source.errors is not None:
         raise InputError(
             f"'{source.name}' can only be read as a whole, not part by part. Write it to NetCDF or "
             "Zarr, without errors of the observations, or allow more memory.",
             setting="max_memory",
         )
-    place, before = _place(model, source), model
     added, empty, surprise = 0, 0, _Surprises()
     for block in plan_blocks(model, source, limit, window):
         indices = [np.arange(axis.size) for axis in source.axes]
@@ -123,6 +125,20 @@ def update_in_blocks(
         cells = math.prod(source.shape)
         raise InputError(f"All {cells} values are missing. Expected at least one number.")
     return Update(model, surprise.result, added, empty)
+
+
+def _number_on(model: Model, source: Source, place: int) -> Source:
+    """Return new slices whose positions, if they have no coordinates, are behind the model's.
+
+    Block by block they would be counted on from the block before.
+    """
+    own, new = model.axes[model.grows], source.axes[place]
+    if own.has_coordinate or new.has_coordinate:
+        return source
+    numbers = own.continue_with(new).numbers
+    axes = list(source.axes)
+    axes[place] = dataclasses.replace(new, numbers=numbers, has_coordinate=True)
+    return dataclasses.replace(source, axes=tuple(axes))
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,21 @@ def test_blocks_one_after_the_other_are_one_update(compact, monkeypatch):
     np.testing.assert_allclose(few.predict(), model.update(later, window=20).predict(), rtol=1e-9)
 
 
+def test_slices_without_coordinates_are_counted_on_in_all_blocks(monkeypatch):
+    monkeypatch.setattr("dkrls_cli.model.chunked.growing.process_bytes", lambda: 0)
+    data = waves(60).drop_vars("time")
+    data[36:44] = np.nan  # a block and more without a value: the positions stay free
+    levels = [*LEVELS[:2], Level("time", Kernel("gaussian", 2.0), 1e-4)]
+    model, later = fit(data[:30], levels=levels), data[30:]
+    limit = 2 * 8 * 30 * 480 + 6 * 40 * 480
+    done = update_in_blocks(model, stored(later, (4, 20, 24)), limit)
+    whole = update_model(model, later)
+    assert done.model.axes[0].numbers.tolist() == [*range(36), *range(44, 60)]
+    assert done.surprise.rmse == pytest.approx(whole.surprise.rmse, rel=1e-9)
+    at = {"time": [33.5, 50.5], "lat": [33.3]}
+    np.testing.assert_allclose(done.model.predict(**at), whole.model.predict(**at), rtol=1e-9)
+
+
 def test_a_slice_or_a_model_beyond_memory_is_refused():
     data = waves(60)
     model = fit(data.isel(time=slice(0, 30)), levels=LEVELS)
