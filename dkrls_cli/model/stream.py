@@ -113,7 +113,13 @@ class Stream:
             oldest = np.partition(known, -window)[-window]
             if new.numbers[0] < oldest:
                 return False
-        return self.plan.replace or not nearest(new.numbers, known, period)[1][0]
+        return self.plan.replace or not self._has(new)
+
+    def _has(self, new: Axis) -> bool:
+        """Return whether the model has a slice at a coordinate."""
+        growing = self.model.growing
+        period = growing.cascade.levels[growing.axis].kernel.period
+        return bool(nearest(new.numbers, growing.coordinates, period)[1][0])
 
     def step(self, new: Axis, values: Array) -> Expected:
         """Forecast a slice, then learn it; `values` is NaN where the slice has no value."""
@@ -122,11 +128,20 @@ class Stream:
         return expected
 
     def expect(self, new: Axis) -> Expected:
-        """Return the forecast of the slice at a coordinate, NaN on land."""
-        if self._bars is None:
-            self._bars = _StreamBars(self.model.variance(_slice_queries(self.model, new)))
-        self._forecast = self._forecast_slice(new)
-        values, std = self.model.cut(self._forecast.values), self._bars.std
+        """Return the forecast of the slice at a coordinate, NaN on land.
+
+        That of a slice that is to be replaced is the slice that the model has.
+        """
+        queries = _slice_queries(self.model, new)
+        if self.plan.replace and self._has(new):
+            self._forecast = None
+            values = self.model.cascade.predict(queries)
+            std = np.sqrt(self.model.variance(queries))
+        else:
+            if self._bars is None:
+                self._bars = _StreamBars(self.model.variance(queries))
+            self._forecast = self._forecast_slice(new)
+            values, std = self.model.cut(self._forecast.values), self._bars.std
         bounds = self.model.bounds
         if bounds is not None:
             values, std = bounds.clip(values), bounds.spread(values, std)
@@ -141,8 +156,6 @@ class Stream:
     def learn(self, new: Axis, values: Array) -> None:
         """Learn the slice that was forecast last, NaN where it has no value."""
         forecast, plan, before = self._forecast, self.plan, self.model
-        assert forecast is not None
-        assert self._bars is not None
         self.model = add_slices(
             self.model,
             values,
@@ -153,16 +166,21 @@ class Stream:
             accept_inexact=True,  # a stream goes on
         )
         self.slices += 1
-        expected = before.cut(forecast.values)
+        if forecast is not None:
+            self._judge(before.cut(forecast.values), values)
+        if _last_settings(self.model) != _last_settings(before):  # few slices: chosen again
+            self._forecaster = _make_forecaster(self.model, plan)
+        elif self._forecaster is not None and forecast is not None:
+            self._forecaster.learn(forecast, before.extend(values))
+
+    def _judge(self, expected: Array, values: Array) -> None:
+        """Learn how far a slice is from its forecast."""
+        assert self._bars is not None
         squares = (expected - values) ** 2
         self._bars.learn(squares)
         if self.model.bounds is not None:
             squares = (self.model.bounds.clip(expected) - values) ** 2
         self._tally.learn(squares, values)
-        if _last_settings(self.model) != _last_settings(before):  # few slices: chosen again
-            self._forecaster = _make_forecaster(self.model, plan)
-        elif self._forecaster is not None:
-            self._forecaster.learn(forecast, before.extend(values))
 
     @property
     def rmse(self) -> float:

@@ -73,6 +73,29 @@ def test_a_forecast_is_the_answer_of_the_model_there(
     assert stream.slices == 28
 
 
+@pytest.mark.parametrize("retunes", [False, True])
+def test_a_slice_that_comes_again_is_no_forecast(retunes: bool) -> None:
+    t = np.arange(24.0)
+    values = field(t)
+    plain, again = (
+        Stream(fitted(values[:, :12], t[:12]), Plan(replace=replace, retune=retunes))
+        for replace in (False, True)
+    )
+    for place in [11, 12, 13, 12, *range(14, 24)]:
+        new = plain.model.axes[1].at(t[place])
+        known, found = again.model, again.step(new, values[:, [place]])
+        if place in known.axes[1].numbers:
+            assert np.array_equal(found.values, values[:, [place]])
+            assert (found.std == 0).all()
+            continue
+        expected = plain.step(new, values[:, [place]])
+        np.testing.assert_allclose(found.values, expected.values, rtol=1e-9)
+        np.testing.assert_allclose(found.std, expected.std, rtol=1e-9)
+    assert (again.slices, plain.slices) == (14, 12)
+    assert again.rmse == pytest.approx(plain.rmse, rel=1e-9)
+    assert again.last_value_rmse == plain.last_value_rmse
+
+
 def test_land_has_no_forecast_until_it_has_data() -> None:
     t, y = np.arange(16.0), np.arange(3.0)
     values = field(t)[:, None] + y[:, None]
