@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dkrls_cli.arrays import Array, Tensor
-from dkrls_cli.cascade.streaming.products import Both, fold, multiply
+from dkrls_cli.cascade.streaming.products import Both, fold, multiply, size_of_noise
 from dkrls_cli.threads import one_blas_thread
 
 
@@ -64,11 +64,15 @@ class Factored:
     right: Dense
 
     @classmethod
-    def build(cls, rows: Array, negligible: float) -> Factored:
-        """Return rows in those of their principal directions that are not negligible."""
+    def build(cls, rows: Array, negligible: float, noise: float = 0.0) -> Factored:
+        """Return rows in those of their principal directions that are not negligible, nor noise.
+
+        `noise` is its length in each row: see :func:`.products.size_of_noise`.
+        """
         with one_blas_thread():
             u, sizes, v = np.linalg.svd(rows, full_matrices=False)
-        kept = max(1, int(np.count_nonzero(sizes > negligible * sizes[0])))
+        least = max(negligible * sizes[0], size_of_noise(noise, rows.shape))
+        kept = max(1, int(np.count_nonzero(sizes > least)))
         return cls(Dense(Both.of(u[:, :kept] * sizes[:kept])), Dense(Both.of(v[:kept])))
 
     @property

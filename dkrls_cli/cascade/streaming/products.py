@@ -58,6 +58,15 @@ def multiply(rows: Tensor, fibres: Tensor, out: Tensor) -> None:
         np.matmul(rows, fibres[:, :, part], out=out[:, :, part])
 
 
+def size_of_noise(length: float, shape: tuple[int, ...]) -> float:
+    """Return the largest singular value of a matrix (p, m) of noise, of a length in each row.
+
+    >>> size_of_noise(0.1, (400, 100))
+    0.30000000000000004
+    """
+    return length * (1.0 + math.sqrt(shape[0] / shape[1]))
+
+
 def _parts(size: int, step: int) -> Iterator[slice]:
     """Yield parts of an axis of at most `step` each; all of it if these would be very small."""
     step = step if step >= _FEW else max(1, size)

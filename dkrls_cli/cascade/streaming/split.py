@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Tensor
-from dkrls_cli.cascade.streaming.products import Both, fold, multiply
+from dkrls_cli.cascade.streaming.products import Both, fold, multiply, size_of_noise
 from dkrls_cli.threads import one_blas_thread
 
 WIDTHS = (64, 128, 256)
@@ -70,7 +70,7 @@ class Split:
     near: tuple[Near, ...]
 
     @classmethod
-    def build(cls, rows: Array, width: int, negligible: float) -> Split:
+    def build(cls, rows: Array, width: int, negligible: float, noise: float = 0.0) -> Split:
         """Return rows (size, samples) with sums of blocks.
 
         Parameters
@@ -81,17 +81,23 @@ class Split:
             Samples of a block.
         negligible
             Length of what is left out of a row, as a vector, beside that of the row.
+        noise
+            Length of the noise in every row; if it is more than what is negligible, it is left out
+            as well.
         """
         samples = rows.shape[1]
         starts = range(0, samples, width)
         blocks = tuple(slice(start, min(start + width, samples)) for start in starts)
         own = _own_blocks(rows, blocks)
-        least, sizes = negligible / math.sqrt(len(blocks)), _lengths(rows)
+        sizes = _lengths(rows) if noise <= negligible else np.ones((len(rows), 1))
         sums, far = [], []
         for place, block in enumerate(blocks):
             away = own != place
             entries = rows[:, block]
-            weights = _directions(entries[away] / sizes[away], least)
+            least = negligible
+            if noise > negligible:
+                least = size_of_noise(noise, entries[away].shape)
+            weights = _directions(entries[away] / sizes[away], least / math.sqrt(len(blocks)))
             sums.append(Both.of(weights))
             far.append(np.where(away[:, None], entries @ weights.T, 0.0))
         near = tuple(

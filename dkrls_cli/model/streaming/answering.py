@@ -127,7 +127,13 @@ class BlockAnswers:
             scales = tuple(np.asarray(factor) for factor in linear.factors)
             share = math.prod(each.of_one for each in linear.functionals)
         rows = tuple(
-            cut_rows(cascade, axis, row, negligible_in(cascade, axis, single=single))
+            cut_rows(
+                cascade,
+                axis,
+                row,
+                negligible_in(cascade, axis, single=single),
+                noisy=not single,
+            )
             for axis, row in enumerate(found)
         )
         return cls(query, rows, scales, cascade.mean * share, std, single)

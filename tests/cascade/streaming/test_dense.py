@@ -21,6 +21,18 @@ def test_factored_rows_have_the_directions_of_their_matrix():
     np.testing.assert_allclose(rows.apply(data, 0, slice(2, 9)), (matrix @ data)[2:9], atol=1e-9)
 
 
+def test_noise_is_no_direction():
+    matrix, noise = matrix_of(4), np.random.default_rng(6).standard_normal((20, 30))
+    noise *= 1e-3 / np.linalg.norm(noise, axis=1, keepdims=True)
+    assert Factored.build(matrix + noise, 1e-10).operations == 20 * 50
+    rows = Factored.build(matrix + noise, 1e-10, 1e-3)
+    assert rows.operations == 4 * 50
+    missed = rows.apply(np.eye(30), 0, slice(None)) - matrix
+    assert np.linalg.norm(missed) < 0.7 * np.linalg.norm(noise)
+    half = Factored.build(matrix + noise, 1e-10, 5e-4)
+    assert 4 * 50 < half.operations < 20 * 50
+
+
 def test_dense_rows_are_applied_along_any_axis():
     matrix = matrix_of(20)
     rows = Dense(Both.of(matrix))

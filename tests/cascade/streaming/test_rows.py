@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.kernels import Kernel, kernel_named
+from dkrls_cli.cascade.factors.long import LongFactor
+from dkrls_cli.cascade.kernels import Kernel, gram, kernel_named
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.streaming.banded import GROUPS, NEGLIGIBLE, Banded
 from dkrls_cli.cascade.streaming.dense import Factored
@@ -18,6 +19,7 @@ from dkrls_cli.cascade.streaming.rows import (
     _least_directions,
     cut_rows,
     negligible_in,
+    noise_in,
 )
 from dkrls_cli.cascade.streaming.split import Split
 from dkrls_cli.cascade.tensors import along
@@ -186,18 +188,33 @@ def test_noise_of_small_ridges_is_left_out_in_single_precision_only():
 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
-def test_rows_without_their_noise_are_as_close_to_those_of_an_exact_solve():
-    query, ridge, sigma = np.arange(0.25, SIZE, 2.0), 1e-8, 30.0
+@pytest.mark.parametrize(("ridge", "noisy"), [(1e-8, True), (1e-10, False)])
+def test_rows_without_their_noise_are_as_close_to_those_of_an_exact_solve(ridge, noisy):
+    query, sigma = np.arange(0.25, SIZE, 2.0), 30.0
     cascade = cascade_of(replace(kernel_named("gaussian", sigma), period=float(SIZE)), ridge)
     rows = cascade.answer_rows(0, query, False)
-    found = cut_rows(cascade, 0, rows, negligible_in(cascade, 0, single=True))
+    found = cut_rows(cascade, 0, rows, negligible_in(cascade, 0, single=True), noisy=noisy)
     assert isinstance(found, Factored)
     assert operations(found) < 0.5
     exact = exact_row(query[3], sigma, ridge)
     kept = found.left.matrix.double[3] @ found.right.matrix.double
     noise = np.linalg.norm(rows[3] - exact)
-    assert 1e-9 < noise < 1e-5
+    assert 1e-7 < noise < 1e-4
+    assert 0.2 * noise < noise_in(cascade, 0) < noise
     assert np.linalg.norm(kept - exact) < 1.1 * noise
+
+
+def test_noise_is_told_only_where_a_ridge_leaves_some_and_up_to_a_limit():
+    wide, rough = kernel_named("gaussian", 30.0), kernel_named("matern12", 8.0)
+    assert noise_in(cascade_of(wide, 1e-14), 0) == 1e-4
+    assert noise_in(cascade_of(wide, 0.0), 0) == noise_in(cascade_of(kernel_named("cubic"), 0), 0)
+    assert noise_in(cascade_of(wide, 0.0), 0) == 0.0
+    values = np.linalg.eigvalsh(gram(rough, NODES, NODES))
+    of_ends = 0.1 * np.finfo(float).eps * values[-1] / (values[0] + 1e-8)
+    assert noise_in(cascade_of(rough, 1e-8), 0) == pytest.approx(of_ends, rel=1e-9)
+    long = cascade_of(kernel_named("matern32", 10.0), 1e-8, np.arange(1500.0))
+    assert isinstance(long.factor(0), LongFactor)
+    assert noise_in(long, 0) == 0.0
 
 
 def exact_row(place, sigma, ridge):

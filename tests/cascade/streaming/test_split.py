@@ -70,6 +70,19 @@ def test_what_is_left_out_is_negligible(size, samples, width, seed, negligible):
     assert (missed <= (negligible + 1e-12) * np.linalg.norm(rows, axis=1) + 1e-300).all()
 
 
+def test_noise_is_no_state():
+    rows = markov_rows(2, NODES[:-1] + 0.5)
+    noise = np.random.default_rng(2).standard_normal(rows.shape)
+    noise *= 1e-6 / np.linalg.norm(noise, axis=1, keepdims=True)
+    found = Split.build(rows + noise, 70, 1e-9, 1e-6)
+    assert [len(sums.double) for sums in found.sums] == [2, 4, 2]
+    missed = np.linalg.norm(found.apply(np.eye(SIZE), 0, slice(None)) - rows, axis=1)
+    assert missed.max() < 1.1e-6
+    less = [len(sums.double) for sums in Split.build(rows + noise, 70, 1e-9, 5e-7).sums]
+    assert less > [10, 10, 10]
+    assert [len(s.double) for s in Split.build(rows, 70, 1e-9, 1e-10).sums] == [2, 4, 2]
+
+
 def test_operations_are_those_of_all_products():
     found = Split.build(markov_rows(1, NODES[:-1] + 0.5), 70, 1e-9)
     assert found.operations == (SIZE - 1) * 70 + (SIZE - 1) * 4 + 70 * 4

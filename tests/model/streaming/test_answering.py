@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from chunked_grids import fitted, globe, query_of
 
+from dkrls_cli.cascade.streaming.rows import cut_rows
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.grid import as_grid
 from dkrls_cli.model.answering.answers import Rules
@@ -140,6 +141,19 @@ def test_single_precision_is_kept_but_for_derivatives():
     np.testing.assert_allclose(values, query_of(model, MAP).values(), atol=2e-6)
     slopes = BlockAnswers.of(query_of(model, MAP, derivative="lat"), std=False, single=True)
     assert slopes.dtype == np.float64
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_rows_keep_the_noise_of_solving_in_double_precision_only(single, monkeypatch):
+    seen = []
+
+    def watched(*rows, noisy):
+        seen.append(noisy)
+        return cut_rows(*rows, noisy=noisy)
+
+    monkeypatch.setattr(answering, "cut_rows", watched)
+    BlockAnswers.of(query_of(fitted(globe()), MAP), std=False, single=single)
+    assert seen == [not single] * 3
 
 
 def test_what_goes_over_the_whole_grid_is_refused():
