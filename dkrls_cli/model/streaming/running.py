@@ -17,6 +17,10 @@ from typing import Protocol, TypeVar
 
 from dkrls_cli.threads import blas_threads
 
+_TASKS = 3
+"""Tasks on threads at a time. Of two, each waits for the other to read or write a tenth of the time
+where that takes a third of it."""
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -82,13 +86,14 @@ def _first_result(waiting: deque[tuple[int, Future[Result]]]) -> tuple[int, Resu
 
 
 def local_threads(threads: int | None) -> Threads:
-    """Return threads of this process: two tasks, and the rest of the threads for each product.
+    """Return threads of this process: three tasks, and the rest of the threads for each product.
 
     `threads` is the number that a user gave; None: that of OMP_NUM_THREADS, or of the processors.
-    Without a number, one task reads while the other computes, also on one processor.
+    Without a number, one task reads or writes, which only one can do at a time, while two others
+    compute, whatever the number of processors: plans of memory are the same on all machines.
     """
     if threads is not None:
-        return Threads(min(2, threads), max(1, threads // 2))
+        return Threads(min(_TASKS, threads), max(1, threads // _TASKS))
     given = os.environ.get("OMP_NUM_THREADS", "")
     number = int(given) if given.isdecimal() else os.cpu_count() or 1
-    return Threads(2, max(1, number // 2))
+    return Threads(_TASKS, -(-number // _TASKS))

@@ -62,11 +62,13 @@ def test_an_error_ends_the_run():
 
 def test_threads_are_shared_between_tasks_and_products(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "6")
-    assert local_threads(None) == Threads(2, 3)
+    assert local_threads(None) == Threads(3, 2)
     monkeypatch.delenv("OMP_NUM_THREADS")
     monkeypatch.setattr("os.cpu_count", lambda: 1)
-    assert local_threads(None) == Threads(2, 1)
+    assert local_threads(None) == Threads(3, 1)
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    assert local_threads(None) == Threads(3, 2)
     assert local_threads(1) == Threads(1, 1)
     assert local_threads(2) == Threads(2, 1)
-    assert local_threads(8) == Threads(2, 4)
+    assert local_threads(8) == Threads(3, 2)
     assert not Threads().is_remote
