@@ -188,12 +188,12 @@ def spread_to_missing(cells: Array, observed: Mask) -> Array:
     return np.asarray(cells[tuple(nearest)])
 
 
-def gap_lengths(missing: Mask, axis: int, coordinates: Array) -> Array:
+def gap_lengths(missing: Mask, axis: int, coordinates: Array, period: float | None = None) -> Array:
     """Return the length of the gap that each missing cell lies in, along one axis.
 
     The length of a gap is the distance between the observed coordinates on either side of it. A
-    gap at an end of the axis is measured to the outermost missing coordinate. Where nothing is
-    observed along the axis the length is infinite.
+    gap at an end of the axis is measured to the outermost missing coordinate; on a circle there is
+    no end. Where nothing is observed along the axis the length is infinite.
 
     Parameters
     ----------
@@ -203,6 +203,8 @@ def gap_lengths(missing: Mask, axis: int, coordinates: Array) -> Array:
         The axis along which gaps are measured.
     coordinates
         The coordinates of that axis, in any order.
+    period
+        Length of the circle that they close; None: they lie on a line.
 
     Returns
     -------
@@ -220,6 +222,9 @@ def gap_lengths(missing: Mask, axis: int, coordinates: Array) -> Array:
     low = np.maximum.accumulate(np.where(gaps, -np.inf, places), axis=0)
     high = np.minimum.accumulate(np.where(gaps, np.inf, places)[::-1], axis=0)[::-1]
     nowhere = np.isinf(low) & np.isinf(high)
+    if period is not None:
+        first, last = high[:1], low[-1:]
+        low, high = np.maximum(low, last - period), np.minimum(high, first + period)
     lengths = np.where(np.isinf(high), places[-1], high) - np.where(np.isinf(low), places[0], low)
     lengths[nowhere] = np.inf
     lengths[~gaps] = 0.0

@@ -102,6 +102,21 @@ def test_gaps_at_the_ends_are_counted_once():
     assert pattern(observed).shape == (1, 3)
 
 
+@given(st.lists(st.booleans(), min_size=2, max_size=12), st.integers(0, 99))
+def test_a_gap_on_a_circle_is_as_long_wherever_the_circle_is_cut(missing, cut):
+    size = len(missing)
+    places = np.cumsum(np.random.default_rng(cut).uniform(0.5, 2.0, 3 * size))[-size:]
+    places -= places[0]
+    found = gap_lengths(np.array(missing), 0, places, 30.0)
+    turned = np.roll(np.arange(size), cut)
+    laid = places[turned] + np.where(turned < turned[0], 30.0, 0.0)
+    np.testing.assert_allclose(gap_lengths(np.array(missing)[turned], 0, laid, 30.0), found[turned])
+    line = gap_lengths(np.array(missing), 0, places)
+    inner = np.cumsum(~np.array(missing)) * np.cumsum(~np.array(missing)[::-1])[::-1] > 0
+    np.testing.assert_array_equal(found[inner], line[inner])
+    assert np.all(found[~inner] > line[~inner]) or all(missing)
+
+
 def test_empty_slices_of_every_axis():
     observed = np.ones((4, 5, 3), bool)
     observed[1] = observed[:, [0, 4]] = False

@@ -19,6 +19,7 @@ from dkrls_cli.model.answering.masks import LastingMask, lasting_mask
 from dkrls_cli.model.filling.lengths import (
     Distance,
     GapLimits,
+    circle_of,
     distance_text,
     read_lengths,
     read_reaches,
@@ -93,7 +94,8 @@ def choose_cells(
     left = {"left as masked": leave_out(cells, masked.cells)}
     for place, limit in limits.items():
         axis = grid.axes[place]
-        too_long = gap_lengths(missing, place, axis.numbers) > limit * (1 + ROUNDING)
+        lengths = gap_lengths(missing, place, axis.numbers, circle_of(axis, grid.axes))
+        too_long = lengths > limit * (1 + ROUNDING)
         left[f"left in gaps along {axis.name}"] = leave_out(cells, too_long)
     if within is not None:
         reason = f"left further than {distance_text(within)} from data"

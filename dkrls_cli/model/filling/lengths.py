@@ -31,6 +31,11 @@ def read_lengths(
     }
 
 
+def circle_of(axis: Axis, axes: Sequence[Axis]) -> float | None:
+    """Return the length of the circle that an axis closes, also if it has a coordinate twice."""
+    return period_beside(axis.take(axis.distinct), axes)
+
+
 def _length(axis: Axis, given: float | str, what: str) -> float:
     """Return a length along an axis in units of its coordinates."""
     try:

@@ -31,6 +31,7 @@ from dkrls_cli.model.filling.cells import (
 from dkrls_cli.model.filling.lengths import (
     Distance,
     GapLimits,
+    circle_of,
     distance_text,
     read_lengths,
     read_reaches,
@@ -95,7 +96,8 @@ class CellRules:
         for place, limit in self.limits.items():
             axis = self.axes[place]
             numbers = axis.numbers[rows] if place == self.outer else axis.numbers
-            too_long = gap_lengths(missing, place, numbers)[own] > limit * (1 + ROUNDING)
+            lengths = gap_lengths(missing, place, numbers, circle_of(axis, self.axes))[own]
+            too_long = lengths > limit * (1 + ROUNDING)
             left[f"left in gaps along {axis.name}"] = leave_out(cells, too_long)
         if self.within is not None:
             near = {

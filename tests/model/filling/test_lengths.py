@@ -128,6 +128,21 @@ def test_a_distance_counts_cells_along_places(within):
     assert found.cells.sum() + found.left[reason] == MISSING.sum()
 
 
+@pytest.mark.parametrize("first", [0.0, -180.0, 130.0])
+@pytest.mark.parametrize("twice", [False, True])
+def test_gaps_go_round_the_circle_of_longitude(first, twice):
+    """A gap across the end of the file is as long as any other."""
+    lon = first + np.arange(0.0, 360.0 + 15 * twice, 15)
+    values = np.ones((2, lon.size))
+    values[0, np.isin(lon % 360, [0, 345])] = np.nan
+    values[1, np.isin(lon % 360, [330, 345, 0, 15])] = np.nan
+    grid = Grid(values, (axis_of("lat", [0.0, 9.0]), axis_of("lon", lon, {"axis": "X"})), "t")
+    for limit, rows in ((44.0, []), (45.0, [0]), (74.0, [0]), (75.0, [0, 1])):
+        found = choose_cells(grid, Settings(), "none", {"lon": limit}).cells
+        np.testing.assert_array_equal(found[rows], np.isnan(values)[rows])
+        assert found.sum() == found[rows].sum()
+
+
 def test_distances_by_dimension_are_an_ellipse_in_their_units():
     found = choose_cells(GRID, SETTINGS, within={"lat": 10, "lon": "6"})
     places = np.arange(10) * 1e9, LAT / 10, LON / 6

@@ -43,9 +43,15 @@ def test_parts_decide_as_the_whole_grid(seed, ends, gap, near, falling, outer):
     data = daily(30, 4, 3, seed=seed, share=0.6)
     data = data.isel(time=slice(None, None, -1)) if falling else data
     data = data.transpose("time", "lat", "lon")
-    grid = as_grid(data)
-    cuts = sorted(end for end in ends if end < grid.values.shape[outer])
-    for asked in ({"max_gap": {"time": gap}}, {"within": near}, {"max_gap": {"lat": gap}}):
+    cuts = sorted(end for end in ends if end < data.shape[outer])
+    ring = data.assign_coords(lon=[0.0, 120.0, 240.0])
+    for array, asked in (
+        (data, {"max_gap": {"time": gap}}),
+        (data, {"within": near}),
+        (data, {"max_gap": {"lat": gap}}),
+        (ring, {"max_gap": {"lon": 240.0}}),
+    ):
+        grid = as_grid(array)
         whole = choose_cells(grid, Settings(), **asked)
         cells, left = choose_in_parts(grid, outer, cuts, **asked)
         assert np.array_equal(cells, whole.cells)
