@@ -301,12 +301,13 @@ def validate_model_in_blocks(
     has = [dim in names for dim in model.dims]
     start = perf_counter()
     truth = Truth.of(source, model.dims, tuple(np.arange(axis.size) for axis in source.axes))
+    query = ask_truth(model, axes, source.axes, source.style, smooth)
     if model.reference is not None:
         data = open_reference(model)
         streamed = plan_stream(
             data,
             tuple(axis.distinct for axis in data.axes),
-            ask_truth(model, axes, source.axes, source.style, smooth),
+            query,
             True,
             limit,
             scheduler.workers,
@@ -316,7 +317,7 @@ def validate_model_in_blocks(
     else:
         compared, cells = _nothing(), math.prod(axis.size for axis in axes)
         done = 0
-        for part, values, errors in model.blocks_on(axes, AT_ONCE, std=True, smooth=smooth):
+        for part, values, errors in query.blocks(AT_ONCE, std=True):
             compared += truth.compare(part, (values, errors), has)
             done += values.size
             progress(done / cells)

@@ -141,6 +141,16 @@ def test_a_model_is_measured_as_in_memory(
     assert found.metrics["coverage90"] == pytest.approx(known["coverage90"], abs=0.1 * refers)
 
 
+def test_a_model_of_means_is_measured_on_means_over_the_cells_of_a_grid(data, tmp_path):
+    model = fit(data, **{**GIVEN, "ridge": 1e-6}, cell_means=["time", "lon"])
+    pairs = data.coarsen(lon=2).mean()
+    pairs.to_netcdf(tmp_path / "pairs.nc")
+    source = open_source([str(tmp_path / "pairs.nc")])
+    found = validate_model_in_blocks(model, source, scheduler=Threads(1)).metrics
+    assert_same(found, validate(pairs, model=model).metrics)
+    assert found["rmse"] < 1e-4  # means over two cells are those of their means
+
+
 def test_scalars_and_single_dimensions_are_matched(data, tmp_path):
     model = fitted(data)
     one = data.isel(time=4, drop=False).expand_dims(member=[1.0])
