@@ -148,7 +148,7 @@ class Axis:
 
     def _unwrap_all(self, plain: Array, given: Any, single: bool) -> Array:
         numbers = self.unwrap(plain)
-        single = single or np.asarray(given).dtype == np.float32
+        single = single or "float32" in (self.dtype, np.asarray(given).dtype)
         return _snap(numbers, self.numbers) if single and self.labels is None else numbers
 
     def take(self, indices: Any) -> Axis:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dkrls_cli.circle import nearest
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import (
     Axis,
@@ -454,6 +455,28 @@ def test_coordinates_in_other_units_are_converted(units, own_units, numbers, exp
     cells = np.array([numbers[0], 2 * numbers[0]]).reshape(1, 2)
     found = convert_cells(cells, theirs, own)
     np.testing.assert_allclose(found, [[expected[0], 2 * expected[0]]], rtol=1e-15)
+
+
+@pytest.mark.parametrize("turns", [-360.0, 0.0, 360.0, 720.0])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_longitudes_in_single_precision_are_those_of_the_data_turns_away_too(dtype, turns):
+    degrees = np.round(np.arange(0.1, 360.0, 3.6), 1)
+    own = axis_of("lon", degrees.astype(dtype), {"units": "degrees_east"})
+    theirs = axis_of("lon", (degrees + turns).astype("f4"), {"units": "degrees_east"})
+    plain = convert_coordinates(theirs, own)
+    np.testing.assert_allclose(plain, degrees + turns, rtol=1e-6)
+    assert nearest(own.encode(plain), own.numbers, 360.0)[1].all()
+    texts = [f"{degree + turns:.1f}" for degree in degrees]
+    assert nearest(own.encode([float(text) for text in texts]), own.numbers, 360.0)[1].all()
+
+
+def test_coordinates_in_single_precision_are_those_of_the_data_or_stay():
+    own = axis_of("lat", np.array([40.1, 40.2, 40.3]))
+    theirs = axis_of("lat", np.array([40.3, 40.15, 40.1, 40.3001], "f4"))
+    found = own.encode(convert_coordinates(theirs, own))
+    assert found.tolist() == [40.3, float(np.float32(40.15)), 40.1, float(np.float32(40.3001))]
+    exact = axis_of("lat", np.array([40.3 + 1e-6]))  # in double precision that is another place
+    assert own.encode(convert_coordinates(exact, own)).tolist() == [40.3 + 1e-6]
 
 
 def test_cells_of_longitudes_in_radians_are_converted():
