@@ -147,6 +147,10 @@ class Axis:
         return self._unwrap_all(self._plain(values), values, single)
 
     def _unwrap_all(self, plain: Array, given: Any, single: bool) -> Array:
+        """Return plain numbers as the kernel sees them; those in single precision as it has them.
+
+        `given` is what they were read from.
+        """
         numbers = self.unwrap(plain)
         single = single or "float32" in (self.dtype, np.asarray(given).dtype)
         return _snap(numbers, self.numbers) if single and self.labels is None else numbers

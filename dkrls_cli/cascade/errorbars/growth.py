@@ -34,7 +34,6 @@ from dkrls_cli.cascade.errorbars.levels import LevelBars, left_variance, precisi
 from dkrls_cli.cascade.errorbars.outages import sample_fibres
 from dkrls_cli.cascade.factors.choice import LONG
 from dkrls_cli.cascade.fit import fit_cascade
-from dkrls_cli.cascade.level import Level
 from dkrls_cli.circle import wrap
 from dkrls_cli.errors import InputError
 
@@ -62,11 +61,14 @@ def with_growth(bars: LevelBars, cascade: Cascade, axis: int) -> LevelBars:
 
 def _find_power(cascade: Cascade, axis: int) -> float:
     """Return the power of the variance left open with which errors grow; 1 where none is told."""
-    level, order = cascade.levels[axis], np.argsort(cascade.coordinates[axis])
-    places, fibres = cascade.coordinates[axis][order], sample_fibres(cascade, axis)[order]
+    level, places = cascade.levels[axis], cascade.coordinates[axis]
+    order, fibres = np.argsort(places), sample_fibres(cascade, axis)
+    error, variance = _left_out(cascade, axis, fibres)
     try:
-        error, variance = _left_out(level, places, fibres)
-        thinned = [_left_out(level, places[start::2], fibres[start::2]) for start in (0, 1)]
+        thinned = [
+            _left_out(fit_cascade(np.zeros(kept.size), [places[kept]], [level]), 0, fibres[kept])
+            for kept in (order[::2], order[1::2])
+        ]
     except InputError:  # too uneven for a spline without every second slice
         return 1.0
     far_error, far_variance = np.mean(thinned, axis=0)
@@ -76,10 +78,9 @@ def _find_power(cascade: Cascade, axis: int) -> float:
     return grown / math.log(far_variance / variance)
 
 
-def _left_out(level: Level, places: Array, fibres: Array) -> tuple[float, float]:
+def _left_out(cascade: Cascade, axis: int, fibres: Array) -> tuple[float, float]:
     """Return the mean square error of inner slices left out, and the mean of what is left open."""
-    alone = fit_cascade(np.zeros(places.size), [places], [level])
-    left = leave_out(alone, 0, places.size)
+    left = leave_out(cascade, axis, cascade.shape[axis])
     known, missed = np.split(np.asarray(left.twice @ fibres), 2)
     missed -= known
     return float(np.vdot(missed, missed)) / missed.size, float(np.mean(left.variance))
