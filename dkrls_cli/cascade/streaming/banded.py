@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -136,12 +137,12 @@ class Banded:
             trend = Both.of(np.concatenate(shares)), Both.of(constant.weights)
         return cls(samples, tuple(windows), tuple(groups), group, trend)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of rows."""
         return sum(len(group.double) for group in self.groups)
 
-    @property
+    @cached_property
     def operations(self) -> int:
         """Products of two numbers for every fibre."""
         return sum(group.double.size for group in self.groups)
