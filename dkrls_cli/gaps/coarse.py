@@ -34,11 +34,17 @@ STEPS = 3.0
 PRODUCTS = 2.0
 """Products with the system in an iteration: the space is solved for after the others."""
 
-_MOST_STEPS, _TRIAL_STEPS = 1000.0, 500.0
+_MOST_STEPS, _TRIAL_STEPS = 10_000.0, 500.0
 """Iterations of a solve at most: a ratio that asks for more is of directions at round-off.
 
-Trials of a search that take more are given up. Were it less, settings with a small ridge would get
-few directions, and seem not to converge.
+Trials that take more are given up. Other solves end before, too, but with a lower limit many sizes
+would seem to take as many iterations: the fewest directions were cheapest, and did not converge.
+"""
+
+_TOLD, _UNTOLD_STEPS = 1e-13, 1000.0
+"""Ridge, as a share of the largest variance, below which iterations have another limit, and that.
+
+There the ridge of the coarse system is round-off in part, and more directions are none the better.
 """
 
 _SOLVES = 2.0
@@ -174,9 +180,9 @@ def coarse_size(field: Field, share: float, ridge: float, *, is_trial: bool = Fa
     if not sizes:
         return flat.size
     ordered = np.partition(flat, [flat.size - 1 - size for size in sizes])
-    limit, solves, slack = (
-        (_TRIAL_STEPS, 1.0, 1.0) if is_trial else (_MOST_STEPS, _SOLVES, _AS_GOOD)
-    )
+    solves, slack = (1.0, 1.0) if is_trial else (_SOLVES, _AS_GOOD)
+    most = _MOST_STEPS if ridge >= _TOLD * float(flat.max()) else _UNTOLD_STEPS
+    limit = _TRIAL_STEPS if is_trial else most
     products = PRODUCTS * field.operations
     least = max(ridge, _LEAST * float(flat.max()))
     ratios = [1.0 + share * float(ordered[flat.size - 1 - size]) / least for size in sizes]

@@ -155,9 +155,27 @@ def test_the_size_is_one_of_some_and_falls_with_the_ridge(family):
 def test_a_ridge_that_takes_the_most_iterations_anyway_is_no_reason_for_a_large_space():
     field = field_of((64, 60), "matern12")
     flat = np.sort(field.variances.ravel())[::-1]
-    ridges = [0.7 * flat[size] * (3.0 / 1000.0) ** 2 for size in (300, 2200)]
+    ridges = [0.7 * flat[size] * (3.0 / module._MOST_STEPS) ** 2 for size in (300, 2200)]
     assert coarse_size(field, 0.7, 2.0 * ridges[0]) > 200  # 300 directions save iterations
     assert coarse_size(field, 0.7, 0.9 * ridges[1]) == 200
+
+
+def test_a_smooth_field_that_many_directions_tell_has_them():
+    """200 directions leave 3200 iterations by the rule, 3000 directions 180."""
+    kernels = [Kernel("gaussian", 3.2), Kernel("gaussian", 2.0), Kernel("gaussian", 2.0)]
+    field = make_field([np.arange(float(m)) for m in (48, 25, 36)], kernels)
+    ordered = np.sort(field.variances.ravel())[::-1]
+    ridge = 0.75 * ordered[3000] * (3.0 / 180.0) ** 2
+    assert 3.0 * np.sqrt(0.75 * ordered[200] / ridge) > 2000.0
+    assert coarse_size(field, 0.75, ridge) == 3000
+
+
+def test_near_round_off_directions_save_no_iterations():
+    """By the rule 200 directions leave far too many, and 300 leave 2500."""
+    variances = np.full((64, 60), 1e-7)
+    variances.flat[:250] = 1.0
+    field = Field((np.eye(64), np.eye(60)), variances)
+    assert [coarse_size(field, 0.7, ridge) for ridge in (0.99e-13, 1.01e-13)] == [200, 300]
 
 
 def test_a_small_grid_is_solved_for_in_all_directions():
@@ -187,7 +205,7 @@ def test_the_size_is_what_is_worth_its_time(share, ridge, is_trial):
     costs, counts = {}, {}
     for size in module._SIZES:
         counts[size] = steps = min(
-            500 if is_trial else 1000, 3 * np.sqrt(1 + share * flat[size] / ridge)
+            500 if is_trial else module._MOST_STEPS, 3 * np.sqrt(1 + share * flat[size] / ridge)
         )
         each = 2 * 4 * cells * ranks + 20 * size**2  # two products, and reading the factor
         solves = 1 if is_trial else 2
