@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dkrls_cli.cascade.kernels import gram
+from dkrls_cli.cascade.splines.pieces import are_ordered
 from dkrls_cli.tuning.slices.choice import choose_level
 from dkrls_cli.tuning.tables.leftout import Slices
 from dkrls_cli.tuning.tables.pieces import cheapest_path, cost_of_change, join_splines, slice_costs
@@ -48,12 +49,31 @@ def test_a_table_with_a_kink_is_linear_on_one_side_of_it():
     first, last = found.kernel.pieces[0], found.kernel.pieces[-1]
     assert (found.kernel.family, last.family) == ("linear", "quintic")
     assert 0.7 < first.low < last.high < 1.7
-    assert first.high - first.low == pytest.approx(0.1)
+    assert first.high - first.low == pytest.approx(0.025)
     errors = slices.spline_errors(found.kernel.family, found.kernel.pieces)
     assert found.error == pytest.approx(np.sqrt(errors.mean()))
     before, behind = (slices.inner_coordinates <= first.low), (slices.inner_coordinates > last.low)
     assert np.array_equal(errors[before], slices.spline_errors("linear")[before])
     assert np.array_equal(errors[behind], slices.spline_errors("quintic")[behind])
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_the_steps_beside_a_kink_are_left_to_the_spline_that_is_exact_there(mirrored):
+    data = with_a_kink(X)[::-1] if mirrored else with_a_kink(X)
+    x = 3.0 - X[::-1] if mirrored else X
+    kernel = joined(data, x)[1].kernel
+    middles = np.arange(0.05, 1.0, 0.1)
+    query = 3.0 - middles if mirrored else middles
+    answers = gram(kernel, query, x) @ data
+    np.testing.assert_allclose(answers, with_a_kink(middles), atol=1e-12)
+
+
+def test_splines_change_between_coordinates_with_no_number_between_them():
+    x = 2.0**30 + np.arange(31) * 2.0**-22
+    for data in (with_a_kink(X), with_a_kink(X)[::-1]):
+        pieces = joined(data, x)[1].kernel.pieces
+        assert pieces
+        assert are_ordered(pieces)
 
 
 def test_the_same_table_in_blocks_or_falling_order_changes_there_as_well():
