@@ -170,8 +170,8 @@ def _straight_line(request: Request, search: Search) -> Candidate:
 
 
 def _inner_errors(request: Request, rival: Rival, spectra: SpectrumCache) -> Array:
-    """Return the mean square errors of a rival on inner slices."""
+    """Return the squared errors of a rival in the cells of inner slices."""
     slices, kernel = request.warped(rival.warp).slices, rival.candidate.kernel
     if kernel.is_spline:
-        return slices.spline_errors(kernel.family, kernel.pieces)
-    return slices.kernel_errors(kernel, rival.candidate.ridge, spectra)
+        return slices.spline_cells(kernel.family, kernel.pieces)
+    return slices.kernel_cells(kernel, rival.candidate.ridge, spectra)

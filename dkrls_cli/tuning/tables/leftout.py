@@ -6,6 +6,7 @@ is no ground to choose between interpolations: beyond its ends a spline goes on 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,18 +59,22 @@ class Slices:
     def spline_errors(self, family: str, pieces: tuple[Piece, ...] = ()) -> Array:
         """Return the mean square errors of a spline, one for each inner slice that is left out."""
         if (family, pieces) not in self._known:
-            few = self.coordinates.size <= FEW
-            rows = piecewise_left_out(family, pieces, self.coordinates, self.blocks, ends=few)
-            self._known[family, pieces] = self._inner_squares(rows @ self.data - self.data)
+            self._known[family, pieces] = self.spline_cells(family, pieces).mean(axis=1)
         return self._known[family, pieces]
+
+    def spline_cells(self, family: str, pieces: tuple[Piece, ...] = ()) -> Array:
+        """Return the squared errors of a spline in the cells of inner slices (slices, n)."""
+        few = self.coordinates.size <= FEW
+        rows = piecewise_left_out(family, pieces, self.coordinates, self.blocks, ends=few)
+        return self._inner_squares(rows @ self.data - self.data)
 
     @cached_property
     def _known(self) -> dict[tuple[str, tuple[Piece, ...]], Array]:
         """The errors of splines that have been computed so far."""
         return {}
 
-    def kernel_errors(self, kernel: Kernel, ridge: float, spectra: SpectrumCache) -> Array:
-        """Return the mean square errors of a kernel, one for each inner slice that is left out."""
+    def kernel_cells(self, kernel: Kernel, ridge: float, spectra: SpectrumCache) -> Array:
+        """Return the squared errors of a kernel in the cells of inner slices (slices, n)."""
         spectrum = spectra.of(kernel, self.coordinates).solvable(ridge)
         missed = spectrum.vectors @ spectrum.solve(ridge, self.data)
         if self.blocks is None:
@@ -80,13 +85,13 @@ class Slices:
         return self._inner_squares(missed)
 
     def _inner_squares(self, missed: Array) -> Array:
-        """Return the mean squares of what is missed of inner slices, or of slices in inner blocks.
+        """Return the squares of what is missed of inner slices, or of slices in inner blocks.
 
         None is below the rounding of the data: errors that small are equal.
         """
         numbers = np.finfo(np.float64)
         rounding = max(float(numbers.eps * np.abs(self.data).max()) ** 2, float(numbers.tiny))
-        return np.asarray(np.maximum(np.mean(missed[self._inner] ** 2, axis=1), rounding))
+        return np.asarray(np.maximum(missed[self._inner] ** 2, rounding))
 
     @property
     def inner_coordinates(self) -> Array:
@@ -105,26 +110,31 @@ class Slices:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Mean square errors on the same slices of one candidate, relative to those of another.
+    """Squared errors in the same cells of one candidate, relative to those of another.
 
     Attributes
     ----------
     mean
-        Ratio of the means over all slices: where errors are large counts most.
+        Ratio of the means over all cells: where errors are large counts most.
     typical
         Geometric mean of the ratios of all slices: every slice counts alike.
+    cells
+        Geometric mean of the ratios of all cells: a fibre with large errors in all slices counts no
+        more than others. Infinite if it is not known.
     """
 
     mean: float
     typical: float
+    cells: float = math.inf
 
     @classmethod
     def of(cls, one: Array, other: Array) -> Ratio:
-        """Return the ratio of mean square errors on slices (slices,)."""
-        typical = float(np.exp(np.mean(np.log(one) - np.log(other))))
-        return cls(float(one.mean() / other.mean()), typical)
+        """Return the ratio of squared errors in the cells of slices (slices, n)."""
+        typical = np.mean(np.log(one.mean(axis=1)) - np.log(other.mean(axis=1)))
+        cells = np.mean(np.log(one) - np.log(other))
+        return cls(float(one.mean() / other.mean()), float(np.exp(typical)), float(np.exp(cells)))
 
     @property
     def both(self) -> float:
-        """The geometric mean of the two."""
+        """The geometric mean of the means of all cells and of typical slices."""
         return float(np.sqrt(self.mean * self.typical))

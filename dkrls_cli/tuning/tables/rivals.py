@@ -29,6 +29,10 @@ WORSE, FAR_BETTER = 2.0, 0.1
 is taken all the same: a few slices beside an end make the mean, and where a slice is left out there
 the gap is twice as wide as where one asks."""
 
+IN_ALL_CELLS = 0.01
+"""The same for the ratio of typical cells. Beside a critical point or across an edge that lies in
+every slice a few fibres make the errors of all slices."""
+
 EXACT_RIDGE, AS_GOOD = 1e-12, 2.0
 """Ridge of a Gaussian kernel up to which rounding limits it, and the ratios of mean square errors,
 in the mean and typical, up to which a quintic spline is taken instead: left-out slices are twice as
@@ -53,7 +57,7 @@ class Rival:
 def pick(errors: Mapping[Rival, Array]) -> Rival:
     """Return the best rival that is clearly better than the first, or else the first.
 
-    Errors are mean squares on inner slices that are left out.
+    Errors are squared, in the cells of inner slices that are left out (slices, n).
     """
     first = next(iter(errors))
     ratios = {rival: Ratio.of(own, errors[first]) for rival, own in errors.items()}
@@ -74,7 +78,7 @@ def _is_clearly_better(rival: Rival, first: Candidate, ratio: Ratio) -> bool:
         return True
     if kernel.pieces and ratio.mean < EQUAL and ratio.typical < BETTER_ELSEWHERE:
         return True
-    if ratio.mean < WORSE and ratio.typical < FAR_BETTER:
+    if ratio.mean < WORSE and (ratio.typical < FAR_BETTER or ratio.cells < IN_ALL_CELLS):
         return True
     is_limited = first.kernel.family == "gaussian" and first.ridge <= EXACT_RIDGE
     is_smooth = set(kernel.families) == {"quintic"}

@@ -25,12 +25,12 @@ def by_cubic(nodes, data, query):
 
 
 def refitted(predict, blocks):
-    """Mean squares of the slices of all blocks but the first and the last."""
+    """Squares in the cells of the slices of all blocks but the first and the last."""
     squares = []
     for block in blocks[1:-1]:
         kept = np.delete(np.arange(13), block)
         missed = predict(X[kept], DATA[kept], X[block]) - DATA[block]
-        squares.append((missed**2).mean(axis=1))
+        squares.append(missed**2)
     return np.concatenate(squares)
 
 
@@ -39,9 +39,11 @@ def test_errors_are_those_of_refits_without_the_slices(folds):
     order = np.random.default_rng(0).permutation(13)
     slices = Slices.of(X[order], DATA[order], folds, 100)
     blocks = np.array_split(np.arange(13), folds or 13)
-    np.testing.assert_allclose(slices.spline_errors("cubic"), refitted(by_cubic, blocks), rtol=1e-7)
-    found = slices.kernel_errors(KERNEL, RIDGE, SpectrumCache())
-    np.testing.assert_allclose(found, refitted(by_kernel, blocks), rtol=1e-7)
+    expected = refitted(by_cubic, blocks)
+    np.testing.assert_allclose(slices.spline_cells("cubic"), expected, rtol=1e-6)
+    np.testing.assert_allclose(slices.spline_errors("cubic"), expected.mean(axis=1), rtol=1e-7)
+    found = slices.kernel_cells(KERNEL, RIDGE, SpectrumCache())
+    np.testing.assert_allclose(found, refitted(by_kernel, blocks), rtol=1e-6)
 
 
 def test_inner_coordinates_are_those_of_the_errors():
@@ -62,7 +64,8 @@ def test_errors_below_rounding_are_equal():
     slices = Slices.of(X, 1e6 * np.ones((13, 2)), None, 100)
     assert (slices.spline_errors("linear") == (np.finfo(float).eps * 1e6) ** 2).all()
     zero = Slices.of(X, np.zeros((13, 2)), None, 100)
-    assert Ratio.of(zero.spline_errors("linear"), zero.spline_errors("cubic")).both == 1.0
+    ratio = Ratio.of(zero.spline_cells("linear"), zero.spline_cells("cubic"))
+    assert ratio.both == ratio.cells == 1.0
 
 
 def test_many_fibres_are_thinned_evenly():
@@ -77,8 +80,12 @@ def test_thinned_slices_are_every_second_one():
     assert thin.blocks is None
 
 
-def test_a_ratio_has_a_mean_and_what_is_typical():
-    ratio = Ratio.of(np.array([1.0, 1.0, 100.0]), np.array([100.0, 100.0, 100.0]))
-    assert ratio.mean == pytest.approx(0.34)
-    assert ratio.typical == pytest.approx(1e-4 ** (1 / 3 * 1))
+def test_a_ratio_has_a_mean_and_what_is_typical_of_slices_and_of_cells():
+    one, other = np.array([[1.0, 1.0], [1.0, 1.0], [100.0, 199.0]]), np.full((3, 2), 100.0)
+    other[:2] = [1.0, 399.0]
+    ratio = Ratio.of(one, other)
+    assert ratio.mean == pytest.approx(303.0 / 1000.0)
+    assert ratio.typical == pytest.approx((1 / 200 * 1 / 200 * 1.495) ** (1 / 3))
+    assert ratio.cells == pytest.approx((1 / 399 * 1 / 399 * 1.99) ** (1 / 6))
     assert ratio.both == pytest.approx(np.sqrt(ratio.mean * ratio.typical))
+    assert Ratio(1.0, 1.0).cells == np.inf

@@ -25,17 +25,17 @@ JOINED, EDGED = (
 )
 
 
-KNOWN = np.array([*[1.0] * 99, 1e4])
-"""Mean squares of the kernel: those of one slice make their mean."""
+KNOWN = np.array([[*[1.0] * 99, 1e4]]).T
+"""Squares of the kernel in one cell of each slice: those of one slice make their mean."""
 
 
 def squares(mean, typical):
-    """Mean squares with these ratios to those of the kernel."""
+    """Squares with these ratios to those of the kernel."""
     usual = typical
     for _ in range(50):
         last = mean * KNOWN.sum() - 99 * usual
         usual = (typical * (last / 1e4) ** -0.01) ** (1 / 0.99)
-    return np.array([*[usual] * 99, last])
+    return np.array([[*[usual] * 99, last]]).T
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,26 @@ def test_a_quintic_spline_that_is_as_good_is_taken_where_rounding_limits_the_ker
 
 
 def test_the_best_rival_is_taken_and_none_where_there_is_none():
-    errors = {KERNEL: np.ones(9), LINEAR: np.full(9, 0.2), CUBIC: np.full(9, 0.1)}
-    assert pick(errors) is CUBIC
-    assert pick({KERNEL: np.ones(9)}) is KERNEL
+    known = np.ones((9, 1))
+    assert pick({KERNEL: known, LINEAR: 0.2 * known, CUBIC: 0.1 * known}) is CUBIC
+    assert pick({KERNEL: known}) is KERNEL
+
+
+@pytest.mark.parametrize(
+    ("rival", "mean", "cells", "taken"),
+    [
+        (LINEAR, 1.99, 0.009, True),
+        (LINEAR, 1.99, 0.011, False),
+        (LINEAR, 2.01, 0.009, False),
+        (WARPED, 0.9, 0.009, False),
+    ],
+)
+def test_a_spline_is_taken_that_is_far_better_but_for_one_fibre(rival, mean, cells, taken):
+    known, own = np.ones((9, 100)), np.ones((9, 100))
+    known[:, -1] = 1e6
+    own[:, -1] = mean * 1e6
+    own[:, :-1] = (cells / mean**0.01) ** (1 / 0.99)
+    assert pick({KERNEL: known, rival: own}) is (rival if taken else KERNEL)
 
 
 def test_a_rival_on_warped_coordinates_is_a_candidate_with_that_warp():
