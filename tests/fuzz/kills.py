@@ -66,6 +66,12 @@ def run(case: Case, folder: Path, delay: float | None) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def output_of(case: Case) -> Path:
+    """Return the file or store that a command writes."""
+    (path,) = (Path(word) for word in case.words if Path(word).stem == "out")
+    return path
+
+
 def is_whole(path: Path, old: Path) -> bool:
     """Return whether an output can be read to its end, and is old or not."""
     if path.suffix == ".npz":
@@ -94,16 +100,17 @@ def kill_many(count: int, seed: int, place: Place, chosen: list[str]) -> dict[st
         took[name] = min(took[name], time.monotonic() - started)
     kept = place.folder / "kept"
     kept.mkdir()
-    written = [ending for ending in ENDINGS if (place.folder / f"out.{ending}").exists()]
-    for ending in written:
-        copy = shutil.copytree if ending == "zarr" else shutil.copyfile
-        copy(place.folder / f"out.{ending}", kept / f"out.{ending}")
+    written = {name: output_of(case) for name, case in found.items()}
+    for path in set(written.values()):
+        copy = shutil.copytree if path.suffix == ".zarr" else shutil.copyfile
+        copy(path, kept / path.name)
     names, killed, runs = list(found), 0, 0
     while killed < count and runs < 10 * count:
         name, runs = names[runs % len(names)], runs + 1
         killed += run(found[name], place.folder, rng.random() * took[name]) < 0
-        for ending in written:
-            faults += check(place.folder / f"out.{ending}", kept / f"out.{ending}", name)
+        faults += check(written[name], kept / written[name].name, name)
+    for path in set(written.values()):
+        faults += check(path, kept / path.name, "all kills")
     for case in found.values():
         run(case, place.folder, None)
     left = [p.name for p in place.folder.iterdir() if p.name.endswith((".part", ".old", ".lock"))]

@@ -195,7 +195,7 @@ def test_memory_stays_within_one_and_a_half_times_the_limit(std, tmp_path):
     shape = (1000, 60, 60)
     values = 0.1 * rng.standard_normal(shape, dtype="f4")
     values += np.sin(np.arange(1000) / 9)[:, None, None].astype("f4")
-    values[495:510][rng.random((15, 60, 60)) < 0.3] = np.nan
+    values[499:502, :30][rng.random((3, 30, 60)) < 0.3] = np.nan  # other tiles have no work
     axes = {"time": np.arange(1000.0), "y": np.arange(60.0), "x": np.arange(60.0)}
     xr.DataArray(values, axes, list(axes), "v").to_netcdf(source := tmp_path / "v.nc")
     words = ["fill", source, "-o", tmp_path / "o.nc", "--max-memory", "260MB", "--ridge", "0.1"]
