@@ -112,6 +112,7 @@ class TestDenseSolve:
         case = Case(shape, family, period, joint)
         assert_close(case.fit().predict(case.new), case.on_grid(case.new))
 
+    @pytest.mark.slow
     def test_at_scattered_points(self, shape, family, period, joint) -> None:
         case = Case(shape, family, period, joint)
         assert_close(case.fit().predict_points(case.points), case.at_points(case.points))
@@ -121,6 +122,7 @@ class TestDenseSolve:
         assert_close(case.fit().predict(smooth=True), case.on_grid(case.axes))
 
 
+@pytest.mark.slow
 @each_kind
 @each_period
 @each_family
@@ -298,6 +300,7 @@ def test_answers_hold_where_the_condition_is_beyond_float64(
     assert_close(model.predict(new), expected, 1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridge", [1e-8, 1e-12])
 def test_many_points_hold_where_the_condition_is_beyond_float64(ridge: float) -> None:
     axes, levels, values, _ = smooth_case((20, 24), (1.5, 2.0), ridge)

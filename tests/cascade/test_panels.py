@@ -324,6 +324,7 @@ def without_panels(ask: Callable[[], np.ndarray]) -> np.ndarray:
         return ask()
 
 
+@pytest.mark.slow
 @each_rule
 @each_kind
 @each_kernel
@@ -383,6 +384,7 @@ def test_panels_give_the_answers_of_a_dense_solve(used: list[dict[int, Panels]])
     assert len(used[0]) == 3
 
 
+@pytest.mark.slow
 def test_an_axis_of_many_length_scales_is_resolved_in_all_its_panels() -> None:
     """Its coordinates are rounded by more than the kernel is, which no series would get below."""
     axis = np.arange(900.0)

@@ -72,6 +72,7 @@ def test_2d(
     assert low <= error <= high
 
 
+@pytest.mark.slow
 @each_protocol
 @pytest.mark.parametrize(
     ("sigmas", "ridge", "low", "high"),

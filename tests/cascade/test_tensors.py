@@ -183,6 +183,7 @@ OPERATORS = {  # of an axis of 6: shorter, longer, of the same length
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, 700])
 @pytest.mark.parametrize("taken", [(), (0,), (0, 2)])
 @pytest.mark.parametrize("name", OPERATORS)

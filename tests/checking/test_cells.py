@@ -75,6 +75,7 @@ def test_the_worst_of_neighbours_is_told_by_size():
     assert worst_of_neighbours(both, both, [1]).sum() == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_a_cell_far_from_smooth_data_is_bad_whatever_the_tail_of_tiny_residuals(seed):
     """Residuals of data without noise differ by orders of magnitude, and tell no limit."""

@@ -185,6 +185,7 @@ def holed_grid() -> tuple:
     return axes, [Kernel("matern12", 8.0)] * 2, Grouping(((0, 1),)), observed
 
 
+@pytest.mark.slow
 def test_the_variance_of_a_field_is_that_of_draws() -> None:
     axes, kernels, grouping, observed = holed_grid()
     near = distance(axes, kernels, observed, 0.01)

@@ -147,6 +147,7 @@ def nearby(missing, reaches):
     return found
 
 
+@pytest.mark.slow
 @given(SEEDS, st.sampled_from([{0}, {1}, {0, 1}, {0, 2}, {0, 1, 2}]), st.booleans())
 def test_cells_are_near_if_a_datum_is_in_their_ellipse(seed, axes, circle):
     rng = np.random.default_rng(seed)

@@ -93,6 +93,7 @@ def test_a_complete_grid_is_returned_without_a_fit():
     assert fill(whole).dtype == whole.dtype
 
 
+@pytest.mark.slow
 def test_members_come_in_a_dataset_with_the_data():
     data = sample()
     found = fill(data, ensemble=3, seed=2, **GIVEN)

@@ -200,6 +200,7 @@ def test_a_model_file_keeps_the_sphere(tmp_path):
     np.testing.assert_allclose(again.std(), model.std(), rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_members_on_the_sphere_have_the_spread_of_the_bars():
     _, array = globe(POLE, SIDE)
     found = fill(array, mask="none", std=True, ensemble=60, seed=1, **GIVEN)
@@ -219,6 +220,7 @@ def test_uncertain_cells_of_a_sphere_are_left():
     np.testing.assert_array_equal(np.isnan(found.values), errors > most)
 
 
+@pytest.mark.slow
 def test_new_slices_are_filled_on_the_sphere_and_retuning_keeps_it():
     _, array = globe(SIDE, times=np.arange(6.0))
     rng = np.random.default_rng(0)

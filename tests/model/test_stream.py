@@ -217,6 +217,7 @@ def test_a_drift_is_noticed() -> None:
     assert stream_of(values, t, 30, Plan()).drift > 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("retune", [False, True])
 @pytest.mark.parametrize("how", [{}, JOINT], ids=["level", "joint"])
 def test_missing_cells_and_bounds_go_together(how: dict[str, Any], retune: bool) -> None:

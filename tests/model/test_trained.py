@@ -31,6 +31,7 @@ each_kind = pytest.mark.parametrize("kind", ["level", "joint", "gaps", "filled"]
 AT = {"t": [0.0, 0.5, 9.0, 11.0, 13.0], "x": [0.1, 0.25, 0.75, 2.0], "y": [0.0, 0.33, 1.0]}
 
 
+@pytest.mark.slow
 @each_kind
 @pytest.mark.parametrize("smooth", [False, True])
 @pytest.mark.parametrize("cells", [1, 3, 7, 12, 25, 60])

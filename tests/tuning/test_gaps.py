@@ -65,6 +65,7 @@ def test_choosing_is_repeatable_and_keeps_what_is_given(chosen):
     assert by_hand.setting == JointSetting(tuple(Kernel(w.family, w.sigma) for w in whole), 0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 1), (2,), (3, 2), (1, 9), (30,)])
 @pytest.mark.parametrize("constant", [False, True])
 def test_tiny_and_constant_grids_get_finite_settings(shape, constant):

@@ -25,6 +25,7 @@ def solved_weights(level, nodes, query):
         return np.linalg.solve(covariance, gram(level.kernel, nodes, np.array([query]))[:, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridge", [1e-2, 1e-6])
 @pytest.mark.parametrize("family", ["matern12", "matern52", "gaussian"])
 @given(steps=st.lists(st.floats(0.2, 3.0), min_size=6, max_size=40), window=st.integers(3, 50))

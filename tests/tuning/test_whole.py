@@ -42,6 +42,7 @@ def refitted(x, data, kernel, ridge, blocks):
 # --- leaving out --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("x", [EVEN, UNEVEN], ids=["even", "uneven"])
 @pytest.mark.parametrize("family", ["matern12", "matern32", "matern52"])
 @pytest.mark.parametrize("cycle", [None, 24.0])

@@ -53,12 +53,14 @@ GOOD = {
 }
 
 
+@pytest.mark.slow
 def test_a_smooth_field_is_answered_well(rival: Rival) -> None:
     """Kernels meet it to a hundredth of a percent, polynomials as their degree lets them."""
     errors = np.abs(answers_of(rival, NODES, INSIDE) - wave(*np.ix_(*INSIDE)))
     assert errors.max() < GOOD.get(rival.name, 1e-3)
 
 
+@pytest.mark.slow
 def test_answers_outside_are_finite(rival: Rival) -> None:
     answers = answers_of(rival, NODES, OUTSIDE)
     assert np.isfinite(answers).all()
@@ -123,6 +125,7 @@ def test_linear_methods_extrapolate_alike() -> None:
     np.testing.assert_allclose(ours, linear, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_methods_with_a_noise_model_smooth_noise() -> None:
     axes = [np.linspace(0, 3, 14), np.linspace(-40.0, 50.0, 14)]
     parts = mesh(axes)

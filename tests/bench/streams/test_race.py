@@ -56,6 +56,7 @@ def test_a_stream_that_never_changes_is_forecast_so() -> None:
     assert run_stream_method(DKRLS, make_stream(Grid(values, axes)), 8, NO_LIMIT).rmse() < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", STREAM_METHODS)
 def test_no_forecast_knows_what_comes_later(method: str) -> None:
     """Neither in the run nor through the search: another future leaves the past as it was."""

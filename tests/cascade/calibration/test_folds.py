@@ -242,6 +242,7 @@ def test_errors_larger_than_the_climate_do_not_shrink_far_from_data():
     )
 
 
+@pytest.mark.slow
 def test_a_long_level_is_seen_in_runs():
     values = np.random.default_rng(2).standard_normal((1500, 2))
     axes = [np.arange(1500.0), np.arange(2.0)]

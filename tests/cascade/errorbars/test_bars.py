@@ -78,6 +78,7 @@ def test_bars_know_which_cells_were_missing():
     assert joint.power == 1.0
 
 
+@pytest.mark.slow
 def test_error_bars_are_the_same_in_every_form_of_output(saved, tmp_path):
     folder = tmp_path
     for name in ("a.nc", "a.zarr", "a.csv", "a.jsonl"):

@@ -16,6 +16,7 @@ def period_of(c: np.ndarray, is_circle: bool) -> float | None:
     return float(np.ptp(c)) + 0.7 if is_circle else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("kind", ["even", "random"])
 @pytest.mark.parametrize("is_circle", [False, True])
@@ -81,6 +82,7 @@ def test_a_matrix_that_is_well_conditioned_needs_no_ridge() -> None:
     assert_as_dense(factor, kernel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridge", [0.0, 1e-15, 0.9 * LEAST_EIGENVALUE])
 @pytest.mark.parametrize("sigma", [4.0, 30.0])
 @pytest.mark.parametrize("is_circle", [False, True])

@@ -16,6 +16,7 @@ def circle(m: int, period: float = 360.0, start: float = -180.0) -> np.ndarray:
     return start + np.arange(m) * (period / m)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("in_steps", [0.02, 0.29, 0.31, 1.9, 2.1, 12.0, 200.0])
 def test_all_answers_are_those_of_the_dense_matrix(family: str, in_steps: float) -> None:
@@ -40,6 +41,7 @@ def test_small_and_large_ridges_and_circles(ridge: float, m: int) -> None:
     close(factor.inverse_diagonal(), np.diag(np.linalg.inv(dense)), slack)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.0, 0.5, 1 / 3])
 def test_regular_queries_take_few_convolutions(shift: float) -> None:
     """Half-way on a long circle, where rounding scatters the offsets."""

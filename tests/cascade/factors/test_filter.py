@@ -34,6 +34,7 @@ def solved(kernel: Kernel, ridge: float, t: Array, y: Array, query: float) -> Ar
     return np.linalg.solve(system, gram(kernel, t, np.array([query]))[:, 0]) @ y
 
 
+@pytest.mark.slow
 @each_family
 @each_trend
 @each_kind

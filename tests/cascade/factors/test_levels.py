@@ -102,6 +102,7 @@ def test_a_known_spectrum_of_other_coordinates_is_computed_again(calls: list[str
 GAUSSIAN = Kernel("gaussian", 8.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joint", [False, True], ids=["level", "joint"])
 def test_a_ridge_that_a_band_cannot_solve_with_is_never_raised_in_silence(
     joint: bool, monkeypatch: pytest.MonkeyPatch

@@ -16,6 +16,7 @@ def kernel_on(c: np.ndarray, sigma: float, is_circle: bool) -> Kernel:
     return Kernel("gaussian", sigma, float(np.ptp(c)) + 0.7 if is_circle else None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["even", "random"])
 @pytest.mark.parametrize("is_circle", [False, True])
 @pytest.mark.parametrize("sigma", [12.0, 60.0, 400.0, 1e5])
@@ -36,6 +37,7 @@ def test_small_and_large_ridges(ridge: float, is_circle: bool) -> None:
     assert_as_dense(LowRank.build(kernel, c, ridge), kernel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_circle", [False, True])
 @pytest.mark.parametrize("sigma", [5.0, 50.0, 5000.0])
 def test_the_matrix_is_known_to_round_off(is_circle: bool, sigma: float) -> None:

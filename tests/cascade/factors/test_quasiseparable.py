@@ -29,6 +29,7 @@ def queries(c: Array) -> Array:
     return rng.permutation(np.concatenate([inside, inside[:5], c[:3], c[-3:], ends]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("even", [True, False], ids=["even", "uneven"])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("family", STATES)

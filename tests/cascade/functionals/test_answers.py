@@ -151,6 +151,7 @@ def test_means_over_parts_make_the_mean_over_the_whole():
     assert np.allclose(parts @ (np.diff(edges) / 150.0), whole[:, 0], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joint", [False, True])
 def test_long_levels_answer_as_dense_ones(joint):
     query = np.array([3.3, 64.0, 1000.9])

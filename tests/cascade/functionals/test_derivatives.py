@@ -98,6 +98,7 @@ def test_derivatives_equal_those_of_mpmath(family, order, sigma, circle):
             assert found[place] == pytest.approx(exact, rel=1e-9, abs=1e-13 * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "order"), SMOOTH)
 @pytest.mark.parametrize("circle", [False, True])
 def test_variance_is_the_even_derivative_at_0(family, order, circle):

@@ -28,6 +28,7 @@ def integrate(function, low, high, places):
     return math.fsum(part[0] for part in parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("sigma", [0.05, 1.0, 100.0])
 @pytest.mark.parametrize("circle", [False, True])
@@ -88,6 +89,7 @@ def test_means_of_a_gaussian_are_error_functions():
     assert np.allclose(Means(LOW, HIGH).rows(kernel, NODES), exact, rtol=0, atol=5e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("latitude", [False, True])
 @pytest.mark.parametrize("period", [None, 36.0])

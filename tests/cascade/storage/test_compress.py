@@ -119,6 +119,7 @@ def test_answers_are_within_the_tolerance_at_and_between_all_cells(
     check_promise(full, compress(full, 10**power), 10**power)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joint", [None, 1e-3], ids=["level", "joint"])
 @pytest.mark.parametrize("tolerance", [0.3, 0.05, 0.03])
 @pytest.mark.parametrize("kept", [0, 10**6])

@@ -53,6 +53,7 @@ KERNELS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "ridge", "form"), KERNELS)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_cut_rows_answer_as_the_rows_do(kernel, ridge, form, axis):

@@ -72,6 +72,7 @@ def test_a_residual_has_no_part_on_smooth_directions_that_are_solved_for():
     np.testing.assert_allclose(left.ravel(), before.ravel() - a @ g.ravel(), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "ridge"), [("matern12", 1e-3), ("matern52", 1e-4)])
 def test_what_round_off_brings_back_of_smooth_directions_does_not_grow(family, ridge):
     """Solves of more than a hundred steps end at the dense solution."""

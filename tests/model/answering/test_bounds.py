@@ -43,6 +43,7 @@ def deviation(mean: float, std: float, low: float, high: float) -> float:
     return math.sqrt(sum(quad(part, a, b, epsabs=0, epsrel=1e-10)[0] for a, b in pairwise(cuts)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("low", "high"), ENDS)
 @pytest.mark.parametrize("std", [0.02, 0.5, 3.0])
 def test_the_spread_is_that_of_a_clipped_normal_distribution(low, high, std):

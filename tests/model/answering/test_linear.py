@@ -101,6 +101,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("asked", [ASKED, (Derivatives(X[1:4], 2), Values(Y[1:3]))])
 def test_every_kind_of_error_bars_has_standard_errors_and_members(kind, asked, monkeypatch):

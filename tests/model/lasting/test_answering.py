@@ -182,6 +182,7 @@ def test_a_column_of_depths_is_solved_together(tmp_path):
     np.testing.assert_allclose(answered(streamed), in_memory(source, alone), atol=2e-8)
 
 
+@pytest.mark.slow
 def test_settings_that_are_chosen_give_the_answers_of_the_same_settings_given(tmp_path):
     source = stored(tmp_path, with_land())
     streamed = streamed_from(source, Settings())
@@ -241,6 +242,7 @@ def asked_of(source, settings, question, std=False):
     ), query_of(fit_grid(source.grid(), ALONE), MAP, **question)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "question",
     [

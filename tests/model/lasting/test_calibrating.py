@@ -62,6 +62,7 @@ def test_points_have_the_errors_of_the_grid_also_from_a_file(tmp_path):
     np.testing.assert_allclose(stations, np.repeat([[p] for p in points.values], 9, axis=1))
 
 
+@pytest.mark.slow
 def test_several_slices_are_told_together(tmp_path):
     """Errors of slices that differ in size are between the smallest and the largest."""
     data = with_land()

@@ -52,6 +52,7 @@ def test_settings_that_are_given_are_taken_and_nothing_is_chosen(tmp_path):
     assert "2 of 14 coordinates have no observed cell" in str(found.model.origin)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, GIVEN])
 def test_directions_are_refused_and_marks_are_warned_of(tmp_path, settings):
     data = with_land()

@@ -43,6 +43,7 @@ def scattered(data, count=60):
     return {"time": rng.choice([0.0, 1.0, 5.0, 8.0], count), "lat": lat, "lon": lon}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("smooth", [False, True])
 def test_points_are_those_in_memory(tmp_path, smooth):
     referring, held = pair(tmp_path)
@@ -53,6 +54,7 @@ def test_points_are_those_in_memory(tmp_path, smooth):
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [{}, {"time": [5.0, 1.0, 5.0]}, {"time": [1.0, 2.0]}])
 @pytest.mark.parametrize("least", [tiles._LEAST, 1])
 def test_stations_are_those_in_memory(tmp_path, at, least, monkeypatch):
@@ -64,6 +66,7 @@ def test_stations_are_those_in_memory(tmp_path, at, least, monkeypatch):
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_slices_of_two_dimensions(tmp_path, monkeypatch):
     monkeypatch.setattr(tiles, "_LEAST", 1)
     data = with_land().isel(time=slice(0, 6))
@@ -124,6 +127,7 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
             ask()
 
 
+@pytest.mark.slow
 def test_other_gaps_are_named(tmp_path):
     data = with_land()
     data[8, 9, 9] = np.nan  # at a time that no settings are chosen on
@@ -132,6 +136,7 @@ def test_other_gaps_are_named(tmp_path):
         referring.predict_points(time=[8.0], lat=[20.0], lon=[5.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [{"mean": "lat"}, {"derivative": "lon"}])
 def test_means_and_derivatives_have_values_and_no_errors(tmp_path, asked):
     referring, held = pair(tmp_path)

@@ -43,6 +43,7 @@ def test_values_and_errors_are_those_in_memory(tmp_path, poles, asked):
     assert found.attrs == expected.attrs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poles", ["none", "auto"])
 @pytest.mark.parametrize("own", [("lat", "lon"), ("time",), ("time", "lon")])
 @pytest.mark.parametrize("at", [{}, {"time": [1.5, 3.2, 4.0]}, {"time": [30.0, 2.0, 30.0]}])

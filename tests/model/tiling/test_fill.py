@@ -63,6 +63,7 @@ def test_tiles_are_within_a_tenth_of_the_error_bar_of_the_whole_grid(bars):
     assert not [note for note in told.notes if "no farther" in note]
 
 
+@pytest.mark.slow
 def test_more_context_is_nearer_to_the_whole_grid(bars, monkeypatch):
     errors = []
     for context in (Context(1, 2), Context(4, 12), Context(60, 60)):
@@ -129,6 +130,7 @@ def test_the_mask_of_the_first_slice_is_that_of_the_whole_grid():
     assert np.array_equal(whole.cells, tiled.cells)
 
 
+@pytest.mark.slow
 def test_bounds_hold_in_tiles_as_in_the_whole_grid():
     data = daily(seed=3)
     low = float(data.min()) + 0.0

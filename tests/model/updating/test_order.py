@@ -37,6 +37,7 @@ ROUTES = {  # name: old slices, new slices, and the order of both together
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joint", [False, True], ids=["level", "joint"])
 @pytest.mark.parametrize("period", [None, 100.0], ids=["line", "circle"])
 @pytest.mark.parametrize("route", ROUTES)

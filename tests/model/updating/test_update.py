@@ -35,6 +35,7 @@ def partitions(draw):
     return [list(part) for part in np.split(np.array(order), cuts)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, JOINT], ids=["level", "joint"])
 @pytest.mark.parametrize("noise", [0.0, 0.1], ids=["smooth", "noisy"])
 @settings(max_examples=25, deadline=None)

@@ -128,6 +128,7 @@ def test_a_setting_is_tried_with_the_least_ridge_at_least():
     assert free.attempt(setting, None).setting == setting
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ridge", "seen_whole", "is_bound"),
     [(None, 100, True), (1e-6, 100, False), (None, 20_000, False)],
