@@ -9,11 +9,13 @@ they hold 0.91 and 0.92 to 0.94.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from dkrls_cli.cascade.spectrum import ROUND_OFF
 from dkrls_cli.tuning.gaps import GapChoice
 from dkrls_cli.tuning.masks import HiddenWindow
 from dkrls_cli.tuning.spectra import SpectrumCache
@@ -33,6 +35,7 @@ def hide_few(chosen: GapChoice) -> GapChoice:
     all of these can be solved for.
     """
     rng, spectra = np.random.default_rng(_SEED), SpectrumCache()
+    ridge = _told_ridge(chosen)
     few: list[HiddenWindow] = []
     for window in chosen.windows:
         field = window_field(chosen.setting, window, spectra)
@@ -40,7 +43,7 @@ def hide_few(chosen: GapChoice) -> GapChoice:
             done = solve_window(
                 field,
                 part,
-                chosen.setting.ridge,
+                ridge,
                 chosen.mean,
                 chosen.scale,
                 tolerance=chosen.tolerance,
@@ -49,6 +52,18 @@ def hide_few(chosen: GapChoice) -> GapChoice:
                 return chosen
             few.append(replace(part, answers=done.values))
     return replace(chosen, windows=tuple(few))
+
+
+def _told_ridge(chosen: GapChoice) -> float:
+    """Return the ridge of a setting, or if that is larger the round-off of the whole grid.
+
+    Answers there are those of a model with this ridge, however small that of the setting is.
+    """
+    ridge = chosen.setting.ridge
+    if chosen.setting.grouping.axes or None in chosen.spectra:
+        return ridge
+    largest = math.prod(float(spectrum.values[0]) for spectrum in chosen.spectra if spectrum)
+    return max(ridge, ROUND_OFF * largest)
 
 
 def _parts(window: HiddenWindow, rng: np.random.Generator) -> Iterator[HiddenWindow]:

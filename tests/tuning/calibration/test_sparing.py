@@ -7,6 +7,7 @@ import pytest
 
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.gaps.field import Grouping
 from dkrls_cli.tuning.calibration import holes, sparing
 from dkrls_cli.tuning.calibration.holes import gap_bars
 from dkrls_cli.tuning.calibration.sparing import hide_few
@@ -102,3 +103,25 @@ def test_in_holes_the_cells_stay_hidden_together(wide, monkeypatch):
     monkeypatch.setattr(holes, "hide_few", lambda found: asked.append(1) or found)
     assert isinstance(gap_bars(values, AXES, choose(values)), GapBars)
     assert bool(asked) == (not wide)
+
+
+@pytest.mark.parametrize("ridge", [1e-15, 1e-3])
+@pytest.mark.parametrize("kind", ["product", "group", "long"])
+def test_the_ridge_is_no_smaller_than_the_round_off_of_the_whole_grid(ridge, kind, monkeypatch):
+    """Of a window it would be smaller, and noise-free data would seem to be answered better."""
+    chosen, solve, asked = choose(drawn()[1]), sparing.solve_window, set()
+    grouping = Grouping(((0, 1),)) if kind == "group" else Grouping()
+    chosen = replace(chosen, setting=replace(chosen.setting, ridge=ridge, grouping=grouping))
+    if kind == "long":
+        chosen = replace(chosen, spectra=(None, chosen.spectra[1]))
+
+    def recording(field, part, ridge, *args, **options):
+        asked.add(ridge)
+        return solve(field, part, RIDGE, *args, **options)
+
+    monkeypatch.setattr(sparing, "solve_window", recording)
+    hide_few(chosen)
+    largest = np.prod([np.linalg.eigvalsh(gram(k, c, c))[-1] for k, c in pairs()])
+    least = 4 * np.finfo(float).eps * largest if kind == "product" else 0.0
+    assert list(asked) == [pytest.approx(max(ridge, least), rel=1e-9, abs=0)]
+    assert least < 1e-12
