@@ -120,8 +120,9 @@ def _exit_code(error: Any) -> int:
     return int(getattr(error, "exit_code", 2))
 
 
+@functools.cache
 def import_command(name: str) -> Any:
-    """Return the command with this name, ready to run."""
+    """Return the command with this name, ready to run; in one process it is made once."""
     command = getattr(import_module(f"dkrls_cli.cli.commands.{name}"), name)
     if not isinstance(command, typer.Typer):
         alone = typer.Typer(add_completion=False)

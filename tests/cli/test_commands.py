@@ -10,7 +10,7 @@ import pytest
 from shell import ROOT, dkrls, refusal
 
 from dkrls_cli import __version__
-from dkrls_cli.cli import COMMANDS, LIBRARIES, app
+from dkrls_cli.cli import COMMANDS, LIBRARIES, app, import_command
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -25,6 +25,10 @@ def test_help_says_it_all(command: str, width: int) -> None:
     if command in ("fit", "validate") and width == 120:
         assert told.count("[DIM=]VALUE") == 3
         assert "[DIM=]NAME" in told
+
+
+def test_a_command_is_made_once() -> None:
+    assert all(import_command(name) is import_command(name) for name in COMMANDS)
 
 
 def test_help_does_not_import_the_commands() -> None:
