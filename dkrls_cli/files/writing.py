@@ -412,10 +412,6 @@ def _without_folders(word: str) -> str:
     return os.path.basename(word.rstrip(os.sep)) if os.sep in word else word
 
 
-def _is_numeric(axis: Axis) -> bool:
-    return axis.has_coordinate and axis.labels is None
-
-
 def _stored(axis: Axis) -> NDArray[Any]:
     """Return coordinates as the file keeps them: times as numbers, labels as texts."""
     return axis.values if axis.labels is not None else axis.stored

@@ -542,7 +542,7 @@ class Model(Trained):
         from dkrls_cli.model.updating.update import with_style
 
         values, new = align(self, data, coordinates)
-        errors = slice_errors(self, data, coordinates, values, obs_error)
+        errors = slice_errors(self, data, values, obs_error)
         after = add_slices(
             self,
             values,

@@ -76,7 +76,7 @@ def info(
             models = chosen_models(model, [var] if var else None)
         if config:
             refuse_beside_config(weights, report)
-            print_config(models, report)
+            print_config(models)
             return
         if target is not None:
             with report.working(f"writing {weights}"):
@@ -95,7 +95,7 @@ def refuse_beside_config(weights: str | None, report: Report) -> None:
         raise SettingError(f"--config prints TOML: it does not go with {other}. Give one of them.")
 
 
-def print_config(models: Sequence[Model], report: Report) -> None:
+def print_config(models: Sequence[Model]) -> None:
     """Print the options of a fit that gives the model back, as TOML on stdout."""
     if models[1:]:
         names = ", ".join(model.name for model in models)

@@ -40,7 +40,6 @@ def align(
 def slice_errors(
     model: Model,
     data: xr.DataArray | Grid | ArrayLike,
-    coordinates: Any,
     values: Array,
     obs_error: ErrorLike | None,
 ) -> Array | None:
@@ -50,7 +49,7 @@ def slice_errors(
     ----------
     model
         The model.
-    data, coordinates
+    data
         The new slices as they were given.
     values
         The same as :func:`align` returns them.

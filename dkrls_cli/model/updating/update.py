@@ -68,7 +68,7 @@ def update_model(
     """
     values, new = align(model, data, coordinates)
     added = observed_slices(values, model.grows).size
-    errors = slice_errors(model, data, coordinates, values, obs_error)
+    errors = slice_errors(model, data, values, obs_error)
     surprise = measure_surprise(model, values, new, errors)
     after = add_slices(
         model,

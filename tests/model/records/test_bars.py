@@ -1,41 +1,23 @@
 """Error bars in records: every kind comes back, and wrong ones are refused."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from kept_records import fitted, through_a_file
 
 from dkrls_cli.cascade.calibration.folds import BetweenScale
 from dkrls_cli.cascade.calibration.local import LocalScale
-from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars.bars import Bars
 from dkrls_cli.cascade.errorbars.calibrate import calibrate
 from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.errorbars.levels import FilledBars, LevelBars
-from dkrls_cli.cascade.fit import fit_cascade
-from dkrls_cli.cascade.kernels import Kernel
-from dkrls_cli.cascade.level import Level
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.field import NO_GROUPS, Grouping
 from dkrls_cli.model.records.bars import bars_from, bars_record, filled_from
 
-X, T = np.linspace(0, 1, 30), np.arange(20.0)
-RNG = np.random.default_rng(2)
-SMOOTH, NOISE = np.sin(3 * X[:, None] + T / 4), RNG.standard_normal((30, 20))
-KERNELS = Kernel("matern52", 0.4), Kernel("matern32", 5.0, None, 1.0, 7.0, 2.0)
-NEW = [np.array([0.03, 0.7]), np.array([-1.0, 4.4, 9.0])]
-
-
-def fitted(values: np.ndarray = NOISE, joint: float | None = None, **how: Any) -> Cascade:
-    ridge = 1e-3 if joint is None else 0.0
-    levels = [Level(name, kernel, ridge) for name, kernel in zip("xt", KERNELS, strict=True)]
-    return fit_cascade(values, [X, T], levels, joint_ridge=joint, **how)
-
-
-def through_a_file(header: Any) -> Any:
-    return json.loads(json.dumps(header))
+RNG = np.random.default_rng(3)
 
 
 def returned(bars: Bars, shape: tuple[int, ...] = (30, 20), joint: bool = False) -> Bars:

@@ -1,12 +1,12 @@
 """Cascades in records: what comes back, and what is refused."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from kept_records import KERNELS, NEW, NOISE, SMOOTH, T, X, fitted, through_a_file
 
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.fit import fit_cascade
@@ -15,21 +15,7 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.splines.pieces import Piece
 from dkrls_cli.model.records.cascades import cascade_from, cascade_record
 
-X, T = np.linspace(0, 1, 30), np.arange(20.0)
-RNG = np.random.default_rng(2)
-SMOOTH, NOISE = np.sin(3 * X[:, None] + T / 4), RNG.standard_normal((30, 20))
-KERNELS = Kernel("matern52", 0.4), Kernel("matern32", 5.0, None, 1.0, 7.0, 2.0)
-NEW = [np.array([0.03, 0.7]), np.array([-1.0, 4.4, 9.0])]
-
-
-def fitted(values: np.ndarray = NOISE, joint: float | None = None, **how: Any) -> Cascade:
-    ridge = 1e-3 if joint is None else 0.0
-    levels = [Level(name, kernel, ridge) for name, kernel in zip("xt", KERNELS, strict=True)]
-    return fit_cascade(values, [X, T], levels, joint_ridge=joint, **how)
-
-
-def through_a_file(header: Any) -> Any:
-    return json.loads(json.dumps(header))
+RNG = np.random.default_rng(3)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,10 @@
 """Records in fewer bytes, and those of several models."""
 
-import json
-from typing import Any
-
 import numpy as np
 import pytest
+from kept_records import through_a_file
 
 from dkrls_cli.model.records.files import narrow_record, widen_arrays
-
-
-def through_a_file(header: Any) -> Any:
-    return json.loads(json.dumps(header))
 
 
 def test_a_record_is_narrowed_and_widened() -> None:

@@ -1,11 +1,11 @@
 """Axes, coverage and bounds in records."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from kept_records import through_a_file
 
 from dkrls_cli.grid.axes import Axis, axis_of, index_axis, text_axis
 from dkrls_cli.model.answering.bounds import Bounds
@@ -18,11 +18,6 @@ from dkrls_cli.model.records.labels import (
     coverage_from,
     coverage_record,
 )
-
-
-def through_a_file(header: Any) -> Any:
-    return json.loads(json.dumps(header))
-
 
 LONGITUDES = np.array([350.0, 0.0, 10.0], np.float32)
 MANY_LONGITUDES = np.roll(np.arange(0.0, 360.0, 10.0), 5)

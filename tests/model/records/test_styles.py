@@ -5,15 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kept_records import through_a_file
 
 from dkrls_cli.grid.axes import axis_of, text_axis
 from dkrls_cli.grid.style import Companion, Packing, Style
 from dkrls_cli.model.records.styles import style_from, style_record
-
-
-def through_a_file(header: Any) -> Any:
-    return json.loads(json.dumps(header))
-
 
 PACKING = Packing("int16", {"scale_factor": np.float32(0.01), "_FillValue": np.int16(-9)})
 LONG = np.arange(40.0)

@@ -1,16 +1,12 @@
 """Values of records: what JSON does not have keeps its type or becomes a text."""
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
+from kept_records import through_a_file
 
 from dkrls_cli.model.records.values import from_json, to_json
-
-
-def through_a_file(header: Any) -> Any:
-    return json.loads(json.dumps(header))
 
 
 @pytest.mark.parametrize(
