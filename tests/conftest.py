@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 
 # One BLAS thread, also in processes that tests start: more of them make small products slow on a
 # busy machine. It is set before numpy is imported.
@@ -13,6 +14,9 @@ from hypothesis import strategies as st
 # Hypothesis draws the same examples in every run: a test that fails, fails for everybody.
 settings.register_profile("dkrls", derandomize=True, deadline=None, max_examples=60)
 settings.load_profile("dkrls")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell's script
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 gc.disable()  # until all tests are collected: next to nothing of that is garbage
 

@@ -377,7 +377,7 @@ def test_an_output_is_refused_before_any_work(model: Path, tmp_path: Path) -> No
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no head")
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_a_closed_pipe_ends_quietly_and_at_once(model: Path, form: str) -> None:
-    command = [sys.executable, "-m", "dkrls_cli", "predict", str(model), "--format", form]
+    command = [sys.executable, "-m", "dkrls_cli", "predict", str(model), "--format", form, "-q"]
     command += ["--at", "lon=0:359.9:0.01", "--at", "lat=-60:60:0.01"]  # would take an hour
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
