@@ -5,6 +5,7 @@ taken that costs least.
 
 - :class:`.forms.Taken`: training coordinates that pass through, each of which is one sample.
 - :class:`.banded.Banded`: rows as matrices that are cut to windows.
+- :class:`.dense.Dense`: rows as one matrix, where windows would have nearly all samples.
 - :class:`.dense.Factored`: rows as the product of two matrices, for few directions.
 - :class:`.split.Split`: wide rows, of which few sums tell all but what is near them.
 - :class:`.forms.Mixed`: some rows pass through, the others do not.
@@ -21,8 +22,9 @@ from dkrls_cli.arrays import Array, Indices
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.streaming.banded import NEGLIGIBLE, Banded, Constant
-from dkrls_cli.cascade.streaming.dense import Factored
+from dkrls_cli.cascade.streaming.dense import Dense, Factored
 from dkrls_cli.cascade.streaming.forms import AxisRows, Mixed, Taken, Whole
+from dkrls_cli.cascade.streaming.products import Both
 from dkrls_cli.cascade.streaming.split import WIDTHS, Split
 from dkrls_cli.cascade.tensors import Rows
 
@@ -46,6 +48,10 @@ _MOST_ROWS = 2048
 
 _MANY = 0.1
 """Share of rows that pass through from which they are worth telling from the others."""
+
+_NEARLY_ALL = 0.8
+"""Share of all entries in windows from which one product with all of them is faster: every group of
+rows has its samples brought into the order of a product for itself."""
 
 _WORTH = 0.6
 """Operations of rows in several products, beside those of others, from which they are worth it."""
@@ -134,6 +140,8 @@ def _cut_matrix(
     if _least_directions(matrix) * sum(matrix.shape) < best.operations:
         factored = Factored.build(matrix, negligible, noise)
         best = factored if _is_worth(factored, best) else best
+    if isinstance(best, Banded) and best.operations > _NEARLY_ALL * matrix.size:
+        best = Dense(Both.of(matrix))
     return best
 
 

@@ -12,7 +12,7 @@ from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.kernels import Kernel, gram, kernel_named
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.streaming.banded import GROUPS, NEGLIGIBLE, Banded
-from dkrls_cli.cascade.streaming.dense import Factored
+from dkrls_cli.cascade.streaming.dense import Dense, Factored
 from dkrls_cli.cascade.streaming.forms import Mixed, Taken, Whole
 from dkrls_cli.cascade.streaming.rows import (
     NEGLIGIBLE_IN_SINGLE,
@@ -102,13 +102,26 @@ def test_wide_rows_are_split_into_near_entries_and_few_sums():
 def test_rows_in_no_order_are_not_split():
     query = np.random.default_rng(4).permutation(HALVES)
     _, found = cut(with_constant("matern52", 60.0), 0.3, query, NEGLIGIBLE_IN_SINGLE)
-    assert isinstance(found, Banded)
+    assert isinstance(found, Dense)
 
 
 def test_smooth_kernels_have_few_directions():
     _, found = cut(with_constant("gaussian", 40.0), 1e-4, HALVES, 1e-9)
     assert isinstance(found, Factored)
     assert operations(found) < 0.3
+
+
+def test_rows_without_small_entries_are_one_matrix():
+    cascade, every = cascade_of(kernel_named("matern32", 8.0), 1e-2), range(60, SIZE, 10)
+    rows = np.random.default_rng(7).standard_normal((SIZE, SIZE))
+    given = [np.tril(np.triu(rows, -width), width) for width in every]
+    found = [cut_rows(cascade, 0, one) for one in given]
+    shares = [operations(one) for one in found if isinstance(one, Banded)]
+    assert len(shares) > 2
+    assert 0.75 < max(shares) < 0.8
+    dense = found[len(shares) :]
+    assert all(isinstance(one, Dense) for one in dense)
+    np.testing.assert_array_equal(dense[-1].matrix.double, given[-1])
 
 
 def test_training_coordinates_are_taken_and_not_multiplied():
