@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,12 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars.bars import Bars
 from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.errorbars.levels import FilledBars, LevelBars
-from dkrls_cli.cascade.functionals.answers import answer_blocks, answer_points
+from dkrls_cli.cascade.functionals.answers import answer_blocks, answer_grid, answer_points
 from dkrls_cli.cascade.functionals.bars import variance_at_points, variance_blocks
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.draws import filled_variance, functional_draws
-from dkrls_cli.cascade.functionals.functional import Functional
-from dkrls_cli.cascade.functionals.regions import SeriesMaker, region_blocks
+from dkrls_cli.cascade.functionals.functional import Functional, Means
+from dkrls_cli.cascade.functionals.regions import SeriesMaker, range_variances, region_blocks
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.tensors import lay_out
 from dkrls_cli.errors import SettingError
@@ -98,6 +98,12 @@ class LinearAnswers:
         factor = self._factor(None if self.spread is not None else whole)
         if isinstance(bars, GapBars | NoisyBars):
             draw = self.with_gaps(bars).deviations(seed)
+            if self._has_open_ranges:
+                usual = self.with_gaps(bars).variance()
+                wider = np.divide(
+                    self._at_least(usual), usual, out=np.ones(usual.shape), where=usual > 0
+                )
+                factor = factor * np.sqrt(wider)
         else:
             known = complete_bars(bars)
             draw = functional_draws(
@@ -131,7 +137,8 @@ class LinearAnswers:
         """Return a function that computes the variance of one block of a product grid."""
         bars = self.bars()
         if isinstance(bars, GapBars | NoisyBars):
-            return self.with_gaps(bars).variance().__getitem__
+            found = self.with_gaps(bars).variance()
+            return (self._at_least(found) if self._has_open_ranges else found).__getitem__
         known = complete_bars(bars)
         if isinstance(known, FilledBars):
             observed, filled = self._observed_blocks(known.level_bars), self._filled_variance(known)
@@ -146,6 +153,32 @@ class LinearAnswers:
                 self.cascade, self.functionals, poles=self.poles, make=make, **self._how
             )
         return variance_blocks(bars, self.cascade, self.functionals, **self._how)
+
+    @property
+    def _has_open_ranges(self) -> bool:
+        """Whether errors are those of means over ranges of a grid with missing cells."""
+        return self.region and isinstance(self.bars(), GapBars) and not self.smooth
+
+    def _at_least(self, variance: Array) -> Array:
+        """Return variances no less than by all settings that series along ranges may have.
+
+        The posterior of a model with missing cells, which `variance` is, believes in one of them.
+        """
+        found = np.zeros(self.shape)
+        for axis, each in enumerate(self.functionals):
+            source = self.cells.get(axis)
+            if isinstance(each, Means) and source is not None and not source.are_means:
+                tell = partial(self._along, axis)
+                own = range_variances(self.cascade, axis, each, source, tell)
+                others = [size for other, size in enumerate(self.shape) if other != axis]
+                found += np.moveaxis(own.reshape(-1, *others), 0, axis)
+        return np.maximum(variance, found)
+
+    def _along(self, axis: int, asked: Functional) -> Array:
+        """Return the answers to something else along one axis, a column for each of the others."""
+        others = [asked if own == axis else each for own, each in enumerate(self.functionals)]
+        found = answer_grid(self.cascade, others, **self._how)
+        return np.moveaxis(found, axis, 0).reshape(len(asked), -1)
 
     def _filled_variance(self, bars: FilledBars) -> Array:
         """Return the variance that the errors of filled cells add."""

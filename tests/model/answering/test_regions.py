@@ -7,8 +7,13 @@ import pytest
 import xarray as xr
 
 from dkrls_cli import fit
+from dkrls_cli.cascade.calibration.averaging import averaged_variances
+from dkrls_cli.cascade.functionals.cells import SourceCells
+from dkrls_cli.cascade.functionals.functional import Means
+from dkrls_cli.cascade.functionals.windows import open_parts
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps.functionals import deviations
+from dkrls_cli.model.answering import linear
 from dkrls_cli.model.answering import regions as module
 from dkrls_cli.model.answering.answers import Rules
 from dkrls_cli.model.answering.ensembles import draw_members
@@ -267,3 +272,34 @@ def test_labels_have_no_ranges():
     with pytest.raises(SettingError, match="text labels"):
         sites.mean_over("site")
     assert sites.mean_over("x=0:3", std=True)["values_std"].dims == ("site",)
+
+
+def test_with_missing_cells_errors_are_at_least_those_of_all_settings(monkeypatch):
+    days, places = np.arange(0.0, 12, 2), np.arange(5.0)
+    data = np.random.default_rng(2).standard_normal((6, 5))
+    data[2, 3] = np.nan
+    given = {"kernel": "gaussian", "sigma": {"t": 30.0, "x": 0.1}, "ridge": 1e-3}
+    gaps = fit(data, {"t": days, "x": places}, **given)
+    told = gaps.mean_over({"t": (0, 10)}, std=True, x=places)["values_std"]
+    series = gaps.predict(x=places).transpose("t", "x").values
+    asked = Means(np.zeros(1), np.full(1, 10.0))
+    (part,) = open_parts(SourceCells(days - 1, days + 1, are_means=False), asked, days)
+    pieces = [
+        gaps.mean_over({"t": (low, high)}, x=places).values * weight
+        for low, high, weight in zip(part.asked.low, part.asked.high, part.weights, strict=True)
+    ]
+    kernel = gaps.level_of("t").kernel
+    near = part.near
+    known = averaged_variances(kernel, days[near], series[near], part.mean, np.sum(pieces, axis=0))
+    monkeypatch.setattr(linear, "range_variances", lambda *_: np.zeros((1, 5)))
+    usual = gaps.mean_over({"t": (0, 10)}, std=True, x=places)["values_std"]
+    np.testing.assert_allclose(told, np.maximum(usual, np.sqrt(known)), rtol=1e-6)
+    assert (told > 1.5 * usual).any()
+    rules = Rules()
+    query = ask_region(gaps, {"t": (0, 10)}, {"x": places}, rules)
+    plain = query.linear.deviations(3)(0)
+    monkeypatch.setattr(linear, "range_variances", lambda *_: np.full((1, 5), 100.0))
+    wide = query.linear.deviations(3)(0)
+    np.testing.assert_allclose(wide, plain * 10 / usual.values, rtol=1e-6)
+    smooth = gaps.mean_over({"t": (0, 10)}, std=True, smooth=True, x=places)["values_std"]
+    assert (smooth < 5).all()
