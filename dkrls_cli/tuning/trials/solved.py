@@ -39,7 +39,7 @@ Hidden cells tell smaller differences by chance only: others would order the set
 _EXACT, _TOLERANCES = 0.02, (1e-9, 1e-2)
 """Largest change of a hidden cell at the end of a solve: this share of the best relative error."""
 
-_FIRST_ERROR = 0.1
+_FIRST_ERROR = 0.05
 """Relative error that is assumed as long as none is known."""
 
 _MARGIN = 1.1
