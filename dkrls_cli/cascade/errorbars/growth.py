@@ -49,7 +49,7 @@ def with_growth(bars: LevelBars, cascade: Cascade, axis: int) -> LevelBars:
 
     A long level stays as it is: it has so many slices that its kernel is not chosen by luck.
     """
-    if not LEAST <= cascade.shape[axis] <= LONG:
+    if not LEAST <= cascade.shape[axis] <= LONG or cascade.is_long(axis):
         return bars
     power = _find_power(cascade, axis)
     if power >= 1.0:
