@@ -146,7 +146,7 @@ def test_blocks_are_the_whole(model):
     diagonal = values[:, np.arange(3), np.arange(3)].T
     assert np.allclose(points.values(), diagonal, rtol=0, atol=1e-12)
     for part, some, std in points.blocks(2, std=True):
-        assert np.allclose(some, points.values()[part], rtol=0, atol=1e-13)
+        assert np.allclose(some, points.values()[part], rtol=0, atol=1e-12)
         assert np.allclose(std, points.std()[part], rtol=1e-12)
     assert [std for *_, std in points.blocks(2)] == [None] * 6
 
