@@ -1,4 +1,4 @@
-"""What is open of a mean over a range: samples that its gaps lack, or those between its samples.
+"""Open parts of a mean over a range: samples that its gaps lack, or those between its samples.
 
 A mean over a range passes through the data in the cells around its coordinates. Where the range has
 gaps, two usual steps and wider, they are what is not known: cells of a usual step are taken for

@@ -51,7 +51,7 @@ def sample_rows(known: Indices, count: int, *, runs: int = _RUNS) -> Indices:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What decides how large the part is, and where it lies.
+    """The facts from which the size and the place of the part follow.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What one pass over a grid tells before its tiles are solved: which cells to fill, and bounds."""
+"""Findings of one pass over a grid before its tiles are solved: cells to fill, and bounds."""
 
 from __future__ import annotations
 
