@@ -138,3 +138,29 @@ def test_members_spread_as_wide_as_these_bars(smooth):
     np.testing.assert_allclose(spread, variance, rtol=0.12)
     plain = variance_on_grid(plain_bars(), model, query, smooth=smooth).mean(axis=1)
     assert (variance > 1.5 * plain).all()
+
+
+@pytest.mark.parametrize(("sigma", "grows"), [(24.0, True), (0.5, False)])
+def test_half_way_between_two_samples_a_share_of_leaving_one_out_is_open(sigma, grows):
+    """At least: a short kernel leaves more."""
+    x, ridge = np.array([3.0, 5.0]), 1e-6
+    kernel = Kernel("matern32", sigma)
+    model = trained(x, drawn(ROUGH, places=x), kernel=kernel, ridge=ridge)
+    inverse = np.linalg.inv(gram(kernel, x, x) + ridge * np.eye(2))
+    known = with_growth(plain_bars(), model, 0)
+    places = np.array([3.0, 3.5, 4.0, 4.5, 5.0])
+    wide = variance_on_grid(known, model, [places, RUNS])[:, 0]
+    plain = variance_on_grid(plain_bars(), model, [places, RUNS])[:, 0]
+    if grows:
+        assert wide[2] == pytest.approx(0.5 * 1.5 * 0.04 / inverse[0, 0])
+        assert (wide[1:4] > 1.5 * plain[1:4]).all()
+    else:
+        assert wide == pytest.approx(plain)
+    assert (wide[[0, 4]] == 0).all()
+
+
+def test_two_samples_on_a_circle_stay_as_they_are():
+    x = np.array([0.0, 5.0])
+    kernel = Kernel("matern32", 24.0, period=10.0)
+    model = trained(x, drawn(ROUGH, places=x), kernel=kernel)
+    assert with_growth(plain_bars(), model, 0).growth == ()
