@@ -15,7 +15,8 @@ from dkrls_cli.cli.commands.fill import open_whole, write_filled
 from dkrls_cli.cli.describe import shape_text
 from dkrls_cli.cli.fitting.inputs import read_values
 from dkrls_cli.cli.fitting.memory import refuse_large_check
-from dkrls_cli.cli.output.answers import rows_output, write_fields
+from dkrls_cli.cli.output.answers import write_fields
+from dkrls_cli.cli.output.rows import refuse_different_grids, rows_output
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import count_text, duration_text, pairs
@@ -282,11 +283,7 @@ def check_fields(checked: Checked) -> list[Field]:
 def write_rows(found: Sequence[CheckedVariable], target: Target) -> None:
     """Write the flagged cells, a row for each; of several variables with a column of names."""
     first = found[0].checked.grid
-    if any(one.checked.grid.dims != first.dims for one in found):
-        raise SettingError(
-            "The variables are on different grids, and rows have one. Write to a file that ends "
-            "in .nc or .zarr, or choose by --var."
-        )
+    refuse_different_grids([(one.checked.grid.name, one.checked.grid.axes) for one in found])
     with rows_output(target, [one.checked.grid.name for one in found], first.axes) as writer:
         several = len(found) > 1
         for one in found:

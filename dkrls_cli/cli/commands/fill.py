@@ -18,13 +18,7 @@ from dkrls_cli.cli.fitting.memory import estimates, refuse_too_large
 from dkrls_cli.cli.fitting.running import fit_settings, report_fit_notes
 from dkrls_cli.cli.fitting.suggestions import fit_words
 from dkrls_cli.cli.fitting.watching import choice_printer, counting
-from dkrls_cli.cli.output.answers import (
-    ROW_FORMATS,
-    read_mask_file,
-    refuse_taken_names,
-    rows_output,
-    write_fields,
-)
+from dkrls_cli.cli.output.answers import read_mask_file, refuse_taken_names, write_fields
 from dkrls_cli.cli.output.ensembles import (
     EnsembleOptions,
     all_members,
@@ -33,6 +27,7 @@ from dkrls_cli.cli.output.ensembles import (
     write_member_cells,
 )
 from dkrls_cli.cli.output.pictures import check_picture, draw_filled, draw_filled_files
+from dkrls_cli.cli.output.rows import ROW_FORMATS, refuse_different_grids, rows_output
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.output.tiles import (
     can_be_tiled,
@@ -412,7 +407,7 @@ def write_filled(
     if target.form in ("nc", "zarr"):
         return write_fields(fields, target, members)
     first = filled[0].grid
-    refuse_different_dims(filled)
+    refuse_different_grids([(one.grid.name, one.grid.axes) for one in filled])
     with rows_output(target, [one.grid.name for one in filled], first.axes) as writer:
         cells = {field.name: field.values.astype(field.style.dtype) for field in fields}
         writer.write_cells(first.dims, [axis.texts for axis in first.axes], cells)
@@ -423,7 +418,7 @@ def write_filled_members(
     filled: Sequence[Filled], draws: Sequence[Iterator[Array]], target: Target
 ) -> None:
     """Write a row for every member and cell, one member after the other."""
-    refuse_different_dims(filled)
+    refuse_different_grids([(one.grid.name, one.grid.axes) for one in filled])
     names = [one.grid.name for one in filled]
     parts = [partial(_columns_of_part, filled_fields(one)) for one in filled]
     write_member_cells(filled[0].grid.axes, names, draws, parts, target)
@@ -434,15 +429,6 @@ def _columns_of_part(fields: Sequence[Field], part: Slices, values: Array) -> di
     first, *others = fields
     found = {first.name: values[part].astype(first.style.dtype)}
     return found | {one.name: one.values[part].astype(one.style.dtype) for one in others}
-
-
-def refuse_different_dims(filled: Sequence[Filled]) -> None:
-    """Raise SettingError if variables are on different grids, which rows cannot hold together."""
-    if any(one.grid.dims != filled[0].grid.dims for one in filled):
-        raise SettingError(
-            "The variables are on different grids, and rows have one. Write to a file that ends "
-            "in .nc or .zarr, or choose by --var."
-        )
 
 
 def filled_fields(filled: Filled) -> list[Field]:

@@ -30,7 +30,6 @@ from dkrls_cli.cli.fitting.memory import (
 from dkrls_cli.cli.fitting.plans import plan_results
 from dkrls_cli.cli.fitting.running import fit_settings, fit_sources, report_fit_notes
 from dkrls_cli.cli.output.answers import (
-    ROW_FORMATS,
     AnswerOptions,
     answer_grids,
     asked_cells,
@@ -38,6 +37,7 @@ from dkrls_cli.cli.output.answers import (
     refuse_taken_names,
     report_cells,
 )
+from dkrls_cli.cli.output.rows import ROW_FORMATS
 from dkrls_cli.cli.output.streams import (
     SchedulerOptions,
     asked_dims,

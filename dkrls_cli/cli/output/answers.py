@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from io import StringIO
-from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.output.rows import (
+    BLOCK_CELLS,
+    ROW_FORMATS,
+    columns,
+    refuse_different_grids,
+    rows_output,
+    rows_progress,
+)
 from dkrls_cli.cli.output.target import Target
 from dkrls_cli.cli.report import Report, command_line
-from dkrls_cli.cli.terminal.clean import clean
 from dkrls_cli.cli.terminal.tables import count_text
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.spec import parse_at
@@ -29,22 +33,17 @@ if TYPE_CHECKING:
     from dkrls_cli.files.patching.members import Members
     from dkrls_cli.files.regions.slots import Blank
     from dkrls_cli.files.source import Source
-    from dkrls_cli.files.text.rows import RowWriter
     from dkrls_cli.files.writing import Field
     from dkrls_cli.grid.axes import Axis
     from dkrls_cli.grid.grid import Grid
     from dkrls_cli.model.answering.answers import Land, Outside, Query, Rules
     from dkrls_cli.model.model import Model
 
-ROW_FORMATS = ("csv", "jsonl", "json", "parquet")
-"""Formats that are written row by row."""
-
 HELD_CELLS = 2**23
 """Cells of answers that are held until they are written, 64 MB: more are written in regions."""
 
 _LAND = ("model", "none")
 _REGION_CELLS = 2**21  # cells of a region that is written: 16 MB of answers
-_BLOCK_CELLS = 2**15  # cells written at a time: a few MB of text, whatever the size of the grid
 
 
 @dataclass(frozen=True)
@@ -265,9 +264,9 @@ def answer_grids(
         for note in write(queries, target, answers.std, report):
             report.note(f"Note: {note}.")
         return cells
-    refuse_different_grids(queries)
+    refuse_different_grids([(query.model.name, query.axes) for query in queries])
     texts, cells = [axis.texts for axis in queries[0].axes], 0
-    parts = zip(*(query.blocks(_BLOCK_CELLS, std=answers.std) for query in queries), strict=True)
+    parts = zip(*(query.blocks(BLOCK_CELLS, std=answers.std) for query in queries), strict=True)
     total = sum(math.prod(query.shape) for query in queries)
     names, axes = [query.model.name for query in queries], queries[0].axes
     with rows_progress(target, report) as done, rows_output(target, names, axes) as writer:
@@ -285,7 +284,7 @@ def answer_grids(
 def made_at_once(queries: Sequence[Query], target: Target) -> float:
     """Return the answers of a variable that are made at a time; infinity: all of them."""
     if target.form in ROW_FORMATS:
-        return _BLOCK_CELLS
+        return BLOCK_CELLS
     cells = sum(math.prod(query.shape) for query in queries)
     return _REGION_CELLS if cells > HELD_CELLS else math.inf
 
@@ -335,15 +334,6 @@ def write_in_regions(
         if target.path is None:
             copy_to_stdout(Path(path))
     return notes
-
-
-def rows_progress(
-    target: Target, report: Report
-) -> AbstractContextManager[Callable[[float], None]]:
-    """Return a context that shows the progress of rows, unless these are seen on the terminal."""
-    if target.path is None and sys.stdout.isatty():
-        return nullcontext(lambda fraction: None)
-    return report.working("predicting")
 
 
 def refuse_large_answers(queries: Sequence[Query], std: bool) -> None:
@@ -413,18 +403,6 @@ def refuse_taken_names(variables: Sequence[Model | Source], std: bool) -> None:
             )
 
 
-def refuse_different_grids(queries: Sequence[Query]) -> None:
-    """Raise SettingError if variables are on different grids, which rows cannot hold together."""
-    first = queries[0]
-    grid = [(axis.name, axis.texts) for axis in first.axes]
-    for query in queries[1:]:
-        if [(axis.name, axis.texts) for axis in query.axes] != grid:
-            raise SettingError(
-                f"Variables '{first.model.name}' and '{query.model.name}' are on different grids, "
-                "and rows have one. Write to a file that ends in .nc or .zarr, or choose by --var."
-            )
-
-
 def answer_fields(query: Query, std: bool) -> list[Field]:
     """Return the answers of a variable, and their standard errors if asked for, to be written."""
     from dkrls_cli.files.writing import Field
@@ -471,68 +449,6 @@ def report_missing(
             f"Note: {count_text(beyond)} of {of}, outside the training range; --outside {ways} "
             "answers there."
         )
-
-
-def columns(model: Model, values: Array, std: Array | None) -> dict[str, Any]:
-    """Return the answers, and their standard errors if there are any, in the stored type."""
-    found = {model.name: values}
-    if std is not None:
-        found[model.std_variable()[0]] = std
-    return {name: array.astype(model.style.dtype, copy=False) for name, array in found.items()}
-
-
-def stdout_writer(form: str) -> RowWriter:
-    """Return a writer of rows to stdout; names and labels are made safe for a terminal."""
-    from dkrls_cli.files.text.rows import RowWriter
-
-    return RowWriter(sys.stdout, form, clean if sys.stdout.isatty() else None)
-
-
-@contextmanager
-def rows_output(
-    target: Target, names: Sequence[str], axes: Sequence[Axis] = ()
-) -> Iterator[RowWriter]:
-    """Yield a writer of rows to stdout, or to a file that appears when it is complete.
-
-    The names are those of the variables, for an object of JSON. The axes say what the columns of
-    coordinates hold, for Parquet, which is made of the rows when all are there.
-    """
-    from dkrls_cli.files.output.atomic import atomic_write
-    from dkrls_cli.files.text.rows import RowWriter
-
-    if target.form == "json":
-        rows = StringIO()
-        yield RowWriter(rows, "jsonl")
-        answers = rows.getvalue().rstrip("\n").replace("\n", ", ")
-        known = {"variables": list(names)} if names[1:] else {"variable": names[0]}
-        typer.echo(f'{dumps(known)[:-1]}, "answers": [{answers}]}}')
-    elif target.path is None:
-        yield stdout_writer(target.form)
-    elif target.form == "parquet":
-        with parquet_output(target.path, target.overwrite, axes) as writer:
-            yield writer
-    else:
-        with (
-            atomic_write(target.path, overwrite=target.overwrite) as temporary,
-            open(temporary, "w", encoding="utf-8", newline="") as stream,
-        ):
-            yield RowWriter(stream, target.form)
-
-
-@contextmanager
-def parquet_output(path: str, overwrite: bool, axes: Sequence[Axis]) -> Iterator[RowWriter]:
-    """Yield a writer of rows of which a Parquet table is made when all are there."""
-    from dkrls_cli.files.foreign.parquet import write_from_csv
-    from dkrls_cli.files.output.atomic import atomic_write
-    from dkrls_cli.files.output.leftovers import private_folder
-    from dkrls_cli.files.text.rows import RowWriter
-
-    with private_folder() as folder, atomic_write(path, overwrite=overwrite) as temporary:
-        rows = folder / "rows.csv"
-        with open(rows, "w", encoding="utf-8", newline="") as stream:
-            yield (writer := RowWriter(stream))
-        coordinates = {axis.name: axis for axis in axes} | writer.coordinates
-        write_from_csv(rows, temporary, coordinates, writer.numbers)
 
 
 def write_fields(

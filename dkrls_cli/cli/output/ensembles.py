@@ -16,15 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli.output.answers import (
-    ROW_FORMATS,
     AnswerOptions,
     answer_fields,
-    columns,
-    refuse_different_grids,
     refuse_taken_names,
     report_cells,
     report_missing,
-    rows_output,
     write_fields,
 )
 from dkrls_cli.cli.output.points import (
@@ -35,6 +31,13 @@ from dkrls_cli.cli.output.points import (
     refuse_several_grids,
     with_attrs,
     write_table,
+)
+from dkrls_cli.cli.output.rows import (
+    BLOCK_CELLS,
+    ROW_FORMATS,
+    columns,
+    refuse_different_grids,
+    rows_output,
 )
 from dkrls_cli.cli.output.target import Target
 from dkrls_cli.cli.report import Report
@@ -50,8 +53,6 @@ if TYPE_CHECKING:
     from dkrls_cli.grid.grid import Grid
     from dkrls_cli.model.answering.answers import PointQuery, Query
     from dkrls_cli.model.model import Model
-
-_BLOCK_CELLS = 2**15  # cells written at a time: a few MB of text, whatever the size of the grid
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def answer_ensembles(
     models = [query.model for query in queries]
     refuse_names(models, answers.std)
     if target.form in ROW_FORMATS:
-        refuse_different_grids(queries)
+        refuse_different_grids([(query.model.name, query.axes) for query in queries])
     report_cells(queries, answers, report)
     with report.working("drawing members") as done:
         draws = open_draws(queries, options, done)
@@ -234,7 +235,7 @@ def write_member_cells(
     dims, texts = [REALIZATION, *(axis.name for axis in axes)], [axis.texts for axis in axes]
     with rows_output(target, names, [realization_axis(1), *axes]) as writer:
         for number, together in enumerate(zip(*draws, strict=True)):
-            for part in blocks([axis.size for axis in axes], _BLOCK_CELLS):
+            for part in blocks([axis.size for axis in axes], BLOCK_CELLS):
                 here = [words[p] for words, p in zip(texts, part, strict=True)]
                 found: dict[str, Any] = {}
                 for columns_of, values in zip(parts, together, strict=True):

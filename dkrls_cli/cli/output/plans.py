@@ -7,12 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dkrls_cli.cli.describe import shape_text
-from dkrls_cli.cli.output.answers import (
-    ROW_FORMATS,
-    made_at_once,
-    refuse_different_grids,
-    refuse_taken_names,
-)
+from dkrls_cli.cli.output.answers import made_at_once, refuse_taken_names
+from dkrls_cli.cli.output.rows import ROW_FORMATS, refuse_different_grids
 from dkrls_cli.cli.output.streams import stream_facts, stream_result
 from dkrls_cli.cli.report import Result
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs
@@ -94,7 +90,7 @@ def refuse_impossible(queries: Sequence[Query], target: Target, std: bool) -> No
     """Raise SettingError if answers cannot be written together."""
     refuse_taken_names([query.model for query in queries], std)
     if target.form in ROW_FORMATS:
-        refuse_different_grids(queries)
+        refuse_different_grids([(query.model.name, query.axes) for query in queries])
 
 
 def result_in_memory(query: Query, taken: Mapping[str, Any]) -> Result:

@@ -245,7 +245,7 @@ def test_another_format_gets_the_members(source: Path, tmp_path: Path) -> None:
 def test_rows_of_text_have_the_number_of_the_member(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dkrls_cli.cli.output.ensembles._BLOCK_CELLS", 50)
+    monkeypatch.setattr("dkrls_cli.cli.output.ensembles.BLOCK_CELLS", 50)
     for name in ("a.csv", "a.jsonl"):
         dkrls("fill", source, "-o", tmp_path / name, "--ensemble", 2, "--std", *GIVEN)
     rows = csv_rows((tmp_path / "a.csv").read_text())

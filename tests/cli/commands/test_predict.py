@@ -443,7 +443,7 @@ def test_rows_are_the_same_in_blocks_of_any_size(
 ) -> None:
     words = ["predict", model, "--std", *words_for(MIXED)]
     whole = dkrls(*words).stdout
-    monkeypatch.setattr("dkrls_cli.cli.output.answers._BLOCK_CELLS", cells)
+    monkeypatch.setattr("dkrls_cli.cli.output.answers.BLOCK_CELLS", cells)
     np.testing.assert_allclose(numbers(dkrls(*words).stdout), numbers(whole), rtol=1e-9, atol=1e-9)
     told = dkrls(*words, "-o", tmp_path / "o.csv", "--json", "-v")
     assert json.loads(told.stdout)["cells"] == 12

@@ -75,7 +75,7 @@ def test_rows_do_not_depend_on_the_size_of_blocks(
 ) -> None:
     words = ("predict", sea, "--std", "--at", "lat=1.5,30")
     whole = csv_rows(dkrls(*words).stdout)
-    monkeypatch.setattr("dkrls_cli.cli.output.answers._BLOCK_CELLS", cells)
+    monkeypatch.setattr("dkrls_cli.cli.output.answers.BLOCK_CELLS", cells)
     found = csv_rows(dkrls(*words).stdout)
     assert [row["lat"] for row in found] == [row["lat"] for row in whole]
     for name in ("sst", "sst_std"):

@@ -176,7 +176,7 @@ def test_a_scalar_realization_of_the_source_gives_way(tmp_path: Path) -> None:
 def test_rows_have_the_number_of_their_member(
     model: Path, cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_BLOCK_CELLS", cells)
+    monkeypatch.setattr(module, "BLOCK_CELLS", cells)
     rows = csv_rows(dkrls("predict", model, *WHERE, "--ensemble", 3, "--seed", 5).stdout)
     assert list(rows[0]) == ["realization", "time", "lat", "lon", "t"]
     expected = members(model, 5)

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shell import dkrls
 
-from dkrls_cli.cli.output.answers import stdout_writer
 from dkrls_cli.cli.report import Report, error_line
 from dkrls_cli.cli.terminal.clean import clean, clean_lines
 from dkrls_cli.cli.terminal.progress import show_progress
@@ -98,23 +97,3 @@ def test_a_hostile_file_prints_nothing_of_its_own(tmp_path: Path) -> None:
     refused = dkrls("predict", tmp_path / "m.npz", "--at", "site=\x1b[31m", code=2)
     assert "\x1b" not in refused.output
     assert "\x1b" not in dkrls("predict", tmp_path / "m.npz", "--\x1b[1m", code=2).output
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize("form", ["csv", "jsonl"])
-@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
-def test_rows_are_clean_on_a_terminal_and_true_in_a_pipe(
-    form: str, stream: type[io.StringIO], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdout", out := stream())
-    stdout_writer(form).write_cells([f"d{HOSTILE}"], [[HOSTILE]], {f"a{HOSTILE}": np.ones(1)})
-    text = out.getvalue()
-    if stream is Terminal:
-        assert is_clean(text.replace("\n", ""))
-        assert len(text.splitlines()) == (2 if form == "csv" else 1)
-    else:
-        assert ("\x1b" if form == "csv" else "\x9b") in text
