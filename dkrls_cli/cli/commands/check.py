@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.commands.fill import open_whole, write_filled
 from dkrls_cli.cli.describe import shape_text
-from dkrls_cli.cli.fitting.inputs import read_values
+from dkrls_cli.cli.fitting.inputs import open_whole, read_values
 from dkrls_cli.cli.fitting.memory import refuse_large_check
 from dkrls_cli.cli.output.answers import write_fields
+from dkrls_cli.cli.output.filled import write_filled
 from dkrls_cli.cli.output.rows import refuse_different_grids, rows_output
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge

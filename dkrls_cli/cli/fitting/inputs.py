@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dkrls_cli.cli.describe import shape_text
 from dkrls_cli.cli.report import Report, command_line
+from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
     from dkrls_cli.files.source import Source
@@ -39,6 +40,22 @@ def open_inputs(
     for source in sources:
         report.detail(f"{source.name}: {shape_text(source.axes)}, {source.dtype}")
     return sources
+
+
+def open_whole(
+    path: str,
+    var: Sequence[str] | None,
+    levels: list[str] | None,
+    report: Report,
+    errors: Sequence[str] | None,
+) -> list[Source]:
+    """Open variables of the one file; their values are not read yet."""
+    from dkrls_cli.files.source import expand
+
+    paths = expand(path)
+    if len(paths) > 1:
+        raise SettingError(f"'{path}' is {len(paths)} files. Fill them one by one, or joined.")
+    return open_inputs(paths, var, levels, report, errors)
 
 
 def note_known_errors(inputs: list[str], sources: Sequence[Source], report: Report) -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dkrls_cli.files.writing import Field
     from dkrls_cli.grid.axes import Axis
     from dkrls_cli.grid.grid import Grid
+    from dkrls_cli.grid.style import Style
     from dkrls_cli.model.answering.answers import Land, Outside, Query, Rules
     from dkrls_cli.model.model import Model
 
@@ -405,34 +406,40 @@ def refuse_taken_names(variables: Sequence[Model | Source], std: bool) -> None:
 
 def answer_fields(query: Query, std: bool) -> list[Field]:
     """Return the answers of a variable, and their standard errors if asked for, to be written."""
+    return value_fields(query.model, query.axes, query.values(), query.std() if std else None)
+
+
+def value_fields(
+    variable: Model | Grid, axes: Sequence[Axis], values: Array, std: Array | None
+) -> list[Field]:
+    """Return values of a variable, and their standard errors if there are any, to be written."""
     from dkrls_cli.files.writing import Field
 
-    model, axes = query.model, query.axes
-    values = query.values()
-    if not std:
-        return [Field(model.name, values, axes, model.attrs, model.style)]
-    name, attrs = model.std_variable()
-    linked = {**model.attrs, "ancillary_variables": name}
-    return [
-        Field(model.name, values, axes, linked, model.style),
-        Field(name, query.std(), axes, attrs, model.style.of_errors),
-    ]
+    arrays = [values] if std is None else [values, std]
+    each = zip(described(variable, std is not None), arrays, strict=True)
+    return [Field(name, array, axes, attrs, style) for (name, attrs, style), array in each]
 
 
 def answer_blanks(query: Query, std: bool) -> list[Blank]:
     """Return the variables of answers, and of their errors if asked for, without values."""
     from dkrls_cli.files.regions.slots import Blank
 
-    model, axes = query.model, query.axes
     missing = query.outside_count + query.land_count > 0
-    if not std:
-        return [Blank(model.name, axes, model.attrs, model.style, missing)]
-    name, attrs = model.std_variable()
-    linked = {**model.attrs, "ancillary_variables": name}
     return [
-        Blank(model.name, axes, linked, model.style, missing),
-        Blank(name, axes, attrs, model.style.of_errors, missing),
+        Blank(name, query.axes, attrs, style, missing)
+        for name, attrs, style in described(query.model, std)
     ]
+
+
+def described(variable: Model | Grid, std: bool) -> list[tuple[str, Mapping[str, Any], Style]]:
+    """Return name, attributes and style of a variable, and of its standard errors if asked for."""
+    from dkrls_cli.grid.grid import std_variable
+
+    if not std:
+        return [(variable.name, variable.attrs, variable.style)]
+    name, attrs = std_variable(variable.name, variable.attrs)
+    linked = {**variable.attrs, "ancillary_variables": name}
+    return [(variable.name, linked, variable.style), (name, attrs, variable.style.of_errors)]
 
 
 def report_missing(

@@ -7,12 +7,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from dkrls_cli.cli.describe import shape_text
+from dkrls_cli.cli.output.filled import NOTHING_LEFT, OTHER_MASKS, FillSettings
 from dkrls_cli.cli.report import Report, Result, command_line
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
-    from dkrls_cli.cli.commands.fill import FillSettings
     from dkrls_cli.cli.output.target import Target
     from dkrls_cli.files.patching.parts import AddedVariable, PatchedCopy
     from dkrls_cli.files.source import Source
@@ -151,8 +151,6 @@ def added_errors(source: Source, how: FillSettings) -> AddedVariable | None:
 
 def report_tiled(found: TiledFill, written: Sequence[str], report: Report) -> None:
     """Report what was decided about land, bounds and tiles."""
-    from dkrls_cli.cli.commands.fill import OTHER_MASKS
-
     if found.note:
         report.note(f"Note: {found.note}. {OTHER_MASKS}")
     for note in [*found.notes, *written]:
@@ -160,7 +158,7 @@ def report_tiled(found: TiledFill, written: Sequence[str], report: Report) -> No
     for warning in found.warnings:
         report.note(f"Warning: {warning}.")
     if found.missing and not found.filled:
-        report.note("Note: nothing is left to fill; --mask, --max-gap and --within decide.")
+        report.note(NOTHING_LEFT)
 
 
 def tiled_result(source: Source, found: TiledFill, seconds: float, target: Target | None) -> Result:
