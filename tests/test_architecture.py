@@ -136,6 +136,13 @@ def test_mathematics_works_on_plain_arrays(folder):
         )
 
 
+def test_no_command_imports_another():
+    """What two of them share stands in the folders beside them."""
+    for path in (PACKAGE / "cli" / "commands").glob("*.py"):
+        found = [module for module in imports_of(path) if ".cli.commands" in module]
+        assert not found, path
+
+
 def test_a_folder_has_twelve_modules_at_most():
     for folder in [PACKAGE, *filter(Path.is_dir, PACKAGE.rglob("*"))]:
         files = [path for path in folder.glob("*.py") if path.name != "__init__.py"]

@@ -12,7 +12,7 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import shape_text
-from dkrls_cli.cli.fitting.inputs import open_whole, read_values
+from dkrls_cli.cli.fitting.inputs import open_new, open_whole, read_values
 from dkrls_cli.cli.fitting.memory import refuse_large_check
 from dkrls_cli.cli.output.answers import write_fields
 from dkrls_cli.cli.output.filled import write_filled
@@ -186,7 +186,6 @@ def check_against_model(
     report: Report,
 ) -> list[CheckedVariable]:
     """Check new slices against a model file."""
-    from dkrls_cli.cli.commands.update import read_slices
     from dkrls_cli.files.reading import read_tables
     from dkrls_cli.model.quality.check import check_slices
     from dkrls_cli.model.saving import load_models
@@ -204,7 +203,8 @@ def check_against_model(
         raise SettingError(f"'{path}' has no variable {', '.join(wanted or ())}.")
     raw, found = read_tables(new), []
     for model in models:
-        grid = read_slices(model, new, model.name if models[1:] else None, raw, report)
+        name = model.name if models[1:] else None
+        grid = read_values(open_new(model, new, name, raw, report), report)
         start = perf_counter()
         with report.working(f"checking {shape_text(grid.axes)}"):
             checked = check_slices(model, grid, false_alarm=rate)

@@ -68,7 +68,7 @@ def info(
 
       dkrls info sst.npz --config > sst.toml
     """
-    from dkrls_cli.cli.commands.predict import chosen_models
+    from dkrls_cli.cli.fitting.inputs import chosen_models
 
     with edge(report.debug):
         target = weights_target(weights, outputs, report, model)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.fitting.inputs import chosen_models
 from dkrls_cli.cli.output.answers import (
     HELD_CELLS,
     AnswerOptions,
@@ -35,11 +36,9 @@ from dkrls_cli.cli.output.streams import (
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.errors import SettingError
-from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
     from dkrls_cli.model.answering.answers import Outside, Query
-    from dkrls_cli.model.model import Model
     from dkrls_cli.model.streaming.request import Streamed
 
 
@@ -264,24 +263,6 @@ def refuse_many(queries: Sequence[Query], target: Target) -> None:
     cells = sum(prod(query.shape) for query in queries)
     if cells > HELD_CELLS:
         refuse_rows(target, f"{cells} answers from data that the model refers to are many")
-
-
-def chosen_models(path: Path, var: Sequence[str] | None) -> list[Model]:
-    """Return the models of a file that are named, or all without a name."""
-    from dkrls_cli.model.saving import load_models
-
-    models = load_models(path)
-    if not var or list(var) == ["all"]:
-        return list(models.values())
-    for name in var:
-        if name not in models:
-            raise SettingError(
-                f"'{path}' has no variable '{name}'. It has {', '.join(models)}."
-                f"{suggest(name, models)}"
-            )
-    if len(set(var)) < len(var):
-        raise SettingError(f"--var names a variable twice: {', '.join(var)}.")
-    return [models[name] for name in var]
 
 
 def refuse_together(**given: object) -> None:

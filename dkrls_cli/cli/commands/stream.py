@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.commands.update import changed_target
 from dkrls_cli.cli.output.rows import stdout_writer
+from dkrls_cli.cli.output.target import changed_target
 from dkrls_cli.cli.report import Report, edge
 from dkrls_cli.cli.terminal.tables import count_text, duration_text
 from dkrls_cli.errors import OutputError, SettingError

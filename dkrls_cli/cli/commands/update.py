@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -13,9 +12,9 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import error_words, level_table, missing_words, model_rows, shape_text
-from dkrls_cli.cli.fitting.inputs import read_values, report_marks, report_notes
+from dkrls_cli.cli.fitting.inputs import open_new, read_values, report_marks, report_notes
 from dkrls_cli.cli.fitting.suggestions import last_slice
-from dkrls_cli.cli.output.target import check_file, refuse_other_ending
+from dkrls_cli.cli.output.target import ChangedTarget, changed_target
 from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import bytes_text, duration_text, pairs
 from dkrls_cli.errors import SettingError
@@ -57,10 +56,10 @@ def update(
 
       tail -n +2 more.csv | cat header.csv - | dkrls update m.npz - -o new.npz
     """
-    with edge(report.debug):
-        from dkrls_cli.files.output.locks import lock_file
-        from dkrls_cli.threads import blas_threads
+    from dkrls_cli.files.output.locks import lock_file
+    from dkrls_cli.threads import blas_threads
 
+    with edge(report.debug):
         inputs = opt.read_by(inputs, engine)
         target = changed_target(model, output, files.overwrite, report, *inputs)
         with (
@@ -68,50 +67,50 @@ def update(
             blas_threads(machine.threads),
         ):
             target.refuse_unwritable()
-            limit = machine.memory_limit
-            update_file(
-                model, target, inputs, var, slices, report, obs_error, accept_inexact, limit
-            )
+            how = UpdateSettings(slices, obs_error, accept_inexact, machine.memory_limit)
+            update_file(model, inputs, var, target, how, report)
 
 
 @dataclass(frozen=True)
-class ChangedTarget:
-    """Where a changed model goes, and whether it may replace what is there."""
+class UpdateSettings:
+    """How new slices are learnt: which are kept, their errors, and the bytes that may be used."""
 
-    path: Path
-    overwrite: bool
-
-    def refuse_unwritable(self) -> None:
-        """Raise OutputError if another command has written a new file while this one waited."""
-        from dkrls_cli.files.output.checks import check_writable
-
-        check_writable(self.path, overwrite=self.overwrite)
+    slices: opt.SliceOptions
+    errors: Sequence[str] | None
+    accept_inexact: bool
+    limit: float
 
 
-def changed_target(
-    model: Path, output: Path | None, overwrite: bool, report: Report, *inputs: str
-) -> ChangedTarget:
-    """Return where a changed model goes; raise OutputError if another file cannot be written."""
-    from dkrls_cli.files.output.checks import is_same
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A model before and after new slices, what was noticed of these, and the seconds taken."""
 
-    if output is None or output == model or is_same(output, model):
-        check_file(model, True, report, *inputs)
-        return ChangedTarget(model, True)
-    refuse_other_ending(output)
-    check_file(output, overwrite, report, *inputs)
-    return ChangedTarget(output, overwrite)
+    before: Model
+    after: Model
+    done: Update
+    seconds: float
+
+    @property
+    def surprise(self) -> Surprise:
+        """How far the new slices were from their predictions."""
+        return self.done.surprise
+
+    @property
+    def drifts(self) -> bool:
+        """Whether to warn of that; settings that are chosen anew cannot drift."""
+        from dkrls_cli.model.training.result import CHOSEN_ON
+
+        settled = self.after is self.done.model and CHOSEN_ON not in self.before.origin
+        return self.surprise.drifts and settled
 
 
 def update_file(
     path: Path,
-    target: ChangedTarget,
     inputs: list[str],
     var: str | None,
-    slices: opt.SliceOptions,
+    target: ChangedTarget,
+    how: UpdateSettings,
     report: Report,
-    errors: Sequence[str] | None = None,
-    accept_inexact: bool = False,
-    limit: float = math.inf,
 ) -> None:
     """Read models, add the new slices, write them to the target, and print what has changed."""
     from dkrls_cli.files.reading import read_tables
@@ -120,23 +119,18 @@ def update_file(
     with report.working(f"reading {path}"):
         models = list(load_models(path).values())
     if any(model.reference is not None for model in models):
-        refuse_of_references(models, var, errors)
-        extend_file(models, target, inputs, slices, report)
+        refuse_of_references(models, var, how)
+        extend_file(models, inputs, target, report)
         return
     if models[1:] and var is not None:
         names = ", ".join(model.name for model in models)
         raise SettingError(f"--var is for a model of one variable; '{path}' has {names}.")
-    raw = read_tables(inputs)
-    changes = []
+    raw, changes = read_tables(inputs), []
     for model in models:
         name = model.name if models[1:] else var
-        source = open_new(model, inputs, name, raw, report, errors)
-        if in_parts(model, source, limit, slices.window):
-            changes.append(learn_in_parts(model, source, slices, report, accept_inexact, limit))
-        else:
-            grid = read_values(source, report)
-            report_marks(grid, report)
-            changes.append(learn(model, grid, slices, report, accept_inexact))
+        source = open_new(model, inputs, name, raw, report, how.errors)
+        changes.append(learn(model, source, how, report))
+        report_change(changes[-1], report)
     with report.working(f"writing {target.path}"):
         save_models([change.after for change in changes], target.path, overwrite=target.overwrite)
     size = target.path.stat().st_size
@@ -146,44 +140,50 @@ def update_file(
     report.next_step(*last_slice(changes[0].after, target.path))
 
 
-def refuse_of_references(
-    models: Sequence[Model], var: str | None, errors: Sequence[str] | None
-) -> None:
-    """Raise SettingError for what does not go with models that refer to their data."""
-    if any(model.reference is None for model in models):
-        names = ", ".join(model.name for model in models if model.reference is None)
-        raise SettingError(
-            f"Some models of the file refer to their data, and {names} holds it. Keep them in "
-            "files of their own to update them."
-        )
-    if var is not None or errors:
-        raise SettingError(
-            "The model refers to its data, and to its variable in the new files: --var and "
-            "--obs-error do not go with it."
-        )
+def learn(before: Model, source: Source, how: UpdateSettings, report: Report) -> Change:
+    """Return a model with new slices: all at once, or a few at a time if they are beyond memory."""
+    if goes_in_parts(before, source, how):
+        return learn_in_parts(before, source, how, report)
+    grid = read_values(source, report)
+    report_marks(grid, report)
+    return learn_whole(before, grid, how, report)
 
 
-def in_parts(model: Model, source: Source, limit: float, window: int | None) -> bool:
+def goes_in_parts(model: Model, source: Source, how: UpdateSettings) -> bool:
     """Return whether there are more new slices than fit into memory."""
     from dkrls_cli.model.chunked.growing import plan_blocks
 
     if model.hierarchy[-1] not in [axis.name for axis in source.axes]:
-        return False  # which is told when they are added
-    return len(plan_blocks(model, source, limit, window)) > 1
+        return False  # refused when they are added
+    return len(plan_blocks(model, source, how.limit, how.slices.window)) > 1
 
 
-def learn_in_parts(
-    before: Model,
-    source: Source,
-    slices: opt.SliceOptions,
-    report: Report,
-    accept_inexact: bool,
-    limit: float,
-) -> Change:
-    """Return a model with new slices that are read a few at a time; report what was noticed."""
+def learn_whole(before: Model, grid: Grid, how: UpdateSettings, report: Report) -> Change:
+    """Return a model with new slices that are in memory."""
+    from dkrls_cli.model.fit import retune
+    from dkrls_cli.model.updating.update import update_model
+
+    start = perf_counter()
+    with report.working(f"learning {shape_text(grid.axes)}"):
+        done = update_model(
+            before,
+            grid,
+            replace=how.slices.replace,
+            window=how.slices.window,
+            max_rank=how.slices.max_rank,
+            accept_inexact=how.accept_inexact,
+        )
+        after = done.model
+        if how.slices.retune:
+            after = retune(after, accept_inexact=how.accept_inexact)
+    return Change(before, after, done, perf_counter() - start)
+
+
+def learn_in_parts(before: Model, source: Source, how: UpdateSettings, report: Report) -> Change:
+    """Return a model with new slices that are read a few at a time."""
     from dkrls_cli.model.chunked.growing import update_in_blocks
 
-    if slices.retune or slices.max_rank is not None:
+    if how.slices.retune or how.slices.max_rank is not None:
         raise SettingError(
             "The new slices are beyond --max-memory and are added a few at a time: --retune and "
             "--max-rank do not go with that. Leave them out, or give a larger --max-memory."
@@ -193,150 +193,73 @@ def learn_in_parts(
         done = update_in_blocks(
             before,
             source,
-            limit,
-            replace=slices.replace,
-            window=slices.window,
-            accept_inexact=accept_inexact,
+            how.limit,
+            replace=how.slices.replace,
+            window=how.slices.window,
+            accept_inexact=how.accept_inexact,
             tell=progress,
         )
     report_notes(source, report)
-    return noticed(before, done, done.model, perf_counter() - start, report)
+    return Change(before, done.model, done, perf_counter() - start)
 
 
-def noticed(before: Model, done: Update, after: Model, seconds: float, report: Report) -> Change:
-    """Report what was noticed when slices were added, and return what has changed."""
-    from dkrls_cli.model.training.result import CHOSEN_ON
-
-    settled = CHOSEN_ON not in before.origin  # settings that are chosen anew cannot drift
-    if done.surprise.drifts and settled and after is done.model:
-        report.note(f"Warning: {drift_text(done.surprise)}.")
-    print_notes(before, after, done.empty, report)
-    return Change(before, after, done.surprise, seconds)
+def refuse_of_references(models: Sequence[Model], var: str | None, how: UpdateSettings) -> None:
+    """Raise SettingError for what does not go with models that refer to their data."""
+    if any(model.reference is None for model in models):
+        names = ", ".join(model.name for model in models if model.reference is None)
+        raise SettingError(
+            f"Some models of the file refer to their data, and {names} holds it. Keep them in "
+            "files of their own to update them."
+        )
+    if var is not None or how.errors:
+        raise SettingError(
+            "The model refers to its data, and to its variable in the new files: --var and "
+            "--obs-error do not go with it."
+        )
+    if how.slices != opt.SliceOptions():
+        raise SettingError(
+            "The model refers to its data, which stays as it is: --replace, --window, --max-rank "
+            "and --retune do not go with it. Fit it again instead."
+        )
 
 
 def extend_file(
-    models: Sequence[Model],
-    target: ChangedTarget,
-    inputs: list[str],
-    slices: opt.SliceOptions,
-    report: Report,
+    models: Sequence[Model], inputs: list[str], target: ChangedTarget, report: Report
 ) -> None:
     """Let models refer to new files as well, and print what has changed; no values are read."""
     from dkrls_cli.files.source import expand
     from dkrls_cli.model.chunked.reference import extend_reference
     from dkrls_cli.model.saving import save_models
 
-    if slices != opt.SliceOptions():
-        raise SettingError(
-            "The model refers to its data, which stays as it is: --replace, --window, --max-rank "
-            "and --retune do not go with it. Fit it again instead."
-        )
     paths = [path for given in inputs for path in expand(given)]
     after = [extend_reference(model, paths) for model in models]
     save_models(after, target.path, overwrite=target.overwrite)
-    added = [
-        new.shape[new.grows] - old.shape[old.grows] for old, new in zip(models, after, strict=True)
-    ]
-    results = [
-        (
-            {"variable": new.name, "added": count, "slices": new.shape[new.grows]},
-            (
-                pairs(
-                    {
-                        "variable": new.name,
-                        "added": f"{count} slices, {shape_text(new.axes)} in all",
-                    }
-                ),
-            ),
-        )
-        for new, count in zip(after, added, strict=True)
-    ]
+    results = [extension_result(*both) for both in zip(models, after, strict=True)]
     report.results(results, model=str(target.path), file_bytes=target.path.stat().st_size)
 
 
-@dataclass(frozen=True, eq=False)
-class Change:
-    """A model before and after new slices, how surprising these were, and the seconds taken."""
-
-    before: Model
-    after: Model
-    surprise: Surprise
-    seconds: float
+def extension_result(before: Model, after: Model) -> Result:
+    """Return how many slices a model refers to more than before."""
+    count = after.shape[after.grows] - before.shape[before.grows]
+    facts = {"variable": after.name, "added": count, "slices": after.shape[after.grows]}
+    added = f"{count} slices, {shape_text(after.axes)} in all"
+    return facts, (pairs({"variable": after.name, "added": added}),)
 
 
-def learn(
-    before: Model, grid: Grid, slices: opt.SliceOptions, report: Report, accept_inexact: bool
-) -> Change:
-    """Return a model with new slices, and report what was noticed."""
-    from dkrls_cli.model.fit import retune
-    from dkrls_cli.model.updating.update import update_model
-
-    start = perf_counter()
-    with report.working(f"learning {shape_text(grid.axes)}"):
-        done = update_model(
-            before,
-            grid,
-            replace=slices.replace,
-            window=slices.window,
-            max_rank=slices.max_rank,
-            accept_inexact=accept_inexact,
+def report_change(change: Change, report: Report) -> None:
+    """Report what was noticed when slices were added: drift, empty slices, and new warnings."""
+    if change.drifts:
+        surprise = change.surprise
+        report.note(
+            f"Warning: the new slices differ from the prediction by {surprise.rmse:.3g} (root mean "
+            f"square), {surprise.rmse / surprise.promised:.2g} times the standard error that the "
+            "model predicted; if this continues, use --retune or fit again."
         )
-        after = done.model
-        if slices.retune:
-            after = retune(after, accept_inexact=accept_inexact)
-    return noticed(before, done, after, perf_counter() - start, report)
-
-
-def open_new(
-    model: Model,
-    inputs: list[str],
-    var: str | None,
-    raw: Mapping[str, bytes],
-    report: Report,
-    errors: Sequence[str] | None = None,
-) -> Source:
-    """Open the new slices in files; of several variables, the one the model was fitted to.
-
-    They have the errors of --obs-error, or those that the model has from a number or a variable.
-    """
-    from dkrls_cli.files.observed.errors import GivenErrors, slices_with_errors
-    from dkrls_cli.files.reading import open_slices
-    from dkrls_cli.model.updating.alignment import usual_error
-
-    source = open_slices(inputs, var, model.hierarchy, model.name, raw)
-    if source.name != model.name and var is None:
-        report.note(f"Note: '{source.name}' is used as the model's '{model.name}'.")
-    if model.attrs.get("units") and not source.attrs.get("units"):
-        report.note(f"Note: '{source.name}' has no units: taken as '{model.attrs['units']}'.")
-    text: str | float | None = GivenErrors.read(errors).of(model.name)
-    text = usual_error(model) if text is None else text
-    if text is not None:
-        source = slices_with_errors(source, inputs, text, model.hierarchy, raw)
-    return source
-
-
-def read_slices(
-    model: Model, inputs: list[str], var: str | None, raw: Mapping[str, bytes], report: Report
-) -> Grid:
-    """Return the new slices in files."""
-    return read_values(open_new(model, inputs, var, raw, report), report)
-
-
-def drift_text(surprise: Surprise) -> str:
-    """Return a warning that new slices are far from what the model predicted."""
-    return (
-        f"the new slices differ from the prediction by {surprise.rmse:.3g} (root mean square), "
-        f"{surprise.rmse / surprise.promised:.2g} times the standard error that the model "
-        "predicted; if this continues, use --retune or fit again"
-    )
-
-
-def print_notes(before: Model, after: Model, empty: int, report: Report) -> None:
-    """Print how many slices were left out, and the warnings that are new."""
-    if empty:
-        report.note(f"Note: slices without any observed cell left out: {empty}.")
-    for note in after.origin.get("notes", ()):
-        if note not in before.origin.get("notes", ()):
+    if change.done.empty:
+        report.note(f"Note: slices without any observed cell left out: {change.done.empty}.")
+    known = change.before.origin.get("notes", ())
+    for note in change.after.origin.get("notes", ()):
+        if note not in known:
             report.note(f"Warning: {note}.")
 
 

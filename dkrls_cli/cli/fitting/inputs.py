@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dkrls_cli.cli.describe import shape_text
 from dkrls_cli.cli.report import Report, command_line
 from dkrls_cli.errors import SettingError
+from dkrls_cli.spelling import suggest
 
 if TYPE_CHECKING:
     from dkrls_cli.files.source import Source
     from dkrls_cli.grid.grid import Grid
+    from dkrls_cli.model.model import Model
 
 
 def open_inputs(
@@ -99,3 +102,49 @@ def with_history(grid: Grid) -> Grid:
     from dkrls_cli.files.writing import history_line
 
     return replace(grid, style=grid.style.after(history_line(command_line())))
+
+
+def open_new(
+    model: Model,
+    inputs: list[str],
+    var: str | None,
+    raw: Mapping[str, bytes],
+    report: Report,
+    errors: Sequence[str] | None = None,
+) -> Source:
+    """Open the new slices in files; of several variables, the one the model was fitted to.
+
+    They have the errors of --obs-error, or those that the model has from a number or a variable.
+    """
+    from dkrls_cli.files.observed.errors import GivenErrors, slices_with_errors
+    from dkrls_cli.files.reading import open_slices
+    from dkrls_cli.model.updating.alignment import usual_error
+
+    source = open_slices(inputs, var, model.hierarchy, model.name, raw)
+    if source.name != model.name and var is None:
+        report.note(f"Note: '{source.name}' is used as the model's '{model.name}'.")
+    if model.attrs.get("units") and not source.attrs.get("units"):
+        report.note(f"Note: '{source.name}' has no units: taken as '{model.attrs['units']}'.")
+    text: str | float | None = GivenErrors.read(errors).of(model.name)
+    text = usual_error(model) if text is None else text
+    if text is not None:
+        source = slices_with_errors(source, inputs, text, model.hierarchy, raw)
+    return source
+
+
+def chosen_models(path: Path, var: Sequence[str] | None) -> list[Model]:
+    """Return the models of a file that are named, or all without a name."""
+    from dkrls_cli.model.saving import load_models
+
+    models = load_models(path)
+    if not var or list(var) == ["all"]:
+        return list(models.values())
+    for name in var:
+        if name not in models:
+            raise SettingError(
+                f"'{path}' has no variable '{name}'. It has {', '.join(models)}."
+                f"{suggest(name, models)}"
+            )
+    if len(set(var)) < len(var):
+        raise SettingError(f"--var names a variable twice: {', '.join(var)}.")
+    return [models[name] for name in var]

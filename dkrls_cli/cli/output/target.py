@@ -122,3 +122,31 @@ def grid_target(
         raise SettingError(f"'{output}' cannot be written as a grid. End it in .nc or .zarr.")
     target.refuse_unwritable(report, *inputs)
     return replace(target, compress=compress)
+
+
+@dataclass(frozen=True)
+class ChangedTarget:
+    """Where a changed model goes, and whether it may replace what is there."""
+
+    path: Path
+    overwrite: bool
+
+    def refuse_unwritable(self) -> None:
+        """Raise OutputError if another command has written a new file while this one waited."""
+        from dkrls_cli.files.output.checks import check_writable
+
+        check_writable(self.path, overwrite=self.overwrite)
+
+
+def changed_target(
+    model: Path, output: Path | None, overwrite: bool, report: Report, *inputs: str
+) -> ChangedTarget:
+    """Return where a changed model goes; raise OutputError if another file cannot be written."""
+    from dkrls_cli.files.output.checks import is_same
+
+    if output is None or output == model or is_same(output, model):
+        check_file(model, True, report, *inputs)
+        return ChangedTarget(model, True)
+    refuse_other_ending(output)
+    check_file(output, overwrite, report, *inputs)
+    return ChangedTarget(output, overwrite)

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dkrls_cli.cli.describe import shape_text
-from dkrls_cli.cli.fitting.inputs import open_inputs, read_values, report_marks, report_notes
+from dkrls_cli.cli.fitting.inputs import (
+    chosen_models,
+    open_inputs,
+    read_values,
+    report_marks,
+    report_notes,
+)
 from dkrls_cli.cli.options import RunOptions
 from dkrls_cli.cli.output.plans import plan_validation
 from dkrls_cli.cli.report import Report, Result
@@ -77,7 +83,6 @@ def measured_models(asked: Comparison) -> list[tuple[Model, str | None]]:
 
     The model of one variable may be measured on a variable of another name.
     """
-    from dkrls_cli.cli.commands.predict import chosen_models
     from dkrls_cli.model.saving import load_models
 
     if asked.var and len(asked.var) == 1 and asked.var[0] != "all":

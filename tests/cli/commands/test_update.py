@@ -17,7 +17,7 @@ import xarray as xr
 from shell import PATIENCE, ROOT, dkrls, refusal
 
 from dkrls_cli import fit, load_model
-from dkrls_cli.cli.commands.update import print_notes
+from dkrls_cli.cli.commands.update import Change, report_change
 from dkrls_cli.cli.report import Report
 from dkrls_cli.errors import OutputError
 from dkrls_cli.files.output.locks import lock_file
@@ -327,12 +327,15 @@ def test_a_variable_of_another_name_is_noted_unless_it_was_asked_for(
 
 
 def test_only_new_warnings_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    def model(*notes: str) -> Any:
-        return SimpleNamespace(origin={"notes": list(notes)})
+    def change(before: list[str], after: list[str], empty: int) -> Change:
+        models: Any = [SimpleNamespace(origin={"notes": notes}) for notes in (before, after)]
+        surprise = SimpleNamespace(drifts=False)
+        done: Any = SimpleNamespace(model=models[1], empty=empty, surprise=surprise)
+        return Change(*models, done, 0.0)
 
-    print_notes(model("old"), model("old", "new"), 0, Report())
+    report_change(change(["old"], ["old", "new"], 0), Report())
     assert capsys.readouterr().err == "Warning: new.\n"
-    print_notes(model(), model(), 2, Report())
+    report_change(change([], [], 2), Report())
     assert capsys.readouterr().err == "Note: slices without any observed cell left out: 2.\n"
 
 
