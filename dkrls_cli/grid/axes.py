@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Array
+from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.cf import counts_time, in_units_of, marked_role, role_of
@@ -38,6 +38,9 @@ _SAME_CALENDARS = {
     "365_day": "noleap",
     "366_day": "all_leap",
 }
+# A coordinate that differs from a known one in the last digit of single precision is that one, if
+# this is at most so much of a step: what is computed in single precision is off by as much.
+_PART_OF_STEP = 0.125
 # Coordinates or labels that a message lists before it says only how many there are.
 _MOST_LISTED = 4
 
@@ -239,19 +242,36 @@ def _snap(numbers: Array, known: Array) -> Array:
 
     A file may store 0.1 in single precision; whoever writes 0.1 means that coordinate.
     """
+    place, same = _equal_in_single(numbers, known)
+    return np.where(same, known[place], numbers)
+
+
+def _equal_in_single(numbers: Array, known: Array) -> tuple[Indices, Mask]:
+    """Return the index of the coordinate next to each number, and which of them are one place.
+
+    They are if they are the same number in single precision, or if the sums and products that made
+    one of them may account for the difference. A number that two coordinates share is neither.
+    """
+    nowhere = np.zeros(numbers.shape, np.intp), np.zeros(numbers.shape, bool)
     if known.size < 2:
-        return numbers
+        return nowhere
     low, high = float(known.min()), float(known.max())
     precision = 4 * float(np.finfo(np.float32).eps) * max(abs(low), abs(high))
     if ((numbers < low - precision) | (numbers > high + precision)).all():
-        return numbers
-    known = np.sort(known)
-    place = np.clip(np.searchsorted(known, numbers), 1, known.size - 1)
-    near = np.where(
-        numbers - known[place - 1] < known[place] - numbers, known[place - 1], known[place]
+        return nowhere
+    order = np.argsort(known, kind="stable")
+    rising = known[order]
+    above = np.clip(np.searchsorted(rising, numbers), 1, known.size - 1)
+    nearer_below = numbers - rising[above - 1] < rising[above] - numbers
+    near = np.where(nearer_below, above - 1, above)
+    step = float(np.min(np.diff(rising)))
+    with np.errstate(over="ignore"):
+        single, digit = rising.astype(np.float32), np.spacing(np.abs(rising).astype(np.float32))
+        equal = (numbers.astype(np.float32) == single[near]) & (digit[near] < step)
+    slack = np.maximum(
+        min(precision, 1e-3 * step), np.where(digit <= _PART_OF_STEP * step, digit, 0)
     )
-    slack = min(precision, 1e-3 * float(np.min(np.diff(known))))
-    return np.where(np.abs(numbers - near) <= slack, near, numbers)
+    return order[near], equal | (np.abs(numbers - rising[near]) <= slack[near])
 
 
 def index_axis(name: str, size: int) -> Axis:
@@ -355,11 +375,24 @@ def convert_coordinates(theirs: Axis, own: Axis) -> Any:
         )
     if own.time is not None and theirs.time is not None:
         if theirs.time != own.time:
-            return own.time.numbers(theirs.time.texts(theirs.numbers))
+            return _convert_times(theirs, theirs.time, own, own.time)
     elif own.labels is not None:
         return theirs.texts
     stored = theirs.stored
     return in_units_of(own, theirs, stored if stored.dtype == np.float32 else theirs.plain)
+
+
+def _convert_times(theirs: Axis, scale: TimeScale, own: Axis, own_scale: TimeScale) -> Array:
+    """Return times in the units of ours; those in single precision that are ours as we have them.
+
+    Days since 1850 in single precision are known to five minutes only. Whether a time is one of
+    ours is seen in the units that were rounded.
+    """
+    numbers = own_scale.numbers(scale.texts(theirs.numbers))
+    if theirs.dtype != "float32" or calendar_of(theirs) != calendar_of(own):
+        return numbers
+    place, same = _equal_in_single(theirs.numbers, scale.numbers(own_scale.texts(own.numbers)))
+    return np.where(same, own.numbers[place], numbers)
 
 
 def convert_cells(cells: Array, theirs: Axis, own: Axis) -> Array:

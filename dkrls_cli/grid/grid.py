@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dkrls_cli.arrays import Array, Mask, as_numbers, as_tensor, freeze
-from dkrls_cli.errors import InputError, SettingError
+from dkrls_cli.errors import DkrlsError, InputError, SettingError
 from dkrls_cli.grid.axes import Attributes, Axis, axis_of, index_axis, number_axis
+from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.cf import is_time, is_time_itself
 from dkrls_cli.grid.quantities import refuse_no_averages
 from dkrls_cli.grid.style import Style
@@ -370,10 +371,28 @@ def scalar_axes(array: xr.DataArray, dims: Sequence[str]) -> tuple[Axis, ...]:
 def coordinate_axes(data: xr.DataArray | xr.Dataset) -> list[Axis]:
     """Return every coordinate of an object of xarray that is a vector or a scalar, as an axis."""
     return [
-        axis_of(str(name), np.atleast_1d(coordinate.values), dict(coordinate.attrs))
+        labelled_axis(str(name), coordinate)
         for name, coordinate in data.coords.items()
         if coordinate.dims in ((), (name,)) and coordinate.dtype.kind in COORDINATE_KINDS
     ]
+
+
+def labelled_axis(name: str, coordinate: xr.DataArray) -> Axis:
+    """Return a vector or a scalar of xarray as an axis.
+
+    Dates that a file stores in single precision are the numbers that it has for them.
+    """
+    axis = axis_of(name, np.atleast_1d(coordinate.values), dict(coordinate.attrs))
+    stored = coordinate.encoding
+    if axis.time is None or stored.get("dtype") != np.float32 or "units" not in stored:
+        return axis
+    try:
+        scale = TimeScale(str(stored["units"]), str(stored.get("calendar", axis.time.calendar)))
+        numbers = scale.numbers(axis.time.texts(axis.numbers))
+    except DkrlsError:  # units that only xarray understands
+        return axis
+    numbers = numbers.astype(np.float32).astype(np.float64)
+    return replace(axis, numbers=numbers, dtype="float32", time=scale)
 
 
 def coordinate_cells(data: xr.DataArray | xr.Dataset, axes: Sequence[Axis]) -> dict[str, Array]:
@@ -395,8 +414,7 @@ def coordinate_cells(data: xr.DataArray | xr.Dataset, axes: Sequence[Axis]) -> d
 def _axis_from(array: xr.DataArray, dim: str) -> Axis:
     if dim not in array.coords:
         return index_axis(dim, array.sizes[dim])
-    coordinate = array.coords[dim]
-    return axis_of(dim, coordinate.values, dict(coordinate.attrs))
+    return labelled_axis(dim, array.coords[dim])
 
 
 def std_variable(name: str, attrs: Attributes) -> tuple[str, dict[str, Any]]:

@@ -292,6 +292,43 @@ def test_times_in_single_precision_are_those_of_another_epoch(units):
     np.testing.assert_array_equal(theirs.encode(texts[3:]), theirs.numbers[:-1])
 
 
+@pytest.mark.parametrize(
+    "units", ["days since 1850-01-01", "hours since 1850-01-01", "months since 1960-01-01"]
+)
+@pytest.mark.parametrize("own_units", ["hours since 2000-01-01", None])
+def test_rounded_times_are_ours_in_the_units_that_were_rounded(units, own_units):
+    coarse, hours = TimeScale(units), TimeScale("hours since 2000-01-01")
+    texts = hours.texts(np.arange(48.0))
+    fine = TimeScale(own_units or units)
+    own = Axis("time", fine.numbers(texts), time=fine)
+    single = coarse.numbers(texts).astype(np.float32).astype(np.float64)
+    theirs = Axis("time", single, "float32", coarse)
+    found = own.encode(convert_coordinates(theirs, own))
+    np.testing.assert_array_equal(found, own.numbers)
+    np.testing.assert_array_equal(theirs.encode(texts), single)  # and the other way round
+    between = Axis("time", single + 0.4 * np.diff(single).min(), "float64", coarse)
+    assert not np.isin(own.encode(convert_coordinates(between, own)), own.numbers).any()
+
+
+def test_a_rounded_time_that_may_be_one_of_two_is_neither():
+    minutes = TimeScale("minutes since 2000-01-01")
+    own = Axis("time", np.arange(60.0), time=minutes)
+    days = TimeScale("days since 1850-01-01")
+    rounded = days.numbers(minutes.texts(own.numbers)).astype(np.float32).astype(np.float64)
+    theirs = Axis("time", np.unique(rounded), "float32", days)
+    found = convert_coordinates(theirs, own)
+    np.testing.assert_allclose(found, minutes.numbers(days.texts(theirs.numbers)), atol=1e-9)
+
+
+def test_what_is_computed_in_single_precision_may_be_off_by_its_last_digit():
+    days = np.arange(54786, 54788, 1 / 8)
+    own = Axis("x", days.astype(np.float32).astype(np.float64), "float32")
+    off = np.nextafter(own.numbers.astype(np.float32), np.float32(0)).astype(np.float64)
+    np.testing.assert_array_equal(own.encode(off), own.numbers)
+    far = own.numbers + 0.25 / 8
+    np.testing.assert_array_equal(own.encode(far), far)
+
+
 # Axes that grow -----------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.text.points import find_columns
-from dkrls_cli.grid.axes import Axis, axis_of, convert_cells, convert_coordinates
+from dkrls_cli.grid.axes import Axis, convert_cells, convert_coordinates
 from dkrls_cli.grid.cf import by_dimension, pair_axes
 from dkrls_cli.grid.grid import (
     COORDINATE_KINDS,
@@ -20,6 +20,7 @@ from dkrls_cli.grid.grid import (
     coordinate_axes,
     coordinate_cells,
     is_labelled,
+    labelled_axis,
 )
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _from_xarray(points: xr.DataArray | xr.Dataset, axes: Sequence[Axis]) -> Lab
     """Return the points of an object of xarray: its vectors along one dimension, and scalars."""
     vectors = {str(name): points[name] for name in _names(points) if points[name].ndim < 2}
     theirs = [
-        axis_of(name, np.atleast_1d(vector.values), dict(vector.attrs))
+        labelled_axis(name, vector)
         for name, vector in vectors.items()
         if _can_be_coordinate(vector)
     ]
