@@ -8,11 +8,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dkrls_cli.arrays import Mask
+from dkrls_cli.arrays import Indices, Mask
+from dkrls_cli.circle import nearest
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.gaps.holes import within_reach
 from dkrls_cli.gaps.pattern import gap_lengths
 from dkrls_cli.grid.alignment import drop_other_single, rename_like
+from dkrls_cli.grid.axes import Axis, convert_coordinates, list_some
 from dkrls_cli.grid.cf import hierarchy_of, place_of
 from dkrls_cli.grid.grid import Grid, GridLike, as_grid, is_labelled
 from dkrls_cli.model.answering.masks import LastingMask, lasting_mask
@@ -165,19 +167,39 @@ def _aligned(grid: Grid, mask: Grid) -> Mask:
 
     A mask of one time is that of all times.
     """
-    own = dict(zip(grid.dims, grid.axes, strict=True))
-    for axis in mask.axes:
+    own, values = dict(zip(grid.dims, grid.axes, strict=True)), mask.values
+    for place, axis in enumerate(mask.axes):
         if axis.name not in own:
             raise InputError(
                 f"The mask '{mask.name}' has a dimension '{axis.name}'. The grid has "
                 f"{', '.join(grid.dims)}."
             )
-        lasts = axis.size == 1 and place_of(own[axis.name]) is None
-        if not lasts and axis.texts != own[axis.name].texts:
-            raise InputError(
-                f"The mask '{mask.name}' has other coordinates of '{axis.name}' than the grid."
-            )
+        if axis.size > 1 or place_of(own[axis.name]) is not None:
+            values = values.take(_places_in(axis, own[axis.name], mask.name), place)
     order = [mask.dims.index(dim) for dim in grid.dims if dim in mask.dims]
-    sizes = dict(zip(mask.dims, mask.values.shape, strict=True))
+    sizes = dict(zip(mask.dims, values.shape, strict=True))
     shape = [sizes.get(dim, 1) for dim in grid.dims]
-    return np.asarray(np.nan_to_num(mask.values.transpose(order)).reshape(shape) != 0)
+    return np.asarray(np.nan_to_num(values.transpose(order)).reshape(shape) != 0)
+
+
+def _places_in(theirs: Axis, own: Axis, name: str) -> Indices:
+    """Return where the coordinates of the grid are among those of a mask, or raise InputError."""
+    if theirs.labels is not None and own.labels is not None:
+        known = {text: place for place, text in enumerate(theirs.texts)}
+        places = np.array([known.get(text, -1) for text in own.texts])
+        lacking = np.flatnonzero(places < 0)
+    else:
+        numbers = own.encode(convert_coordinates(theirs, own), single=theirs.dtype == "float32")
+        places, same = nearest(own.numbers, numbers, own.turn)
+        lacking = np.flatnonzero(~same)
+    if lacking.size == 0 and not theirs.has_coordinate and theirs.size != own.size:
+        raise InputError(
+            f"The mask '{name}' has {theirs.size} cells along '{own.name}', and no coordinates. "
+            f"The grid has {own.size}."
+        )
+    if lacking.size:
+        raise InputError(
+            f"The mask '{name}' has other coordinates of '{own.name}' than the grid: it lacks "
+            f"{list_some(own.take(lacking).texts)}."
+        )
+    return places

@@ -25,7 +25,7 @@ from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.grid import Grid, as_grid
 from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.fill import fill_grid
-from dkrls_cli.model.filling.cells import choose_cells
+from dkrls_cli.model.filling.cells import choose_cells, open_cells
 from dkrls_cli.model.settings import Settings
 
 
@@ -99,6 +99,25 @@ def test_a_mask_may_be_an_array(mask):
     assert left == {"left as masked": (MISSING & ~WET).sum()}
 
 
+def test_a_mask_of_the_same_cells_may_have_them_in_other_ways():
+    east = {"units": "degrees_east"}
+    cells = np.array([[True, False, True, False]])
+    data = np.where(cells, np.arange(12.0).reshape(3, 4), np.nan)
+    grid = as_grid(
+        xr.DataArray(data, {"lat": [1.0, 2, 3], "lon": ("lon", [0.1, 90, 180, 270], east)})
+    )
+    wet = np.array([[0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 0, 1]])
+    found, _ = chosen(grid, SETTINGS, wet, None)
+    lon = np.array([0.1, 90, -180, -90], np.float32)
+    mask = xr.DataArray(wet, {"lat": [1.0, 2, 3], "lon": ("lon", lon, east)}).sortby("lon")
+    wider = mask.pad(lat=(1, 0), constant_values=1).assign_coords(lat=[0.0, 1, 2, 3])
+    for same in (mask, mask[::-1], mask.transpose(), wider):
+        assert np.array_equal(chosen(grid, SETTINGS, same, None)[0], found)
+    names = as_grid(xr.DataArray(np.ones((2, 2)), {"x": ["a", "b"]}, ("x", "y")))
+    turned = xr.DataArray([0, 1], {"x": ["b", "a"]}, ("x",))
+    assert open_cells(names, turned).tolist() == [[True], [False]]
+
+
 def test_a_mask_at_one_latitude_is_not_that_of_all():
     one = xr.DataArray(WET, {"lat": LAT, "lon": LON}, ("lat", "lon"))[:1]
     with pytest.raises(InputError, match="other coordinates of 'lat'"):
@@ -120,6 +139,12 @@ def test_a_mask_that_keeps_everything_missing_leaves_nothing_to_fit():
     assert found.grid is GRID
     assert np.array_equal(np.isnan(found.std), MISSING)
     assert np.array_equal(filled_cells(mask=np.ones((6, 7))), MISSING)
+
+
+def test_a_mask_without_coordinates_has_as_many_cells_as_the_grid():
+    grid = as_grid(xr.DataArray(np.ones((2, 3)), dims=("x", "y")))
+    with pytest.raises(InputError, match="4 cells along 'y', and no coordinates"):
+        open_cells(grid, xr.DataArray(np.ones(4), dims=("y",)))
 
 
 def test_a_grid_without_any_value_is_masked_or_refused():
@@ -145,7 +170,7 @@ def test_a_grid_without_any_value_is_masked_or_refused():
             InputError,
             "'m' has other coordinates of 'lat'",
         ),
-        (xr.DataArray(np.ones(5), {"lat": LAT[:5]}, ("lat",)), InputError, "other coordinates"),
+        (xr.DataArray(np.ones(5), {"lat": LAT[:5]}, ("lat",)), InputError, "it lacks 20.0"),
     ],
 )
 def test_masks_that_do_not_fit_are_refused(mask, error, message):
