@@ -253,7 +253,17 @@ def pack(numbers: Array, dtype: np.dtype[Any], attrs: Mapping[str, Any]) -> Pack
 
 def wraps(dtype: np.dtype[Any], attrs: Mapping[str, Any]) -> bool:
     """Return whether signed integers stand for unsigned ones."""
-    return dtype.kind == "i" and str(attrs.get("_Unsigned", "")).lower() == "true"
+    return dtype.kind == "i" and is_unsigned(attrs)
+
+
+def is_unsigned(attrs: Mapping[str, Any]) -> bool:
+    """Return whether a file says that its integers are unsigned: by the word, or by the number 1.
+
+    >>> [is_unsigned({"_Unsigned": said}) for said in ("true", "True", 1, "false", 0)]
+    [True, True, True, False, False]
+    """
+    said = np.ravel(attrs.get("_Unsigned", ""))
+    return said.size == 1 and str(said[0]).strip().lower() in ("true", "1")
 
 
 def _limits(holder: np.dtype[Any]) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.files.packing import stored_mark
+from dkrls_cli.files.packing import is_unsigned, stored_mark
 from dkrls_cli.files.stored.digits import cells_of_digits
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import counts_time, is_place
@@ -98,6 +98,8 @@ def _packing(array: xr.DataArray) -> Packing | None:
         return None
     known = {**{k: array.attrs[k] for k in _OF_PACKED_VALUES if k in array.attrs}, **array.encoding}
     attrs = {key: known[key] for key in (*_OF_PACKING, *_OF_PACKED_VALUES) if key in known}
+    if "_Unsigned" in attrs:
+        attrs["_Unsigned"] = str(is_unsigned(attrs)).lower()  # many readers know no other word
     return Packing(stored.name, _with_integer_marks(attrs, stored))
 
 

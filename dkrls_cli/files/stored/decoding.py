@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.files.packing import UNWRITTEN_INTEGERS, scale_and_offset, stored_mark, wraps
+from dkrls_cli.files.packing import (
+    UNWRITTEN_INTEGERS,
+    is_unsigned,
+    scale_and_offset,
+    stored_mark,
+    wraps,
+)
 from dkrls_cli.files.styles import marked_fills
 
 if TYPE_CHECKING:
@@ -205,7 +211,7 @@ def _decode(stored: NDArray[Any], attrs: Mapping[str, Any]) -> xr.Variable:
 
     attrs = dict(attrs)
     if "_Unsigned" in attrs:
-        attrs["_Unsigned"] = str(attrs["_Unsigned"]).lower()  # xarray reads no "True"
+        attrs["_Unsigned"] = str(is_unsigned(attrs)).lower()  # xarray reads no "True" and no 1
     dims = [str(place) for place in range(stored.ndim)]
     with _warning_filters, warnings.catch_warnings():
         warnings.simplefilter("ignore")

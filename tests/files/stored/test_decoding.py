@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 
 from dkrls_cli import open_grid
+from dkrls_cli.files.reading import open_file
 from dkrls_cli.files.stored import decoding
 from dkrls_cli.files.stored.decoding import Decoder, float_type
 
@@ -124,6 +125,25 @@ def test_bytes_that_stand_for_unsigned_ones_are_read_as_netcdf4_reads_them(
     assert np.isnan(expected).any()
     np.testing.assert_allclose(Decoder.of(stored.dtype, attrs).decode(stored), expected)
     np.testing.assert_allclose(open_grid(path).values, expected)
+
+
+def test_a_number_says_that_integers_are_unsigned_as_well(tmp_path: Path) -> None:
+    stored = np.array([[-1, -2, -128], [0, 7, 127]], "i1")
+    kept = {"_FillValue": np.int8(-1), "scale_factor": np.float32(0.5)}
+    expected = np.array([[np.nan, 127.0, 64.0], [0.0, 3.5, 63.5]])
+    for said in (np.int32(1), np.int8(1), "1"):
+        found = Decoder.of(stored.dtype, {**kept, "_Unsigned": said}).decode(stored)
+        np.testing.assert_array_equal(found, expected)
+    path = tmp_path / "a.nc"
+    attrs = {**kept, "_Unsigned": np.int32(1)}
+    array = xr.DataArray(stored, {"y": [0.0, 1.0], "x": [0.0, 1.0, 2.0]}, ("y", "x"), attrs=attrs)
+    array.to_dataset(name="v").to_netcdf(path)
+    grid = open_file(str(path)).grid()
+    np.testing.assert_array_equal(grid.values, expected)
+    assert grid.style.packing is not None
+    assert grid.style.packing.attrs["_Unsigned"] == "true"  # as all readers know it
+    signed = Decoder.of(stored.dtype, {"_Unsigned": np.int32(0)}).decode(stored)
+    np.testing.assert_array_equal(signed, stored)
 
 
 def test_equal_variables_share_a_decoder_and_others_do_not() -> None:
