@@ -124,7 +124,10 @@ def split_by_row(raw: bytes, path: str) -> Table:
     ]
     found = _decimal_comma(columns) if delimiter != "," else None
     if found:
-        raise InputError(f"{source} has '{found}' in it. Expected decimal points, not commas.")
+        raise InputError(
+            f"{source} has '{found}' in it. Expected decimal points, not commas: write "
+            f"{found.replace(',', '.')}, as 'tr , . < OLD > NEW' does in all of a file."
+        )
     return Table(path, columns, len(lines), np.array(lines))
 
 
