@@ -218,9 +218,9 @@ def ask(
     rules = _with_cells(model, rules)
     model, note = with_slopes(model, rules.question)
     _refuse_nowhere(axes, rules.outside)
-    beyond = outside_of(model, axes, rules.question)
+    beyond = outside_of(model, axes, rules)
     if rules.outside == "refuse":
-        _refuse(model, axes, chosen, rules.question)
+        _refuse(model, axes, chosen, rules)
     everywhere = rules.outside == "refuse" and rules.land == "none"
     beyond = [
         mask & False if everywhere and chosen is not None and axis.name not in chosen else mask
@@ -270,12 +270,12 @@ def _with_cells(model: Model, rules: Rules) -> Rules:
     return replace(rules, question=Question()) if values else rules
 
 
-def outside_of(model: Model, axes: Sequence[Axis], question: Question | None) -> list[Mask]:
+def outside_of(model: Model, axes: Sequence[Axis], rules: Rules) -> list[Mask]:
     """Return, for every axis, what lies beyond the data: coordinates, or cells of a mean."""
-    beyond = model.outside(axes)
+    beyond, question = model.outside(axes), rules.question
     for place, axis in enumerate(axes):
         if question is not None and axis.name in question.mean:
-            beyond[place] = cells_outside(model, question, axis)
+            beyond[place] = cells_outside(model, question, axis, land=rules.land == "model")
     return beyond
 
 
@@ -415,9 +415,9 @@ def ask_points(
         )
     _refuse_nowhere(axes, rules.outside)
     _refuse_point_means(rules.question, axes, own)
-    beyond = outside_of(model, axes, rules.question)
+    beyond = outside_of(model, axes, rules)
     if rules.outside == "refuse":
-        _refuse(model, axes, None, rules.question)
+        _refuse(model, axes, None, rules)
     moved = _moved(model, axes, beyond, rules)
     layout = dict.fromkeys(own, 0) | {place: 1 + i for i, place in enumerate(order)}
     shape = (axes[own[0]].size, *(axes[place].size for place in order))
@@ -469,15 +469,16 @@ def _refuse(
     model: Model,
     axes: Sequence[Axis],
     chosen: Sequence[str] | None,
-    question: Question | None = None,
+    rules: Rules,
 ) -> None:
     """Raise SettingError if a coordinate that was asked for is outside the file's whole range."""
+    question = rules.question
     spans = zip(axes, model.axes, model.ranges, model.coverage.axes, strict=True)
     for axis, own, known, whole in spans:
         if chosen is not None and axis.name not in chosen:
             continue
         if question is not None and axis.name in question.mean:
-            _refuse_cells(axis, cells_outside(model, question, axis))
+            _refuse_cells(axis, cells_outside(model, question, axis, land=rules.land == "model"))
             continue
         level = model.level_of(axis.name)
         beyond = outside(axis.numbers, known, level.kernel.period) & outside(

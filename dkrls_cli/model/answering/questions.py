@@ -272,13 +272,25 @@ def make_factors(model: Model, question: Question, axes: Sequence[Axis]) -> list
     return factors
 
 
-def cells_outside(model: Model, question: Question, axis: Axis) -> Mask:
-    """Return which cells of an axis of answers reach beyond the cells of the data."""
+def whole_axis(model: Model, place: int) -> Axis:
+    """Return an axis of the file, also where it has no data, in the numbers of the model."""
+    own, whole = model.axes[place], model.coverage.axes[place]
+    each = whole.take(whole.distinct)
+    return own if each.size == own.size else replace(each, numbers=own.unwrap(each.plain))
+
+
+def cells_outside(model: Model, question: Question, axis: Axis, *, land: bool) -> Mask:
+    """Return which cells of an axis of answers reach beyond the cells of the data.
+
+    Where `land` is left out of regions, cells of the file without any data are none beyond them.
+    """
     place = model.dims.index(axis.name)
     own, period = model.axes[place], model.cascade.levels[place].kernel.period
     low, high = cell_numbers(axis, cells_asked(model, question, axis))
     if period is not None:
         return np.zeros(axis.size, bool)
+    if question.region and land:
+        own = whole_axis(model, place)
     first, last = cell_numbers(own, cells_on(own, model.style))
     slack = _SLACK * (high - low)
     return np.asarray((low < first.min() - slack) | (high > last.max() + slack))

@@ -31,7 +31,7 @@ from dkrls_cli.grid.spec import parse_region
 from dkrls_cli.model.answering.cellmeans import source_cells
 from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.answering.linear import LinearAnswers
-from dkrls_cli.model.answering.questions import Question, refuse_impossible
+from dkrls_cli.model.answering.questions import Question, refuse_impossible, whole_axis
 
 if TYPE_CHECKING:
     from dkrls_cli.model.answering.answers import Query, Rules
@@ -240,6 +240,7 @@ def _cut(model: Model, asked: Sequence[Functional], question: Question) -> list[
             found.append(Cut(each, np.ones(len(each)), None, axis.numbers))
             continue
         assert isinstance(each, Means)
+        axis = whole_axis(model, place)
         source = source_cells(axis, model.style, model.cascade.levels[place].kernel.period)
         pieces = source.cut(each)
         areas = source.area(pieces.low, pieces.high)

@@ -197,6 +197,31 @@ def test_land_is_left_out_and_told(monkeypatch):
     assert (slopes["dt_dtime_std"] > 0).all()
 
 
+@pytest.mark.parametrize("lost", [[4, 5], [8, 9], [0, 1, 2]])
+def test_columns_of_nothing_but_land_have_no_part_in_a_mean(lost):
+    lon = np.arange(0.0, 100.0, 10.0)
+    values = np.broadcast_to(lon / 10, (3, 4, 10)).copy()
+    values[:, :, lost] = np.nan
+    coords = {
+        "time": DAYS[:3],
+        "lat": ("lat", LAT[8:12], {"units": "degrees_north"}),
+        "lon": ("lon", lon, {"units": "degrees_east"}),
+    }
+    data = xr.DataArray(values, coords, ("time", "lat", "lon"), "t")
+    model = fit(data, kernel="cubic")
+    sea = np.setdiff1d(np.arange(10.0), lost)
+    for region in ("lon=-5:95", "lon=355:95"):
+        found = model.mean_over(region)
+        np.testing.assert_allclose(found, sea.mean(), rtol=1e-6)
+        assert found.attrs["comment"].startswith(f"mean over {10 * sea.size} % of the region")
+    assert float(model.mean_over({"lon": (10 * lost[0], 10 * lost[0] + 5)}).isnull().mean()) == 1
+    with pytest.raises(SettingError, match="reach beyond the cells of the data"):
+        model.mean_over("lon=-5:96")
+    if 4 not in lost:
+        with pytest.raises(SettingError, match="reach beyond the cells of the data"):
+            model.mean_over("lon=-5:95", mask="none")
+
+
 def test_land_in_a_complete_grid_is_left_out_of_slopes_as_well(model, monkeypatch):
     monkeypatch.setattr(module, "MEMBERS", 300)
     sea = xr.DataArray(LAT < 0, {"lat": LAT}, ("lat",))
