@@ -211,6 +211,7 @@ def _level_part(
 ) -> Part:
     kernel = cascade.levels[axis].kernel
     scale = bars.scales[axis] * widening(bars, cascade, axis, asked)
+    scale = np.where(between, scale, 0.0)  # that of a level which is passed through may be unknown
     here = np.flatnonzero(between)
     averaged = noise_left(cascade, axis, asked)
     variance = np.zeros(len(asked))
@@ -221,7 +222,7 @@ def _level_part(
     return Part(
         between,
         variance,
-        np.where(between, scale * white, 0.0),
+        scale * white,
         np.asarray(asked.prior(kernel) / kernel.variance),
         averaged,
         np.where(between, _local_scale(bars, cascade, axis, asked), 1.0),

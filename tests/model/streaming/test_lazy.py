@@ -98,6 +98,15 @@ def test_every_question_is_answered_as_in_memory(settings, how):
     np.testing.assert_allclose(values.compute(), expected.values(), atol=1e-10)
 
 
+@pytest.mark.parametrize("how", [{"mean": True}, {"derivative": "lat"}])
+def test_errors_of_means_and_slopes_need_nothing_of_a_dimension_that_passes_through(how):
+    """The scale of its errors is not known: no chunk was looked at for it."""
+    data, chosen = data_of(), Settings(**GIVEN, mean=0.3, poles="none")
+    asked = {"lat": np.linspace(-80.0, 80.0, 9), "lon": np.arange(0.0, 350.0, 25.0)}
+    _, errors, expected = answers_of(data.chunk(CHUNKS), chosen, asked, std=True, **how)
+    np.testing.assert_allclose(errors.compute(), expected.std(), rtol=0.02)
+
+
 def test_in_two_steps_no_chunk_is_large(monkeypatch):
     """Between all coordinates, a map is answered first, then the times."""
     asked = {**MAP, "time": np.linspace(0.5, 38.5, 13)}
