@@ -240,12 +240,6 @@ def fit_compact(
     if settings.allowed is not None:
         settings.allowed.check_units(source.name, source.attrs)
     found = _survey(source, settings, limit) if surveyed is None else surveyed
-    if found.missing:
-        raise InputError(
-            f"Cells of '{source.name}' are missing, {found.missing} in the first chunks that were "
-            f"read. {_FILL_FIRST}",
-            setting="max_memory",
-        )
     plan = plan_compact(ground, found, limit)
     return _finish(plan, found, _pass(plan, tell, run))
 

@@ -67,13 +67,6 @@ def fit_by_reference(
         model = survey_land(land, settings, limit, bars=True).model
     else:
         found = survey(source, settings, None, limit) if surveyed is None else surveyed
-        if found.missing:
-            raise InputError(
-                f"Cells of '{source.name}' are missing, {found.missing} in the first chunks that "
-                "were read. A model that refers to its data needs a grid whose cells are all "
-                "there, or missing at all times: fill it in tiles first.",
-                setting="max_memory",
-            )
         model = found.model
     if not source.paths:
         raise InputError(f"'{source.name}' is not in a file that a model could refer to.")

@@ -32,7 +32,6 @@ def make_stand_in(
     bars: Bars,
     bounds: tuple[Bounds | None, str],
     facts: dict[str, Any],
-    joint_ridge: float | None = None,
     rows: Continuation | None = None,
 ) -> Model:
     """Return a model of a whole stored grid whose core is one number, and takes no memory.
@@ -41,7 +40,7 @@ def make_stand_in(
     ----------
     ground
         The grid.
-    levels, mean, joint_ridge
+    levels, mean
         Of its cascade.
     bars, rows
         Error bars, and rows across the poles.
@@ -59,7 +58,6 @@ def make_stand_in(
         (None,) * count,
         (None,) * count,
         np.broadcast_to(np.float32(mean), shape),
-        joint_ridge,
         mean=mean,
     )
     source = ground.source

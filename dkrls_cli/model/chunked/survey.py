@@ -18,12 +18,11 @@ import numpy as np
 
 from dkrls_cli.cascade.calibration.local import LocalScale
 from dkrls_cli.cascade.errorbars.calibrate import calibrate
-from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.errorbars.levels import LevelBars
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation
-from dkrls_cli.errors import InputError
+from dkrls_cli.errors import InputError, ScatteredGapsError
 from dkrls_cli.files.source import Source
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.grid.quantities import mark_note
@@ -31,7 +30,6 @@ from dkrls_cli.model.answering.bounds import Bounds, bounds_asked, choose_bounds
 from dkrls_cli.model.chunked.ground import Ground, prepare
 from dkrls_cli.model.chunked.panels import Panel, plan_panels
 from dkrls_cli.model.chunked.standin import any_level, make_stand_in, no_bars
-from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.planning.requests import LevelRequest
 from dkrls_cli.model.poles.crossing import continue_rows
@@ -39,7 +37,7 @@ from dkrls_cli.model.poles.planning import SIGNS
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.planning import process_bytes
 from dkrls_cli.model.training.complete import Settled, settle
-from dkrls_cli.tuning.footprint import footprint, survey_memory
+from dkrls_cli.tuning.footprint import survey_memory
 
 SURVEYED = "settings_chosen_on"
 """Key of the origin of a model whose settings were chosen on a part of its data."""
@@ -47,9 +45,6 @@ SURVEYED = "settings_chosen_on"
 _ALONE = Kernel("gaussian", 1e-3)
 """Kernel between positions under which every slice is on its own."""
 
-
-_ON_THE_WAY = 2.0
-"""Memory that a choice through missing cells takes, as a multiple of the footprint of a fit."""
 
 _LARGER = 60
 """Limits that are tried, each a tenth above the one before, to tell how much memory would do."""
@@ -94,12 +89,10 @@ class Surveyed:
     Attributes
     ----------
     model
-        Stand-in of the grid: a model whose core is the mean in all cells. Where cells are missing
-        it has a joint ridge. Error bars that are not known are NaN.
+        Stand-in of the grid: a model whose core is the mean in all cells. Error bars that are not
+        known are NaN.
     plan
         What was read.
-    missing
-        Cells of the panels that are missing.
     mean
         Mean of the first panel, or the one that was given.
     note
@@ -108,7 +101,6 @@ class Surveyed:
 
     model: Model
     plan: SurveyPlan
-    missing: int
     mean: float
     note: str
 
@@ -136,11 +128,11 @@ def plan_survey(
     return _plan(prepare(source, settings, wanted), limit, bars=bars)
 
 
-def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> SurveyPlan:
+def _plan(ground: Ground, limit: float, *, bars: bool) -> SurveyPlan:
     """Return the panels of a grid that fit into a limit."""
     stored, process = ground.stored, process_bytes()
     closed = [_is_closed(level) for level in ground.plan.levels]
-    chosen = [place for place in ground.wanted if bars or gaps or not closed[place]]
+    chosen = [place for place in ground.wanted if bars or not closed[place]]
     poles = ground.plan.poles
     is_open = poles is not None and (bars or poles.kind == "auto" or bool(chosen))
     together = (poles.latitude, poles.longitude) if poles is not None and is_open else ()
@@ -155,10 +147,7 @@ def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> Su
         if together:
             sides[together[0]] += 2 * _MOST_ROWS
         added = math.prod(sides) - math.prod(shape)
-        if not gaps:
-            return survey_memory(shape, chosen=searches, added=added)
-        found = footprint(shape, ground.source.dtype, gaps=True, added=added).memory
-        return int(_ON_THE_WAY * found)
+        return survey_memory(shape, chosen=searches, added=added)
 
     def panels_within(room: float) -> list[Panel] | None:
         return plan_panels(
@@ -166,7 +155,7 @@ def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> Su
             chosen,
             together,
             lambda shape: process + memory(shape) <= room and math.prod(shape) <= _MOST_CELLS,
-            near=range(len(stored.shape)) if gaps else (),
+            near=(),
         )
 
     panels = panels_within(limit)
@@ -177,7 +166,7 @@ def _plan(ground: Ground, limit: float, *, bars: bool, gaps: bool = False) -> Su
         if enough is not None:
             least = process + max(memory(panel.shape) for panel in enough)
             takes = f"about {math.ceil(least / 1e6)} MB, and {allowed} are allowed"
-        remedy = "" if bars or gaps else _left_to_give(ground)
+        remedy = "" if bars else _left_to_give(ground)
         raise InputError(
             f"Choosing the settings takes {takes}. Allow more memory{remedy}.",
             setting="max_memory",
@@ -242,6 +231,8 @@ def survey(
 
     Raises
     ------
+    ScatteredGapsError
+        If cells of the chunks are missing.
     InputError
         If the grid cannot be read part by part, or panels do not fit into memory.
     SettingError
@@ -251,16 +242,8 @@ def survey(
     plan = _plan(ground, limit, bars=bars)
     choice = _Choice(ground, bars=bars)
     for panel in plan.panels:
-        missing = choice.read(panel)
-        if missing:
-            return _survey_gaps(ground, limit, missing)
-    return Surveyed(
-        choice.stand_in(plan),
-        plan,
-        0,
-        choice.mean,
-        _describe(ground, plan.panels),
-    )
+        choice.read(panel)
+    return Surveyed(choice.stand_in(plan), plan, choice.mean, _describe(ground, plan.panels))
 
 
 def unsurveyed(source: Source, settings: Settings, wanted: Collection[int] | None = None) -> Model:
@@ -296,13 +279,17 @@ class _Choice:
         assert self.known_mean is not None
         return self.known_mean
 
-    def read(self, panel: Panel) -> int:
-        """Read a panel and choose on it; return the number of its cells that are missing."""
+    def read(self, panel: Panel) -> None:
+        """Read a panel and choose on it, or raise ScatteredGapsError if cells of it are missing."""
         grid = self.ground.grid(panel, labelled=True)
-        missing = 0 if grid.is_complete else int(np.count_nonzero(~grid.observed))
-        if not missing:
-            self._choose(panel, grid)
-        return missing
+        if not grid.is_complete:
+            raise ScatteredGapsError(
+                f"'{grid.name}' has missing cells, {np.count_nonzero(~grid.observed)} in the part "
+                "on which settings are chosen. Beyond memory, grids are taken whole: fill it "
+                "first, land as well, or take all of it into memory.",
+                setting="max_memory",
+            )
+        self._choose(panel, grid)
 
     def _choose(self, panel: Panel, grid: Grid) -> None:
         """Choose the levels of the axes along which a panel is whole."""
@@ -451,29 +438,6 @@ def _panel_bars(panel: Panel, settled: Settled, settings: Settings) -> LevelBars
     bars = calibrate(cascade, settled.poles, alone)
     assert isinstance(bars, LevelBars)
     return bars
-
-
-def _survey_gaps(ground: Ground, limit: float, missing: int) -> Surveyed:
-    """Choose the settings of a grid with missing cells, on one panel of neighbours."""
-    plan = _plan(ground, limit, bars=True, gaps=True)
-    plan = replace(plan, panels=plan.panels[:1])
-    grid = ground.grid(plan.panels[0], labelled=False)
-    settings = replace(
-        ground.settings, noise="joint", compact=False, dtype="float64", tolerance=None
-    )
-    fitted = fit_grid(grid, settings, land=False)
-    note = _describe(ground, plan.panels)
-    model = make_stand_in(
-        ground,
-        fitted.cascade.levels,
-        fitted.cascade.mean,
-        joint_ridge=fitted.joint_ridge,
-        bars=JointBars(math.nan, math.nan),
-        bounds=(fitted.bounds, fitted.origin.get("bounds", "")),
-        facts={"notes": fitted.origin["notes"], SURVEYED: note},
-    )
-    count = int(np.count_nonzero(~grid.observed))
-    return Surveyed(model, plan, max(missing, count), fitted.cascade.mean, note)
 
 
 def _describe(ground: Ground, panels: Sequence[Panel]) -> str:

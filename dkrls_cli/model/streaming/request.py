@@ -11,7 +11,6 @@ import numpy as np
 
 from dkrls_cli.cascade.streaming.forms import Taken
 from dkrls_cli.circle import nearest
-from dkrls_cli.errors import ScatteredGapsError
 from dkrls_cli.files.source import Source
 from dkrls_cli.gaps.lasting.completion import completion_bytes
 from dkrls_cli.grid.axes import Axis
@@ -184,7 +183,6 @@ def survey_answers(
     Parameters and errors are those of :func:`stream_regrid`.
     """
     found = survey(source, settings, wanted, _SURVEY_SHARE * limit, bars=std)
-    refuse_gaps(found)
     answers = _answers_of(source, ask_model(found.model), std)
     rows = answers.rows
     others = [a for a, row in enumerate(rows) if not isinstance(row, Taken) and a not in wanted]
@@ -295,17 +293,6 @@ def gap_note(land: Land) -> str:
         f"cells are missing at some coordinates of {land.names} only: each is answered on its "
         f"own{without}"
     )
-
-
-def refuse_gaps(found: Surveyed) -> None:
-    """Raise InputError if cells are missing in the parts on which settings were chosen."""
-    if found.missing:
-        raise ScatteredGapsError(
-            f"'{found.model.name}' has missing cells, {found.missing} in the part on which "
-            "settings are chosen. Beyond memory, grids are taken whole: fill it first, land as "
-            "well, or take all of it into memory.",
-            setting="max_memory",
-        )
 
 
 def process_bytes() -> int:

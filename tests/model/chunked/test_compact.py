@@ -157,7 +157,7 @@ def test_a_missing_cell_stops_the_pass_where_it_is():
     assert source.read.cells < 0.5 * data.size
     assert max(told, default=0.0) < 0.5
     data[:, 2, 1] = np.nan
-    with pytest.raises(InputError, match="in the first chunks that were read"):
+    with pytest.raises(InputError, match="in the part on which settings are chosen"):
         fit_compact(stored(data, (1, 20, 24)), Settings())
 
 

@@ -153,5 +153,5 @@ def test_what_cannot_be_referred_to_is_refused(source):
         fit_by_reference(source, Settings(tolerance=0.1))
     data = waves(20, 8, 9)
     data[0, 0, 0] = np.nan
-    with pytest.raises(InputError, match="cells are all there, or missing at all times"):
+    with pytest.raises(InputError, match="in the part on which settings are chosen"):
         fit_by_reference(stored(data), DEFAULTS)
