@@ -217,7 +217,7 @@ class _Search:
         for number in range(_ROUNDS):
             left, std = self.measure(bad, scale=number <= _RESCALED)
             score = np.where(self.used & ~bad, self.score(left, std), np.nan)
-            size = np.where(self.used & ~bad, np.abs(left) / self.spread, 0.0)
+            size = np.where(self.used & ~bad, self.trace.size, 0.0)
             worst = worst_of_neighbours(score, size, self.axes)
             if not worst.any():
                 break
@@ -243,9 +243,9 @@ def worst_of_neighbours(score: Array, size: Array, axes: Sequence[int]) -> Mask:
     score
         How much speaks against a cell, NaN for those that do not count.
     size
-        By what the worst is told: the residual in units of its standard error by the model. Of a
-        single bad cell it is larger than of any that the bad one predicts wrongly, by the
-        inequality of Cauchy and Schwarz.
+        By what the worst is told: the residuals of all steps in units of their standard errors by
+        the model. Of a single bad cell they are larger than of any that the bad one predicts
+        wrongly, by the inequality of Cauchy and Schwarz.
     axes
         Axes along which cells are predicted.
 

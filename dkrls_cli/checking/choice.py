@@ -147,6 +147,21 @@ class Trace:
             spread *= result.spread
         return left, spread
 
+    @property
+    def size(self) -> Array:
+        """Size of residuals in units of their standard errors: the geometric mean of all steps.
+
+        Of two bad neighbours that are off alike, each agrees with the other along the axis that
+        they share, and good ones beside them do not. But along other axes only the bad ones do not.
+        """
+        if not self.results:
+            return np.abs(self.values)
+        spread, product = np.ones(self.values.shape), np.ones(self.values.shape)
+        for result in self.results:
+            spread = spread * result.spread
+            product *= (np.abs(result.left) / spread) ** (1 / len(self.results))
+        return product
+
 
 @dataclass(frozen=True, eq=False)
 class Predictor:

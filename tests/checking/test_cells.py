@@ -41,6 +41,17 @@ def test_bad_cells_are_found_and_their_neighbours_are_not(field):
     assert not found.bad[8, 8]
 
 
+@pytest.mark.parametrize("seed", [0, 9])
+def test_two_neighbours_that_are_off_alike_are_found_and_good_ones_beside_them_are_not(seed):
+    walk = np.random.default_rng(seed).normal(size=(30, 20)).cumsum(axis=0).cumsum(axis=1)
+    bad = np.zeros(walk.shape, bool)
+    for row, column in [(5, 5), (12, 14), (20, 8), (25, 16), (8, 11), (17, 3)]:
+        bad[row, column : column + 2] = True
+    found = run(walk + bad * 5 * walk.std())
+    assert found.bad[bad].all()
+    assert found.bad[~bad].sum() <= 1
+
+
 def test_good_cells_of_heavy_tails_are_left_alone_and_those_beyond_are_found():
     rng = np.random.default_rng(7)
     values = np.exp(2 * rng.normal(size=(30, 80)))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dkrls_cli.checking.choice import CheckAxis, choose_predictor, middle
+from dkrls_cli.checking.choice import CheckAxis, Predictor, choose_predictor, middle
 
 
 def axes_of(*shape, **more):
@@ -104,3 +104,23 @@ def test_a_ring_longer_than_a_window_goes_on_across_its_seam():
 
 def test_the_middle_of_nothing_is_0():
     assert middle(np.full(3, np.nan), np.ones(3, bool)) == 0.0
+
+
+def test_the_size_of_residuals_counts_every_step():
+    walk = np.random.default_rng(0).normal(size=(30, 20)).cumsum(axis=0).cumsum(axis=1)
+    walk[12, 7:9] += 5 * walk.std()
+    axes = [CheckAxis(np.arange(float(n))) for n in walk.shape]
+    used = np.ones(walk.shape, bool)
+    trace = choose_predictor(walk, used, axes, near=True).trace(walk, used)
+    first, second = (np.abs(step.left) for step in trace.results)
+    by_model = first / trace.results[0].spread
+    by_both = second / (trace.results[0].spread * trace.results[1].spread)
+    np.testing.assert_allclose(trace.size, np.sqrt(by_model * by_both), rtol=1e-12)
+    assert by_both[12, 9] > 0.9 * by_both[12, 8]  # along the second axis the bad ones agree
+    assert trace.size[12, 9] < 0.5 * trace.size[12, 8]
+
+
+def test_without_a_step_the_size_is_that_of_the_values():
+    noise = np.random.default_rng(0).normal(size=(30, 20))
+    trace = Predictor(()).trace(noise, np.ones(noise.shape, bool))
+    np.testing.assert_array_equal(trace.size, np.abs(noise))
