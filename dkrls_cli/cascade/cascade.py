@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dkrls_cli.arrays import Array, Indices, Slices, Tensor, blocks, vector_of
+from dkrls_cli.arrays import Array, Indices, Mask, Slices, Tensor, blocks, vector_of
 from dkrls_cli.cascade.chebyshev import resolve
 from dkrls_cli.cascade.factors.levels import AnyFactor, express, make_factor, make_joint_factors
 from dkrls_cli.cascade.factors.long import LongFactor, LongRows, LongSmoother
@@ -46,6 +46,7 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.panels import Curve, contract_points
 from dkrls_cli.cascade.solvers import JointSolver, LevelSolver, Solver
 from dkrls_cli.cascade.spectrum import Spectrum
+from dkrls_cli.cascade.splines.points import LocalRows, contract_local, is_within_reach
 from dkrls_cli.cascade.tensors import Operator, Rows, apply, contract, count_points
 from dkrls_cli.circle import nearest, wrap
 from dkrls_cli.errors import InputError, SettingError
@@ -271,14 +272,19 @@ class Cascade:
             for axis, found in enumerate(nodes)
         ]
         passed = self.solver.pass_through(np.stack(at_node))  # (axes, points)
-        patterns = np.left_shift(1, np.arange(len(nodes))) @ passed
+        local = self._are_local(queries, passed, spread)
+        patterns = np.left_shift(1, np.arange(len(nodes) + 1)) @ np.vstack([passed, local])
         operators = {axis: self.solver.spread_rows(axis, queries[axis], smooth) for axis in spread}
         answers = np.empty((count, *(queries[axis].size for axis in sorted(spread))))
         for pattern in np.unique(patterns):
             here = np.flatnonzero(patterns == pattern)
             some = [q if axis in spread else q[here] for axis, q in enumerate(queries)]
             known = [n if axis in spread else n[here] for axis, n in enumerate(nodes)]
-            answers[here] = self._answer_group(passed[:, here[0]].tolist(), some, known, operators)
+            group = passed[:, here[0]].tolist()
+            if local[here[0]] and here.size >= sum(self.shape):
+                answers[here] = self._answer_locally(group, some, known)
+            else:
+                answers[here] = self._answer_group(group, some, known, operators)
         if spread and self.joint_ridge is not None:
             self._answer_cells(answers, nodes, spread)
         return answers
@@ -323,6 +329,39 @@ class Cascade:
             return contract(tensor, count, rows, looked_up, widest, spread, leading) + self.mean
         curves = {axis: self.curve(axis, queries[axis], solved[axis]) for axis in between}
         return contract_points(tensor, count, rows, looked_up, widest, spread, curves) + self.mean
+
+    def _are_local(self, queries: Sequence[Array], passed: Mask, spread: Collection[int]) -> Mask:
+        """Return which points take few numbers per axis: those of splines, within their reach."""
+        local = np.full(passed.shape[1], not spread and all(f is None for f in self.frames))
+        for axis, (level, at_node) in enumerate(zip(self.levels, passed, strict=True)):
+            kernel = level.kernel
+            if local.any() and kernel.is_spline:
+                nodes = kernel.warped(self.coordinates[axis])
+                local &= at_node | is_within_reach(nodes, kernel.warped(queries[axis]))
+            else:
+                local &= at_node
+        return local
+
+    def _answer_locally(
+        self, passed: Sequence[bool], queries: Sequence[Array], nodes: Sequence[Indices]
+    ) -> Array:
+        """Return the answers at points that take few numbers per axis.
+
+        They are answered by the B-splines beside them.
+        """
+        rows = [
+            LocalRows.at_nodes(found) if p else self._local_rows(axis, query)
+            for axis, (p, query, found) in enumerate(zip(passed, queries, nodes, strict=True))
+        ]
+        if all(own.coefficients is None for own in rows):  # they sum to 1
+            self.refuse_stand_in()
+            return contract_local(self.core, rows)
+        return contract_local(self.centred_core(), rows) + self.mean
+
+    def _local_rows(self, axis: int, query: Array) -> LocalRows:
+        kernel = self.levels[axis].kernel
+        nodes = kernel.warped(self.coordinates[axis])
+        return LocalRows.of_splines(kernel.family, kernel.pieces, nodes, kernel.warped(query))
 
     def _lead(self, axis: int, query: Array, fibres: Array) -> Callable[[slice], Array]:
         """Return a function that answers some of the points along a long axis.

@@ -16,7 +16,7 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars.bars import variance_on_grid
 from dkrls_cli.cascade.errorbars.calibrate import calibrate
 from dkrls_cli.cascade.fit import fit_cascade
-from dkrls_cli.cascade.kernels import SPLINE_RIDGE, Kernel
+from dkrls_cli.cascade.kernels import SPLINE_RIDGE, Kernel, kernel_named
 from dkrls_cli.cascade.level import Level
 from dkrls_cli.errors import SettingError
 
@@ -519,3 +519,30 @@ def test_the_spread_from_the_core_is_that_of_the_data(kept: slice) -> None:
     assert found == pytest.approx(held.std(), rel=1e-9)
     back = cascade.predict()[:, :, kept]
     assert cascade.spread([slice(None), slice(None), kept]) == pytest.approx(back.std(), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["linear", "cubic", "log-quintic"])
+@pytest.mark.parametrize("storage", ["float64", "float32"])
+def test_many_points_of_splines_are_answered_as_few(name, storage):
+    """Few points go by rows over all samples, many by the B-splines beside them."""
+    axes = [np.sort(RNG.uniform(1.0, 5.0, size)) for size in (8, 12)]
+    both = [Level(n, kernel_named(name)) for n in "xy"]
+    model = fit_cascade(100.0 + RNG.normal(size=(8, 12)).astype(storage), axes, both)
+    points = RNG.uniform(0.9, 5.5, (2, 200))
+    points[0, ::3], points[1, ::5] = axes[0][2], axes[1][4]  # some pass through
+    points[1, 7] = 300.0  # one is far beyond
+    whole = model.predict_points(points)
+    few = np.concatenate([model.predict_points(points[:, at : at + 5]) for at in range(0, 200, 5)])
+    np.testing.assert_allclose(whole, few, rtol=1e-10, atol=1e-9 * np.abs(few).max())
+    np.testing.assert_array_equal(whole[::15], model.core[2, 4])
+
+
+def test_many_points_of_splines_take_no_rows_over_all_samples(monkeypatch):
+    axes = [np.arange(6.0), np.arange(7.0)]
+    model = fit_cascade(
+        RNG.normal(size=(6, 7)), axes, [Level(n, kernel_named("cubic")) for n in "xy"]
+    )
+    points = RNG.uniform(0.1, 4.9, (2, 13))
+    want = model.predict_points(points[:, :12])  # fewer than 6 + 7: by rows
+    monkeypatch.setattr(type(model), "_answer_group", None)
+    np.testing.assert_allclose(model.predict_points(points)[:12], want, atol=1e-12)

@@ -78,7 +78,7 @@ class Cardinal:
 
         From four steps beyond the ends on, the value goes on with the slope there.
         """
-        low, high = self._range
+        low, high = reach_of(self.nodes)
         inside = np.clip(query, low, high)
         rows = self._inner_rows(inside, derivative)
         beyond = np.flatnonzero(query != inside)
@@ -89,14 +89,12 @@ class Cardinal:
             rows[beyond] = on.get(derivative, np.zeros_like(slope))
         return rows
 
-    @property
-    def _range(self) -> tuple[float, float]:
-        """The coordinates at which polynomials are asked: four steps beyond each end at most."""
-        first, last = self.nodes[[0, -1]].tolist()
-        if self.nodes.size == 1:
-            return first, last
-        before, behind = self.nodes[1] - self.nodes[0], self.nodes[-1] - self.nodes[-2]
-        return first - _BEYOND * float(before), last + _BEYOND * float(behind)
+    def local_basis(self, query: Array) -> tuple[Array, Indices]:
+        """Return the B-splines that are not 0 at queries (q, degree + 1), and places of the first.
+
+        Queries lie within :func:`reach_of`.
+        """
+        return _basis(self.knots, self.degree, query)
 
     def _inner_rows(self, query: Array, derivative: int) -> Array:
         """Return rows of queries between the ends."""
@@ -144,6 +142,19 @@ class Cardinal:
         return np.asarray(np.linalg.solve(jumps[:, block], jumps))
 
 
+def reach_of(nodes: Array) -> tuple[float, float]:
+    """Return the coordinates at which polynomials are asked, at most: four steps beyond each end.
+
+    >>> reach_of(np.array([0.0, 1.0, 3.0]))
+    (-4.0, 11.0)
+    """
+    first, last = nodes[[0, -1]].tolist()
+    if nodes.size == 1:
+        return first, last
+    before, behind = nodes[1] - nodes[0], nodes[-1] - nodes[-2]
+    return first - _BEYOND * float(before), last + _BEYOND * float(behind)
+
+
 def fitting_degree(name: str, count: int) -> int:
     """Return the degree of a spline through so many samples: lower where these are too few."""
     least = count - 1
@@ -168,7 +179,7 @@ def spline_rows(name: str, nodes: Array, query: Array, derivative: int = 0) -> A
     [[0.25, 0.75], [1.0, 0.0]]
     """
     order = np.argsort(nodes)
-    rows = _cardinal(name, nodes[order].tobytes()).rows(query, derivative)
+    rows = cardinal(name, nodes[order]).rows(query, derivative)
     result = np.empty_like(rows)
     result[:, order] = rows
     return result
@@ -189,7 +200,7 @@ def left_out_rows(
     through one sample more than its degree is a polynomial, and so is the one through all but one.
     """
     count = nodes.size
-    spline = _cardinal(name, nodes.tobytes())
+    spline = cardinal(name, nodes)
     single = np.arange(count)[:, None]
     result = np.eye(count)
     if blocks is None and count > spline.degree + 1:
@@ -220,8 +231,7 @@ def _polynomial_rows(nodes: Array, query: Array) -> Array:
     return result
 
 
-@lru_cache(maxsize=_KEPT)
-def _cardinal(name: str, nodes: bytes) -> Cardinal:
+def cardinal(name: str, nodes: Array) -> Cardinal:
     """Return the splines through rising nodes; those of the last ones are kept.
 
     Raises
@@ -229,6 +239,12 @@ def _cardinal(name: str, nodes: bytes) -> Cardinal:
     InputError
         If the steps between nodes are too uneven.
     """
+    return _cardinal(name, nodes.tobytes())
+
+
+@lru_cache(maxsize=_KEPT)
+def _cardinal(name: str, nodes: bytes) -> Cardinal:
+    """Return the splines through the rising nodes in these bytes."""
     rising = np.frombuffer(nodes)
     if is_solvable(rising):
         # uneven steps can round to a singular matrix long before that, above all of high degree
