@@ -1,93 +1,16 @@
-"""Options: groups expanded for Typer, closed sets, values from a file, and texts."""
+"""Options: closed sets, limits, and settings of dimensions, on the command line and in a file."""
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
-import typer
 from shell import dkrls, refusal
-from typer.testing import CliRunner
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.errors import SettingError
-
-
-@dataclass(frozen=True)
-class Colour:
-    red: Annotated[int, typer.Option(min=0, help="How red.")] = 3
-    shade: Annotated[str | None, typer.Option("--shade", "-s")] = None
-
-
-@dataclass(frozen=True)
-class Size(Colour):
-    red: Annotated[int, typer.Option(help="Another default.")] = 7
-    wide: Annotated[bool, typer.Option("--wide")] = False
-
-
-@dataclass(frozen=True)
-class Needed:
-    name: Annotated[str, typer.Option()]
-
-
-def run(command: Any, *words: str, code: int = 0) -> Any:
-    app = typer.Typer()
-    app.command()(command)
-    result = CliRunner().invoke(app, list(words))
-    assert result.exit_code == code, result.output
-    return result
-
-
-def test_a_command_receives_its_options_as_groups() -> None:
-    got: list[Any] = []
-
-    @opt.expand
-    def paint(
-        what: Annotated[str, typer.Argument()],
-        *,
-        thick: Annotated[float, typer.Option()] = 1.5,
-        colour: Colour,
-        count: Annotated[int, typer.Option()] = 2,
-    ) -> None:
-        """Paint something."""
-        got.append((what, thick, colour, count))
-
-    run(paint, "wall")
-    run(paint, "door", "--red", "5", "-s", "dark", "--thick", "2", "--count", "9")
-    assert got == [("wall", 1.5, Colour(3, None), 2), ("door", 2.0, Colour(5, "dark"), 9)]
-    assert "Invalid value" in run(paint, "wall", "--red", "-1", code=2).stderr
-    own = ["what", "thick", "red", "shade", "count"]
-    added = ["context", "config", "save_config", "overwrite"]
-    assert list(inspect.signature(paint).parameters) == own + added
-    assert (paint.__name__, paint.__doc__) == ("paint", "Paint something.")
-
-
-def test_a_group_may_extend_another_and_change_a_default() -> None:
-    got: list[Any] = []
-
-    @opt.expand
-    def paint(*, size: Size) -> None:
-        got.append(size)
-
-    run(paint)
-    run(paint, "--wide", "--red", "1")
-    assert got == [Size(red=7, shade=None, wide=False), Size(red=1, shade=None, wide=True)]
-    assert list(inspect.signature(paint).parameters)[:3] == ["red", "shade", "wide"]
-
-
-def test_an_option_without_a_default_is_required() -> None:
-    @opt.expand
-    def paint(*, needed: Needed) -> None:
-        assert needed.name == "x"
-
-    run(paint, "--name", "x")
-    assert "Missing option" in run(paint, code=2).stderr
-
 
 # Closed sets --------------------------------------------------------------------------------------
 
@@ -116,78 +39,6 @@ def test_a_word_outside_a_closed_set_is_refused_before_any_file_is_read(
 def settings_of(*words: Any) -> dict[str, dict[str, Any]]:
     levels = json.loads(dkrls("fit", *words, "--dry-run", "--json").stdout)["levels"]
     return {level["dimension"]: level for level in levels}
-
-
-# Texts --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (None, "auto"),
-        ([], "auto"),
-        (["3"], "3"),
-        (["lat=3"], {"lat": "3"}),
-        ([" lat = 3", "lon=a=b"], {"lat": "3", "lon": "a=b"}),
-        (["lat=10,lon=20"], {"lat": "10", "lon": "20"}),
-        (["lat=10 , lon=20", "time=30D"], {"lat": "10", "lon": "20", "time": "30D"}),
-        (["lat=10,20"], {"lat": "10,20"}),
-        (["b, c=3,d=4"], {"b, c": "3", "d": "4"}),
-    ],
-)
-def test_a_setting_is_for_all_dimensions_or_for_each(
-    values: list[str] | None, expected: Any
-) -> None:
-    assert opt.setting(values, "--sigma") == expected
-
-
-@pytest.mark.parametrize(
-    ("values", "reason"),
-    [
-        (["3", "4"], "--sigma 3 is for all dimensions and cannot stand beside another --sigma"),
-        (["lat=3", "4"], "Name the dimension: --sigma DIM=4."),
-        (["lat=3", "lat=4"], "--sigma was given twice for the same dimension, lat"),
-        (["lat=3,lon=2,lon=1"], "--sigma was given twice for the same dimension, lon"),
-    ],
-)
-def test_settings_that_contradict_are_refused(values: list[str], reason: str) -> None:
-    with pytest.raises(SettingError, match=reason):
-        opt.setting(values, "--sigma")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [(None, None), ("", []), ("a", ["a"]), (" a, b ,,c,", ["a", "b", "c"])],
-)
-def test_names_are_separated_by_commas(text: str | None, expected: list[str] | None) -> None:
-    assert opt.names(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("500", 500),
-        ("500B", 500),
-        ("2kB", 2000),
-        ("2 KB", 2000),
-        ("2KiB", 2048),
-        ("1.5MB", 1_500_000),
-        ("4GB", 4 * 10**9),
-        ("4gib", 4 * 1024**3),
-        ("3T", 3 * 10**12),
-        ("1TiB", 1024**4),
-        ("1e9", 10**9),
-        (" 7 ", 7),
-    ],
-)
-def test_sizes(text: str, count: int) -> None:
-    assert opt.byte_count(text) == count
-
-
-@pytest.mark.parametrize("text", ["", "0", "0GB", "-1", "lots", "4XB", "1.2.3", "4GBs", "1e400"])
-def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(SettingError, match="is not a size"):
-        opt.byte_count(text)
 
 
 def test_most_of_the_free_memory_is_the_limit_unless_another_is_given(
@@ -247,57 +98,3 @@ def test_nonsense_is_refused_in_one_line(globe: Path, words: list[str], reason: 
 
 
 # Whole levels
-
-
-def test_a_kernel_with_parts_gives_a_whole_level() -> None:
-    from dkrls_cli.cascade.kernels import Kernel
-    from dkrls_cli.cascade.level import Level
-
-    options = opt.KernelOptions(
-        levels="x,t",
-        kernel=["x=gaussian+constant:1", "t=matern12"],
-        sigma=["x=2,t=3"],
-        ridge=["x=0.5"],
-        period=["x=none", "t=7"],
-    )
-    found = opt.level_settings(options)
-    assert found["levels"] == [Level("x", Kernel("gaussian", 2.0, constant=1.0), 0.5), "t"]
-    assert (found["kernel"], found["sigma"]) == ({"t": "matern12"}, {"t": "3"})
-    assert (found["ridge"], found["period"]) == ("auto", {"t": "7"})
-
-
-def test_whole_levels_have_no_ridge_of_their_own_under_a_joint_one() -> None:
-    from dkrls_cli.cascade.kernels import Kernel
-    from dkrls_cli.cascade.level import Level
-
-    options = opt.KernelOptions(
-        levels="x",
-        kernel=["x=gaussian+constant:1"],
-        sigma=["x=2"],
-        ridge=["1e-3"],
-        period=["x=360"],
-    )
-    found = opt.level_settings(options, "joint")
-    assert found["levels"] == [Level("x", Kernel("gaussian", 2.0, 360.0, 1.0), 0.0)]
-    assert found["ridge"] == "1e-3"
-
-
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        ({"sigma": ["x=2"], "ridge": ["x=1"], "period": ["x=none"]}, "Give --levels"),
-        ({"levels": "x", "ridge": ["x=1"], "period": ["x=none"]}, "Give --sigma"),
-        ({"levels": "x", "sigma": ["3"], "ridge": ["x=1"], "period": ["x=1"]}, "Give --sigma"),
-        ({"levels": "x", "sigma": ["x=auto"], "ridge": ["x=1"], "period": ["x=1"]}, "--sigma"),
-        ({"levels": "x", "sigma": ["x=2"], "period": ["x=none"]}, "Give --ridge"),
-        ({"levels": "x", "sigma": ["x=2"], "ridge": ["x=1"]}, "Give --period"),
-        (
-            {"levels": "x", "sigma": ["x=2D"], "ridge": ["x=1"], "period": ["x=1"]},
-            "--sigma 2D is not a number",
-        ),
-    ],
-)
-def test_a_level_that_is_not_whole_is_refused(given: dict[str, Any], reason: str) -> None:
-    options = opt.KernelOptions(kernel=["x=gaussian+constant:1"], **given)
-    with pytest.raises(SettingError, match=reason):
-        opt.level_settings(options)

@@ -12,6 +12,7 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import shape_text
+from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.fitting.inputs import open_new, open_whole, read_values
 from dkrls_cli.cli.fitting.memory import refuse_large_check
 from dkrls_cli.cli.output.answers import write_fields
@@ -20,6 +21,7 @@ from dkrls_cli.cli.output.rows import refuse_different_grids, rows_output
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import count_text, duration_text, pairs
+from dkrls_cli.cli.texts import read_by, read_level_settings
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ _ABOVE_LIMIT = 3
 _MODEL_ENDING = ".npz"
 
 
-@opt.expand
+@expand
 def check(
     inputs: Annotated[
         list[str],
@@ -97,7 +99,7 @@ def check(
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
-        inputs = opt.read_by(inputs, options.engine)
+        inputs = read_by(inputs, options.engine)
         target, masked = check_targets(output, form, mask_out, outputs, report, inputs)
         with blas_threads(machine.threads):
             if Path(inputs[0]).suffix.lower() == _MODEL_ENDING:
@@ -216,7 +218,7 @@ def kernel_settings(options: opt.KernelOptions) -> Settings:
     """Return the settings that the options of this command give."""
     from dkrls_cli.model.settings import Settings
 
-    return Settings(**opt.level_settings(options))
+    return Settings(**read_level_settings(options))
 
 
 def refuse_kernel_options(options: opt.KernelOptions) -> None:

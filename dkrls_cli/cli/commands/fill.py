@@ -12,6 +12,7 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import cv_words, error_words, missing_words, robust_words, shape_text
+from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.fitting.inputs import open_whole, read_values, report_marks
 from dkrls_cli.cli.fitting.memory import estimates, refuse_too_large
 from dkrls_cli.cli.fitting.running import fit_settings, report_fit_notes
@@ -40,6 +41,7 @@ from dkrls_cli.cli.output.tiles import (
 )
 from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import count_text, pairs
+from dkrls_cli.cli.texts import read_by, read_setting
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from dkrls_cli.tuning.footprint import Footprint
 
 
-@opt.expand
+@expand
 def fill(
     grid: Annotated[
         str, typer.Argument(metavar="GRID", help="NetCDF, Zarr or CSV with missing cells.")
@@ -144,7 +146,7 @@ def fill(
       dkrls fill sst.nc -o filled.nc --std --plot filled.png
     """
     with edge(report.debug):
-        (grid,) = opt.read_by([grid], options.engine)
+        (grid,) = read_by([grid], options.engine)
         members.refuse_impossible()
         target = None
         if output is not None or not dry_run:
@@ -156,7 +158,7 @@ def fill(
             fit_settings(options),
             read_mask(mask),
             gap_limits(max_gap),
-            opt.setting(within, "--within") if within else None,
+            read_setting(within, "--within") if within else None,
             max_std,
             std,
             members,
@@ -278,10 +280,10 @@ def _report_nothing(whole: Grid, filled: Filled, report: Report) -> None:
 
 def gap_limits(texts: list[str] | None) -> dict[str, str]:
     """Return the longest gaps to fill, by dimension, as they are written."""
-    setting = opt.setting(texts, "--max-gap") if texts else {}
-    if not isinstance(setting, dict):
-        raise SettingError(f"--max-gap {setting} names no dimension. Give --max-gap DIM={setting}.")
-    return setting
+    found = read_setting(texts, "--max-gap") if texts else {}
+    if not isinstance(found, dict):
+        raise SettingError(f"--max-gap {found} names no dimension. Give --max-gap DIM={found}.")
+    return found
 
 
 def read_mask(mask: str | None) -> str | Grid | None:

@@ -22,6 +22,7 @@ from dkrls_cli.cli.describe import (
     shape_text,
     tolerance_words,
 )
+from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.fitting.inputs import open_inputs, report_notes
 from dkrls_cli.cli.fitting.memory import (
     can_be_streamed,
@@ -46,6 +47,7 @@ from dkrls_cli.cli.output.streams import SchedulerOptions, resume_key
 from dkrls_cli.cli.output.target import check_file, refuse_other_ending
 from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import bytes_text, duration_text, pairs
+from dkrls_cli.cli.texts import read_by
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
     from dkrls_cli.model.settings import Settings
 
 
-@opt.expand
+@expand
 def fit(
     inputs: Annotated[
         list[str],
@@ -96,7 +98,7 @@ def fit(
     """
     with edge(report.debug):
         scheduling.begin()
-        inputs = opt.read_by(inputs, options.engine)
+        inputs = read_by(inputs, options.engine)
         settings = fit_settings(options)
         target = None if dry_run else check_output(output, outputs.overwrite, inputs, report)
         if plot is not None:

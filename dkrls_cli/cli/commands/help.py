@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.report import Report, edge
 from dkrls_cli.cli.terminal.tables import can_draw, pairs
 from dkrls_cli.errors import SettingError
@@ -23,7 +23,7 @@ from dkrls_cli.spelling import suggest
 _MOST_PAGES = 4
 
 
-@opt.expand
+@expand
 def help(  # noqa: A001  # the name of the command
     context: typer.Context,
     topic: Annotated[

@@ -24,6 +24,7 @@ from dkrls_cli.cli.describe import (
     shape_text,
     tolerance_words,
 )
+from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.output.answers import write_fields
 from dkrls_cli.cli.output.target import Target, grid_target
 from dkrls_cli.cli.report import Report, Result, edge
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from dkrls_cli.model.model import Model
 
 
-@opt.expand
+@expand
 def info(
     model: opt.ModelFile,
     *,

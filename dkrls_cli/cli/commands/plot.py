@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.fitting.inputs import open_inputs, report_notes
 from dkrls_cli.cli.output.answers import refuse_large_answers
 from dkrls_cli.cli.output.pictures import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _ARCHIVE = b"PK"
 
 
-@opt.expand
+@expand
 def plot(
     source: Annotated[
         str,

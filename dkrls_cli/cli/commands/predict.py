@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.fitting.inputs import chosen_models
 from dkrls_cli.cli.output.answers import (
     HELD_CELLS,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from dkrls_cli.model.streaming.request import Streamed
 
 
-@opt.expand
+@expand
 def predict(
     model: opt.ModelFile,
     *,

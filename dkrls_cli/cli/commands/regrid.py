@@ -19,6 +19,7 @@ from dkrls_cli.cli.describe import (
     robust_words,
     shape_text,
 )
+from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.fitting.inputs import open_inputs, report_notes
 from dkrls_cli.cli.fitting.memory import (
     can_be_streamed,
@@ -51,6 +52,7 @@ from dkrls_cli.cli.output.streams import (
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import duration_text, pairs
+from dkrls_cli.cli.texts import read_by
 from dkrls_cli.errors import ScatteredGapsError, SettingError
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ if TYPE_CHECKING:
     from dkrls_cli.model.streaming.running import Scheduler
 
 
-@opt.expand
+@expand
 def regrid(
     inputs: Annotated[
         list[str],
@@ -112,7 +114,7 @@ def regrid(
 
     with edge(report.debug):
         scheduling.begin()
-        inputs = opt.read_by(inputs, options.engine)
+        inputs = read_by(inputs, options.engine)
         target = regrid_target(output, form, outputs, report, *inputs, like)
         if like is None and not at and not answers.mean_over:
             raise SettingError("Where should the grid go? Give --like GRID or --at DIM=SPEC.")

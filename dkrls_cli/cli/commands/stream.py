@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.output.rows import stdout_writer
 from dkrls_cli.cli.output.target import changed_target
 from dkrls_cli.cli.report import Report, edge
@@ -51,7 +52,7 @@ class ForecastOptions:
     ] = None
 
 
-@opt.expand
+@expand
 def stream(
     model: opt.ModelFile,
     *,

@@ -12,11 +12,13 @@ import typer
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import error_words, level_table, missing_words, model_rows, shape_text
+from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.fitting.inputs import open_new, read_values, report_marks, report_notes
 from dkrls_cli.cli.fitting.suggestions import last_slice
 from dkrls_cli.cli.output.target import ChangedTarget, changed_target
 from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import bytes_text, duration_text, pairs
+from dkrls_cli.cli.texts import read_by
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from dkrls_cli.model.updating.update import Update
 
 
-@opt.expand
+@expand
 def update(
     model: opt.ModelFile,
     inputs: Annotated[
@@ -60,7 +62,7 @@ def update(
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
-        inputs = opt.read_by(inputs, engine)
+        inputs = read_by(inputs, engine)
         target = changed_target(model, output, files.overwrite, report, *inputs)
         with (
             lock_file(target.path, files.wait, report.note),

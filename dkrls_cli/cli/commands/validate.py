@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.fitting.running import fit_settings
 from dkrls_cli.cli.fitting.suggestions import fit_words
 from dkrls_cli.cli.output.reports import (
@@ -18,6 +19,7 @@ from dkrls_cli.cli.output.reports import (
     write_page,
 )
 from dkrls_cli.cli.report import Report, edge
+from dkrls_cli.cli.texts import read_by
 from dkrls_cli.cli.validating.holdouts import Holdouts
 from dkrls_cli.cli.validating.models import Comparison
 from dkrls_cli.cli.validating.results import (
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 _ABOVE_LIMIT = 3
 
 
-@opt.expand
+@expand
 def validate(
     inputs: Annotated[
         list[str],
@@ -104,7 +106,7 @@ def validate(
     from dkrls_cli.threads import blas_threads
 
     with edge(report.debug):
-        inputs = opt.read_by(inputs, options.engine)
+        inputs = read_by(inputs, options.engine)
         if (model is None) == (holdout is None):
             raise SettingError("Give either --model MODEL or --holdout FRACTION.")
         limits = read_limits(fail_above)

@@ -15,6 +15,7 @@ from dkrls_cli.cli.fitting.inputs import read_values, with_history
 from dkrls_cli.cli.fitting.memory import refuse_large_gaps
 from dkrls_cli.cli.fitting.watching import both, choice_printer, counting
 from dkrls_cli.cli.report import Report
+from dkrls_cli.cli.texts import read_level_settings
 
 if TYPE_CHECKING:
     from dkrls_cli.files.source import Source
@@ -47,7 +48,7 @@ def fit_settings(options: opt.LevelOptions) -> Settings:
     whole = opt.FitOptions(**{**vars(opt.FitOptions()), **vars(options)})
     noise = whole.noise if isinstance(options, opt.FitOptions) else "joint"  # through gaps, always
     return Settings(
-        **opt.level_settings(whole, noise),
+        **read_level_settings(whole, noise),
         noise=whole.noise,
         missing=whole.missing,
         compact=whole.compact,

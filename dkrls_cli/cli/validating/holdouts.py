@@ -15,9 +15,10 @@ from dkrls_cli.cli.fitting.memory import (
 )
 from dkrls_cli.cli.fitting.plans import plan_results
 from dkrls_cli.cli.fitting.running import report_bounds
-from dkrls_cli.cli.options import FitOptions, RunOptions, setting
+from dkrls_cli.cli.options import FitOptions, RunOptions
 from dkrls_cli.cli.output.plans import plan_validation
 from dkrls_cli.cli.report import Report, Result
+from dkrls_cli.cli.texts import read_setting
 from dkrls_cli.cli.validating.results import Kept, Measured, holdout_facts
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Holdouts:
     def keywords(self) -> dict[str, Any]:
         """Keywords of the functions that measure hold-outs."""
         return {
-            "holdout": setting(self.fractions, "--holdout"),
+            "holdout": read_setting(self.fractions, "--holdout"),
             "repeats": self.repeats,
             "seed": self.seed,
             "keep_edges": self.keep_edges,

@@ -13,7 +13,7 @@ import typer
 from shell import dkrls
 
 from dkrls_cli.cli import COMMANDS, import_command
-from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.terminal.pages import (
     PANELS,
     SETTINGS,
@@ -84,7 +84,7 @@ class Group:
 
 
 def test_an_option_names_its_panel_or_its_group_does() -> None:
-    @opt.expand
+    @expand
     def command(
         file: Annotated[str, typer.Argument(metavar="FILE")],
         *,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.commands.bench.options import (
     CompetitionOptions,
     ExperimentOptions,
@@ -18,6 +17,7 @@ from dkrls_cli.cli.commands.bench.options import (
     RealOptions,
     StreamRaceOptions,
 )
+from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.report import Report, edge
 from dkrls_cli.cli.terminal.tables import table
 from dkrls_cli.errors import SettingError
@@ -41,7 +41,7 @@ Files = Annotated[
 
 
 @bench.callback(invoke_without_command=True)
-@opt.expand
+@expand
 def races(context: typer.Context, *, options: QuickOptions, report: Report) -> None:
     """Race on this machine: the paper's experiments, your own grids, and the clock.
 
@@ -108,7 +108,7 @@ def add_experiment(name: str, about: str) -> None:
     )
 
     @bench.command(name, help=f"{about}\n\n{_ROWS}\n\n{examples}")
-    @opt.expand
+    @expand
     def command(*, options: ExperimentOptions, report: Report) -> None:
         with edge(report.debug):
             from dkrls_cli.bench.paper.published import synthetic_dataset
@@ -123,7 +123,7 @@ for _name, _about in PAPER.items():
 
 
 @bench.command("intel-lab")
-@opt.expand
+@expand
 def temperatures(
     *,
     data: Annotated[
@@ -157,7 +157,7 @@ def temperatures(
 
 
 @bench.command()
-@opt.expand
+@expand
 def real(inputs: Files, *, options: RealOptions, report: Report) -> None:
     """Race the default fit against scipy and xarray on held-out parts of your own grids.
 
@@ -180,7 +180,7 @@ def real(inputs: Files, *, options: RealOptions, report: Report) -> None:
 
 
 @bench.command()
-@opt.expand
+@expand
 def gaps(inputs: Files, *, options: GapOptions, report: Report) -> None:
     """Race the default fit against other ways to fill missing cells, on your own grids.
 
@@ -205,7 +205,7 @@ def gaps(inputs: Files, *, options: GapOptions, report: Report) -> None:
 
 
 @bench.command()
-@opt.expand
+@expand
 def heaton(
     *,
     data: Annotated[
@@ -237,7 +237,7 @@ def heaton(
 
 
 @bench.command()
-@opt.expand
+@expand
 def stream(
     given: Annotated[
         str, typer.Argument(metavar="FILE", help="NetCDF, Zarr, CSV, or a matrix of numbers.")
@@ -282,7 +282,7 @@ def clock_help(race: str) -> str:
 
 
 @bench.command("speed", help=clock_help("speed"))
-@opt.expand
+@expand
 def time_speed(
     *,
     time_limit: Annotated[
@@ -299,7 +299,7 @@ def add_clock(race: str) -> None:
     """Add the command of a race against the clock that has no options of its own."""
 
     @bench.command(race, help=clock_help(race))
-    @opt.expand
+    @expand
     def command(*, report: Report) -> None:
         with edge(report.debug):
             run_clock(race, report)

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.describe import shape_text
 from dkrls_cli.cli.fitting.inputs import open_inputs, read_values
 from dkrls_cli.cli.report import Report
 from dkrls_cli.cli.terminal.tables import Layout, pairs, table
+from dkrls_cli.cli.texts import split_names
 from dkrls_cli.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def chosen_methods(text: str | None, known: Sequence[str]) -> list[str]:
     """Return the methods named in a text, or all that are known without one."""
     from dkrls_cli.bench.methods import select_methods
 
-    return select_methods(None if text is None else opt.names(text) or [], known)
+    return select_methods(None if text is None else split_names(text) or [], known)
 
 
 def race_methods(race: GridRace[Any], text: str | None, report: Report) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.commands.bench.racing import (
     Rows,
     chosen_methods,
@@ -16,6 +15,7 @@ from dkrls_cli.cli.commands.bench.racing import (
 )
 from dkrls_cli.cli.report import Report
 from dkrls_cli.cli.terminal.tables import table
+from dkrls_cli.cli.texts import split_names
 
 if TYPE_CHECKING:
     from dkrls_cli.bench.streams.data import StreamData
@@ -43,7 +43,7 @@ def run_stream_race(given: str, options: StreamRaceOptions, report: Report) -> N
     methods = chosen_methods(options.methods, STREAM_METHODS)
     refuse_no_time(options.time_limit)
     refuse_unwritable(options.csv, options.overwrite)
-    levels = opt.names(options.levels)
+    levels = split_names(options.levels)
     stream = make_stream(read_stream(given, options.var, levels, report), levels)
     print_machine(report)
     rows = race_rows(stream, methods, given, options, report)
