@@ -15,8 +15,9 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from dkrls_cli.cli.config import Config, SaveConfig, saved_options
+from dkrls_cli.cli.config import Config
 from dkrls_cli.cli.options import Overwrite
+from dkrls_cli.cli.saveconfig import SaveConfig, saved_options
 from dkrls_cli.cli.terminal.pages import OUTPUT, RESOURCES, WHAT
 
 NAMED_PANELS = {

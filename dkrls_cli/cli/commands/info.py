@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
-from dkrls_cli.cli.config import table_text
 from dkrls_cli.cli.describe import (
     cv_words,
     error_words,
@@ -28,6 +27,7 @@ from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.output.answers import write_fields
 from dkrls_cli.cli.output.target import Target, grid_target
 from dkrls_cli.cli.report import Report, Result, edge
+from dkrls_cli.cli.saveconfig import table_text
 from dkrls_cli.cli.terminal.clean import clean
 from dkrls_cli.cli.terminal.tables import bytes_text, pairs
 from dkrls_cli.errors import SettingError
