@@ -21,7 +21,7 @@ from dkrls_cli.cli.output.rows import refuse_different_grids, rows_output
 from dkrls_cli.cli.output.target import Target, chosen_target
 from dkrls_cli.cli.report import Report, Result, edge
 from dkrls_cli.cli.terminal.tables import count_text, duration_text, pairs
-from dkrls_cli.cli.texts import read_by, read_level_settings
+from dkrls_cli.cli.texts import LEVEL_SETTINGS, read_by, read_level_settings
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
@@ -155,12 +155,14 @@ def check_file(
     inputs: list[str], options: opt.KernelOptions, limit: float, rate: float, report: Report
 ) -> list[CheckedVariable]:
     """Check the variables of a file."""
+    from dkrls_cli.model.settings import Settings
+
     if inputs[1:]:
         raise SettingError(
             f"{len(inputs)} files were given, and the first is no model (.npz). Check one grid at "
             "a time, or MODEL.npz and new slices."
         )
-    settings = kernel_settings(options)
+    settings = Settings(**read_level_settings(options))
     sources = open_whole(inputs[0], options.var, settings.level_names, report, None)
     for source in sources:
         refuse_large_check(source, limit)
@@ -214,16 +216,9 @@ def check_against_model(
     return found
 
 
-def kernel_settings(options: opt.KernelOptions) -> Settings:
-    """Return the settings that the options of this command give."""
-    from dkrls_cli.model.settings import Settings
-
-    return Settings(**read_level_settings(options))
-
-
 def refuse_kernel_options(options: opt.KernelOptions) -> None:
     """Raise SettingError for settings beside a model."""
-    for name in ("levels", "kernel", "sigma", "ridge", "period"):
+    for name in ("levels", *LEVEL_SETTINGS):
         if getattr(options, name) is not None:
             raise SettingError(f"--{name} is for a grid. With a model, leave it out.")
 
@@ -313,14 +308,13 @@ def report_found(
 ) -> None:
     """Report how many cells were flagged; beside rows on stdout, on stderr."""
     results = [check_result(one) for one in found]
-    on_stdout = target is not None and target.path is None and target.form not in ("json",)
-    if on_stdout:
+    if target is not None and target.form == "json":
+        return  # the rows are the JSON object of this command
+    if target is not None and target.path is None:
         for facts, _ in results:
             report.note(summary(facts))
         return
     places = {"output": target.path if target else None, "masked": masked.path if masked else None}
-    if target is not None and target.form == "json":
-        return
     report.results(results, **places)
 
 

@@ -24,6 +24,7 @@ from dkrls_cli.cli.describe import (
     tolerance_words,
 )
 from dkrls_cli.cli.expansion import expand
+from dkrls_cli.cli.fitting.inputs import chosen_models
 from dkrls_cli.cli.output.answers import write_fields
 from dkrls_cli.cli.output.target import Target, grid_target
 from dkrls_cli.cli.report import Report, Result, edge
@@ -69,8 +70,6 @@ def info(
 
       dkrls info sst.npz --config > sst.toml
     """
-    from dkrls_cli.cli.fitting.inputs import chosen_models
-
     with edge(report.debug):
         target = weights_target(weights, outputs, report, model)
         with report.working(f"reading {model}"):
