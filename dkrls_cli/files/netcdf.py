@@ -37,7 +37,7 @@ from dkrls_cli.files.styles import (
     marked_fills,
     style_of,
 )
-from dkrls_cli.grid.axes import Axis, index_axis, number_axis, refuse_places, text_axis
+from dkrls_cli.grid.axes import Axis, index_axis, number_axis, refuse_places, stored_type, text_axis
 from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.cf import counts_time, is_place, is_time
 from dkrls_cli.grid.grid import with_growing
@@ -390,7 +390,7 @@ def read_axis(dataset: xr.Dataset, dim: str, notes: list[str]) -> Axis:
             return axis
     stored = np.dtype(variable.encoding.get("dtype", values.dtype))
     as_stored = stored.kind in "fiu" and not is_packed(variable)
-    return replace(axis, dtype=stored.newbyteorder("=").name) if as_stored else axis
+    return replace(axis, dtype=stored_type(stored)) if as_stored else axis
 
 
 def _time_axis(axis: Axis, notes: list[str]) -> Axis:

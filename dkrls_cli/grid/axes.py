@@ -308,10 +308,23 @@ def axis_of(name: str, values: Any, attrs: Attributes = NO_ATTRIBUTES) -> Axis:
 def number_axis(name: str, values: NDArray[Any], attrs: Attributes = NO_ATTRIBUTES) -> Axis:
     """Return an axis of numbers; degrees of longitude have no jump from 360 to 0 in it."""
     plain = values.astype(np.float64)
-    axis = Axis(name, plain, values.dtype.newbyteorder("=").name, attrs=attrs)
+    axis = Axis(name, plain, stored_type(values.dtype), attrs=attrs)
     if not is_longitude(axis) or not np.isfinite(plain).all():
         return axis
     return replace(axis, numbers=_without_jump(plain), turn=_CIRCLE, written=plain)
+
+
+def stored_type(dtype: np.dtype[Any]) -> str:
+    """Return the type in which coordinates are written that were read in another: their own.
+
+    Half precision, which NetCDF does not have, becomes single, and what is wider than double that.
+
+    >>> [stored_type(np.dtype(kind)) for kind in ("f2", ">f4", "i8")]
+    ['float32', 'float32', 'int64']
+    """
+    if dtype.kind == "f":
+        return "float32" if dtype.itemsize <= 4 else "float64"
+    return dtype.newbyteorder("=").name
 
 
 def _without_jump(degrees: Array) -> Array:

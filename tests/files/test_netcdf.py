@@ -16,7 +16,7 @@ from shell import dkrls, refusal
 
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.netcdf import open_dataset, open_xarray, read_axis, read_scalars
-from dkrls_cli.files.reading import open_slices, open_source
+from dkrls_cli.files.reading import open_file, open_slices, open_source
 from dkrls_cli.files.source import Source, kind_of
 
 
@@ -506,3 +506,10 @@ def test_chunks_are_those_of_the_file(tmp_path: Path, form: str) -> None:
     source = open_source([path])
     assert source.chunks == ((1, 3, 4) if form in ("NETCDF4", "zarr") else None)
     assert source.paths == (path,)
+
+
+def test_coordinates_in_half_precision_are_written_in_single(tmp_path: Path) -> None:
+    data = xr.DataArray([1.0, 2.0, 4.0], {"x": [0.5, 1.5, 2.5]}, name="a")
+    data.to_zarr(tmp_path / "a.zarr", consolidated=False, encoding={"x": {"dtype": "f2"}})
+    axis = open_file(str(tmp_path / "a.zarr")).axes[0]
+    assert (axis.dtype, axis.stored.tolist()) == ("float32", [0.5, 1.5, 2.5])
