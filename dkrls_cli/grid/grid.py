@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dkrls_cli.arrays import Array, Mask, as_numbers, as_tensor, freeze
+from dkrls_cli.circle import nearest
 from dkrls_cli.errors import DkrlsError, InputError, SettingError
 from dkrls_cli.grid.axes import Attributes, Axis, axis_of, index_axis, number_axis
 from dkrls_cli.grid.calendars import TimeScale
@@ -322,6 +323,9 @@ def with_growing(
 def drop_repeats(grid: Grid) -> tuple[Grid, list[str]]:
     """Return the grid without columns that repeat a longitude one turn later, and a note per axis.
 
+    The note says if their values differ. A cell that is missing in the first column is that of a
+    later one.
+
     Examples
     --------
     >>> east = {"units": "degrees_east"}
@@ -337,13 +341,40 @@ def drop_repeats(grid: Grid) -> tuple[Grid, list[str]]:
             continue
         gone = axis.take(np.setdiff1d(np.arange(axis.size), kept)).texts
         verb = "repeat earlier ones and are" if len(gone) > 1 else "repeats an earlier one and is"
-        notes.append(f"{axis.name} {', '.join(gone)} {verb} dropped")
+        values, errors, apart = _merge_repeats(grid, place, kept)
+        told = f", though values differ by up to {apart:.3g}" if apart else ""
+        notes.append(f"{axis.name} {', '.join(gone)} {verb} dropped{told}")
         fresh = number_axis(axis.name, axis.stored[kept], axis.attrs)
         axes = (*grid.axes[:place], fresh, *grid.axes[place + 1 :])
-        errors = None if grid.errors is None else np.take(grid.errors, kept, axis=place)
-        values = np.take(grid.values, kept, axis=place)
         grid = replace(grid, values=values, axes=axes, errors=errors)
     return grid, notes
+
+
+# Parts of values, and of their spread, by which those of one place may differ: four units in the
+# last place of single precision, and what nobody sees.
+_ROUNDING, _SAME = 4 * float(np.finfo(np.float32).eps), 1e-6
+
+
+def _merge_repeats(
+    grid: Grid, place: int, kept: NDArray[np.intp]
+) -> tuple[NDArray[Any], Array | None, float]:
+    """Return values and errors of the kept coordinates, and how far those that go differ."""
+    axis, apart = grid.axes[place], 0.0
+    values = np.take(grid.values, kept, axis=place)
+    errors = None if grid.errors is None else np.take(grid.errors, kept, axis=place)
+    for gone in np.setdiff1d(np.arange(axis.size), kept):
+        first = int(nearest(axis.plain[[gone]], axis.plain[kept], axis.turn)[0][0])
+        own = (slice(None),) * place + (first,)
+        others = np.take(grid.values, gone, axis=place)
+        differ = np.abs(others - values[own])
+        apart = max(apart, float(np.fmax.reduce(differ, axis=None, initial=0.0)))
+        lacking = np.isnan(values[own]) & ~np.isnan(others)
+        values[own] = np.where(lacking, others, values[own])
+        if errors is not None and grid.errors is not None:
+            errors[own] = np.where(lacking, np.take(grid.errors, gone, axis=place), errors[own])
+    low, high = (end.reduce(values, axis=None) for end in (np.fmin, np.fmax))
+    rounding = _ROUNDING * max(abs(low), abs(high)) + _SAME * (high - low)
+    return values, errors, apart if apart > rounding else 0.0
 
 
 # Attributes in units of the packed numbers, which xarray leaves as they are when it unpacks.

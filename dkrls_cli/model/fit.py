@@ -42,7 +42,12 @@ from dkrls_cli.model.training.complete import train
 from dkrls_cli.model.training.gaps import train_through_gaps
 from dkrls_cli.model.training.lost import outage_folds
 from dkrls_cli.model.training.noisy import train_with_errors
-from dkrls_cli.model.training.prepared import PreparedGrid, prepare_grid, suspicious_marks
+from dkrls_cli.model.training.prepared import (
+    PreparedGrid,
+    jump_notes,
+    prepare_grid,
+    suspicious_marks,
+)
 from dkrls_cli.model.training.result import CHOSEN_ON, Tell, TrainingResult
 from dkrls_cli.tuning.spectra import SpectrumCache
 
@@ -282,6 +287,7 @@ def fit_grid(
     ready = prepare_grid(grid, settings)
     warnings = suspicious_marks(grid, stored)
     plan = _plan(ready, settings, outages)
+    warnings += jump_notes(ready.grid, plan)
     result = _train(ready, plan, settings, spectra, watch, land, tell)
     fitted, lost = result.enclosing or (ready.grid, ready.lost)
     cascade, promise = result.cascade, None

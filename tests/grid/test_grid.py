@@ -107,7 +107,8 @@ def test_columns_that_repeat_a_longitude_are_dropped():
     axes = (axis_of("lon", lon, {"units": "degrees_east"}), axis_of("y", [1.0, 2.0]))
     values = np.arange(2.0 * lon.size).reshape(lon.size, 2)
     fewer, notes = drop_repeats(Grid(values, axes, "t"))
-    assert notes == ["lon 315.0, 360.0 repeat earlier ones and are dropped"]
+    note = "lon 315.0, 360.0 repeat earlier ones and are dropped, though values differ by up to 16"
+    assert notes == [note]
     np.testing.assert_array_equal(fewer.axes[0].plain, lon[:8])
     np.testing.assert_array_equal(fewer.values, values[:8])
     assert fewer.name == "t"
@@ -118,8 +119,36 @@ def test_values_beside_a_dropped_longitude_keep_their_places():
     lon = np.array([0.0, 90.0, 360.0, 180.0, 270.0])
     grid = Grid(np.arange(5.0), (axis_of("lon", lon, {"units": "degrees_east"}),))
     fewer, notes = drop_repeats(grid)
-    assert notes == ["lon 360.0 repeats an earlier one and is dropped"]
+    assert notes[0].startswith("lon 360.0 repeats an earlier one and is dropped, though values")
     assert fewer.values.tolist() == [0, 1, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        (280.1, ""),
+        (np.float32(280.1), ""),
+        (280.2, ", though values differ by up to 0.1"),
+        (np.nan, ""),
+    ],
+)
+def test_repeated_longitudes_that_differ_are_told(last, told):
+    lon = axis_of("lon", np.arange(0.0, 361, 90), {"units": "degrees_east"})
+    fewer, notes = drop_repeats(Grid(np.array([280.1, 281.0, 282.0, 283.0, last]), (lon,)))
+    assert notes == [f"lon 360.0 repeats an earlier one and is dropped{told}"]
+    assert fewer.values.tolist() == [280.1, 281, 282, 283]
+
+
+def test_a_cell_that_is_missing_in_the_first_of_repeated_longitudes_is_that_of_a_later_one():
+    lon = axis_of("lon", np.arange(0.0, 361, 90), {"units": "degrees_east"})
+    values = np.arange(10.0).reshape(2, 5)
+    values[1, 0] = np.nan
+    errors = np.where(np.isnan(values), 0.0, 0.1 + values)
+    given = Grid(values, (axis_of("y", [0.0, 1.0]), lon), errors=errors)
+    fewer, _ = drop_repeats(given)
+    np.testing.assert_array_equal(fewer.values, [[0, 1, 2, 3], [9, 6, 7, 8]])
+    np.testing.assert_array_equal(fewer.errors, 0.1 + fewer.values)
+    assert np.isnan(given.values[1, 0])
 
 
 @pytest.mark.parametrize(
