@@ -36,7 +36,7 @@ _FOLDS = 5
 # Cells that a fold sees at most: of a larger grid or a long level a part, another in every fold.
 _CELLS = 2**19
 
-# Cells of a pattern from which a quantile of their errors is taken.
+# Cells of a pattern from which a quantile of their errors is taken, and not the mean square.
 _ENOUGH = 20
 
 # Least variance: keeps logarithms finite where all slices are predicted exactly.
@@ -92,7 +92,7 @@ class BetweenScale:
     Attributes
     ----------
     factors
-        Factor of every pattern (2, ..., 2), an axis per level; 1 where nothing was left out.
+        Factor of every pattern (2, ..., 2), an axis per level.
     usual
         What slices that are left out usually leave open, by pattern.
     open
@@ -143,7 +143,7 @@ def find_between_scale(cascade: Cascade, *counts: Callable[[Fold], Mask]) -> Bet
     Returns
     -------
     BetweenScale
-        Patterns that no fold has take the largest factor of their levels alone.
+        Patterns that no fold has take the largest factor of their levels alone, or of all patterns.
     """
     shape = (2,) * cascade.ndim
     factors, usual = np.full(shape, np.nan), np.full(shape, np.nan)
@@ -159,13 +159,20 @@ def find_between_scale(cascade: Cascade, *counts: Callable[[Fold], Mask]) -> Bet
                 for name in ("missed", "left")
             )
             if missed.size >= _ENOUGH:
-                left = np.maximum(left, _ROUND_OFF * open_)
-                factors[pattern] = np.quantile(missed**2 / left, 0.9) / _BAND
-                factors[pattern] *= _uncertainty(cascade, pattern)
-                usual[pattern] = np.median(left)
                 break
-    _complete(factors, usual, open_)
+        if missed.size:
+            left = np.maximum(left, _ROUND_OFF * open_)
+            factors[pattern] = _factor(missed**2 / left) * _uncertainty(cascade, pattern)
+            usual[pattern] = np.median(left)
+    _complete(factors, usual, open_, climate)
     return BetweenScale(factors, usual, open_, climate)
+
+
+def _factor(squares: Array) -> float:
+    """Return the factor of the variance that squared errors tell: of few cells, their mean."""
+    if squares.size < _ENOUGH:
+        return float(squares.mean())
+    return float(np.quantile(squares, 0.9) / _BAND)
 
 
 def leave_out_folds(cascade: Cascade) -> Iterator[Fold]:
@@ -241,18 +248,20 @@ def _uncertainty(cascade: Cascade, pattern: Pattern) -> float:
     )
 
 
-def _complete(factors: Array, usual: Array, open_: float) -> None:
-    """Give patterns that are not known what is known of their levels alone.
+def _complete(factors: Array, usual: Array, open_: float, climate: float) -> None:
+    """Give patterns that are not known what is known of their levels alone, or else of others.
 
-    If nothing is, the factor is 1, and all is left open.
+    If nothing is, all is left open, and the variance far from all data is that of the data.
     """
+    measured = factors[np.isfinite(factors)]
     alone = np.eye(factors.ndim, dtype=int)
     known = [tuple(each) for each in alone if np.isfinite(factors[tuple(each)])]
     for pattern in np.ndindex(factors.shape):
         if np.isfinite(factors[pattern]):
             continue
         own = [each for each in known if reduce(max, map(min, each, pattern))]
-        factors[pattern] = max((factors[each] for each in own), default=1.0)
+        others = measured.max(initial=0.0) if measured.size else climate / open_
+        factors[pattern] = max((factors[each] for each in own), default=others)
         usual[pattern] = max((usual[each] for each in own), default=open_)
 
 

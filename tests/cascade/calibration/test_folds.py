@@ -84,7 +84,8 @@ def test_one_coordinate_is_never_left_out():
     assert sum(fold.kept[1].size < 9 for fold in found) == len(found) == 5
     single = model_of(np.ones((1,)), [np.zeros(1)], KERNELS[:1])
     assert not list(leave_out_folds(single))
-    assert find_between_scale(single, everything).factors.tolist() == [1.0, 1.0]
+    alone = find_between_scale(single, everything)
+    assert alone.factors.tolist() == [alone.climate / alone.open] * 2
 
 
 def test_patterns_tell_which_levels_are_left_out():
@@ -125,7 +126,7 @@ def test_only_cells_that_count_do_and_few_of_them_leave_it_to_the_next():
     again = find_between_scale(model, nothing, first_column)
     np.testing.assert_array_equal(again.factors, one.factors)
     none = find_between_scale(model, nothing)
-    assert (none.factors == 1.0).all()
+    assert (none.factors == none.climate / none.open).all()
     assert (none.usual == none.open).all()
 
 
@@ -134,9 +135,20 @@ def test_a_pattern_without_cells_takes_the_largest_factor_of_its_levels():
     usual = factors.copy()
     factors[1, 0, 0], factors[0, 1, 0], factors[0, 1, 1] = 2.0, 5.0, 7.0
     usual[1, 0, 0], usual[0, 1, 0], usual[0, 1, 1] = 0.2, 0.5, 0.7
-    module._complete(factors, usual, 9.0)
-    assert factors.ravel().tolist() == [1.0, 1.0, 5.0, 7.0, 2.0, 2.0, 5.0, 5.0]
+    module._complete(factors, usual, 9.0, 18.0)
+    assert factors.ravel().tolist() == [7.0, 7.0, 5.0, 7.0, 2.0, 2.0, 5.0, 5.0]
     assert usual.ravel().tolist() == [9.0, 9.0, 0.5, 0.7, 0.2, 0.2, 0.5, 0.5]
+
+
+def test_few_cells_of_a_pattern_tell_a_mean_square():
+    values = np.random.default_rng(3).standard_normal((4, 3))
+    model = model_of(values, [np.arange(4.0), np.arange(3.0)], KERNELS[::2])
+    found, folds = find_between_scale(model, everything), list(leave_out_folds(model))
+    for pattern in ((1, 0), (0, 1), (1, 1)):
+        squares = np.concatenate([(f.missed**2 / f.left)[f.cells(pattern)].ravel() for f in folds])
+        assert 0 < squares.size < module._ENOUGH
+        expected = squares.mean() * module._uncertainty(model, pattern)
+        assert found.factors[pattern] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -156,12 +168,13 @@ def test_the_factor_of_a_pattern_is_wider_where_few_slices_tell(monkeypatch):
     np.testing.assert_array_equal(wide.usual, plain.usual)
 
 
-def test_scales_go_with_the_units_and_not_with_the_mean():
-    values = np.random.default_rng(1).standard_normal((7, 9, 3))
-    one = find_between_scale(model_of(values, mean=0.0), everything)
-    other = find_between_scale(model_of(1e3 * values + 50.0, mean=50.0), everything)
-    known = list(np.ndindex(2, 2, 2))[1:]
-    for pattern in known:
+@pytest.mark.parametrize("shape", [(7, 9, 3), (2, 9, 1), (1, 9, 1), (4, 9, 2)])
+def test_scales_go_with_the_units_and_not_with_the_mean(shape):
+    values = np.random.default_rng(1).standard_normal(shape)
+    axes = [axis[:size] for axis, size in zip(AXES, shape, strict=True)]
+    one = find_between_scale(model_of(values, axes, mean=0.0), everything)
+    other = find_between_scale(model_of(1e3 * values + 50.0, axes, mean=50.0), everything)
+    for pattern in np.ndindex(2, 2, 2):
         assert other.factors[pattern] == pytest.approx(1e6 * one.factors[pattern], rel=1e-6)
         assert other.usual[pattern] == pytest.approx(one.usual[pattern])
     assert other.climate == pytest.approx(1e6 * one.climate)
