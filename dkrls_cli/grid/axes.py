@@ -205,6 +205,7 @@ class Axis:
 
     def _plain(self, values: Any) -> Array:
         """Return coordinates in the user's terms as numbers, not yet moved by turns."""
+        _refuse_masked(self.name, values)
         given = np.atleast_1d(np.asarray(values))
         if self.labels is not None:
             return self._positions(given)
@@ -274,6 +275,16 @@ def _equal_in_single(numbers: Array, known: Array) -> tuple[Indices, Mask]:
     return order[near], equal | (np.abs(numbers - rising[near]) <= slack[near])
 
 
+def _refuse_masked(name: str, values: Any) -> None:
+    """Raise InputError if a coordinate is masked: what stands below a mask is no coordinate."""
+    if np.ma.is_masked(values):
+        count = int(np.count_nonzero(np.ma.getmaskarray(values)))
+        raise InputError(
+            f"{count} of {np.size(values)} coordinates of '{name}' are masked. Expected a number, "
+            "a date or a text for each: leave such slices out."
+        )
+
+
 def index_axis(name: str, size: int) -> Axis:
     """Return the axis of a dimension without coordinates: positions 0, 1, 2, ..."""
     return Axis(name, np.arange(float(size)), "int64", has_coordinate=False)
@@ -287,6 +298,7 @@ def axis_of(name: str, values: Any, attrs: Attributes = NO_ATTRIBUTES) -> Axis:
     InputError
         If the coordinates are no vector, or of another type.
     """
+    _refuse_masked(name, values)
     given = np.asarray(values)
     if given.ndim != 1:
         raise InputError(f"Coordinates of '{name}' must be a vector, got shape {given.shape}.")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Array
+from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.iso.dates import datetime64_of, read_date, smallest_part
 from dkrls_cli.grid.iso.durations import SECONDS, read_duration
@@ -62,6 +62,7 @@ _YEAR_DAYS |= dict.fromkeys(("all_leap", "366_day"), 366.0)
 _MEAN_YEAR_DAYS = 365.2425
 # First day of the Gregorian calendar. Earlier dates of a mixed calendar are left to cftime.
 _REFORM = np.datetime64("1582-10-15")
+_NO_DATE = "A date is missing (NaT). Expected a date for every coordinate."
 _UNITS = re.compile(r"^\s*(\w+)\s+since\s+(.+?)\s*$", re.IGNORECASE)
 
 
@@ -179,6 +180,8 @@ class TimeScale:
         values = np.asarray(dates)
         if not values.size:
             return np.empty(0)
+        if values.dtype.kind == "O" and _are_none(values.ravel()).any():
+            raise SettingError(_NO_DATE)
         if self._months:
             return self._from_linear(self._linear.numbers(values))
         if values.dtype.kind in "US" or isinstance(values.flat[0], str):
@@ -197,7 +200,7 @@ class TimeScale:
 
     def _from_datetime64(self, dates: NDArray[np.datetime64]) -> Array:
         if np.isnat(dates).any():
-            raise SettingError("A date is missing (NaT). Expected a date for every coordinate.")
+            raise SettingError(_NO_DATE)
         if self._epoch is None or (self.calendar in _MIXED and (dates < _REFORM).any()):
             return self._from_cftime(np.array([self._cftime(str(d)) for d in dates], object))
         return np.asarray((dates - self._epoch).astype(np.int64) / self._microseconds)
@@ -206,6 +209,9 @@ class TimeScale:
         import cftime
 
         other = getattr(dates.flat[0], "calendar", self.calendar)
+        both = {_same_calendar(other), _same_calendar(self.calendar)}
+        if both == {"standard", "proleptic_gregorian"} and all(_is_late(d) for d in dates.flat):
+            return self._from_texts([date.isoformat() for date in dates.flat])
         if other and _same_calendar(other) != _same_calendar(self.calendar):
             raise SettingError(
                 f"A date of calendar '{other}' was given for a time axis of calendar "
@@ -410,6 +416,17 @@ class TimeScale:
 def _month_start(scale: TimeScale, months: int) -> float:
     """Return the number of the date some calendar months after the reference date of a scale."""
     return scale._months_after(scale._parts[1], months)
+
+
+def _are_none(values: Dates) -> Mask:
+    """Return which of some objects are no date: None, NaT or NaN, which differs from itself."""
+    others = np.not_equal(values, values).astype(bool)
+    return np.asarray(others | np.array([value is None for value in values.flat]))
+
+
+def _is_late(date: Any) -> bool:
+    """Return whether a date lies behind the reform of 1582, where both calendars agree."""
+    return (date.year, date.month, date.day) >= (1582, 10, 15)
 
 
 def _same_calendar(name: str) -> str:

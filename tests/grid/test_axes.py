@@ -329,6 +329,15 @@ def test_what_is_computed_in_single_precision_may_be_off_by_its_last_digit():
     np.testing.assert_array_equal(own.encode(far), far)
 
 
+def test_masked_coordinates_are_refused():
+    masked = np.ma.masked_array([0.0, 1.0, 9.9e36], mask=[False, False, True])
+    with pytest.raises(InputError, match="1 of 3 coordinates of 'x' are masked"):
+        axis_of("x", masked)
+    with pytest.raises(InputError, match="1 of 3 coordinates of 'x' are masked"):
+        axis_of("x", [0.0, 1.0]).at(masked)
+    assert axis_of("x", masked[:2]).numbers.tolist() == [0.0, 1.0]
+
+
 # Axes that grow -----------------------------------------------------------------------------------
 
 

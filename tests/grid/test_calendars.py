@@ -1,3 +1,5 @@
+from datetime import datetime
+
 import cftime
 import numpy as np
 import pytest
@@ -456,3 +458,26 @@ def test_units_count_from_a_date_that_is_one(date):
     with pytest.raises(InputError, match="count from a date that cannot be read"):
         TimeScale(f"days since {date}")
     TimeScale("days since 2000-12-31 23:59:59")
+
+
+@pytest.mark.parametrize("none", [None, np.datetime64("NaT"), float("nan")])
+def test_dates_that_are_none_are_refused(none):
+    with pytest.raises(SettingError, match="A date is missing"):
+        TimeScale("days since 2000-01-01").numbers([datetime(2000, 1, 2), none])
+
+
+@pytest.mark.parametrize("calendar", ["standard", "proleptic_gregorian"])
+def test_dates_of_calendars_that_agree_are_read(calendar):
+    dates = [cftime.DatetimeGregorian(2000, 1, 5, 12), cftime.DatetimeGregorian(1582, 10, 15)]
+    other = [cftime.DatetimeProlepticGregorian(*d.timetuple()[:6]) for d in dates]
+    scale = TimeScale("days since 2000-01-01", calendar)
+    expected = scale.numbers(["2000-01-05T12:00", "1582-10-15"])
+    for same in (dates, other):
+        np.testing.assert_array_equal(scale.numbers(same), expected)
+
+
+def test_dates_of_calendars_that_differ_are_refused():
+    with pytest.raises(SettingError, match="A date of calendar 'standard'"):
+        TimeScale("days since 2000-01-01", "proleptic_gregorian").numbers(
+            [cftime.DatetimeGregorian(1582, 10, 4)]
+        )
