@@ -30,6 +30,9 @@ _DIGITS = {"float32": 4, "float64": 9}
 # Degrees from zero beyond which a latitude (but for rounding) or a longitude is none: nobody writes
 # longitudes more than two turns from Greenwich, and marks of missing ones, like -999, lie beyond.
 _FARTHEST = {"latitude": 90.001, "longitude": 2 * _CIRCLE}
+# Degrees beyond which the latitudes of another grid are none: up to there they may be rows beyond
+# the poles, which stay missing, and those of 0 to 180 degrees are counted from a pole.
+_NO_HALO = 100.0
 # Other names of calendars: of those that agree on all dates since 1582, and so may be joined, and
 # of the same ones.
 _SAME_CALENDARS = {
@@ -391,6 +394,8 @@ def convert_coordinates(theirs: Axis, own: Axis) -> Any:
         If one axis has dates, labels, other time units or another calendar and the other has not,
         or if units do not convert into each other.
     """
+    if is_latitude(theirs) and (np.abs(theirs.plain) > _NO_HALO).any():
+        refuse_places(theirs)
     kinds = [(axis.time is None, axis.labels is None) for axis in (theirs, own)]
     counted = {_kind_text(axis) for axis in (theirs, own) if counts_time({"units": axis.units})}
     if kinds[0] != kinds[1] or (own.time is None and len(counted) > 1):

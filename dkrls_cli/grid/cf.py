@@ -184,8 +184,14 @@ def role_of(name: str, attrs: Mapping[str, Any]) -> Role | None:
     for role, marks in CRITERIA.items():
         fits = not marks.in_degrees or _units(attrs) in _DEGREES
         if name.lower() in marks.names and fits:
-            return role
+            return None if _is_colatitude(name, attrs) else role
     return None
+
+
+def _is_colatitude(name: str, attrs: Mapping[str, Any]) -> bool:
+    """Return whether a coordinate is the angle from the pole, by what it is called."""
+    texts = (name, _text(attrs, "standard_name"), _text(attrs, "long_name"))
+    return any(re.match(r"co-?latitude|colat\b", text, re.IGNORECASE) for text in texts)
 
 
 def is_place(name: str, attrs: Mapping[str, Any]) -> bool:
@@ -240,13 +246,22 @@ def kilometres(axis: Axis) -> float | None:
 def in_units_of(own: Axis, theirs: Axis, numbers: Array) -> Array:
     """Return numbers in the units of another axis, `theirs`, in those of our own.
 
-    Numbers of an axis without units are taken to be in those of the other.
+    Numbers of an axis without units are taken to be in those of the other. Lengths that are counted
+    upwards in one and downwards in the other, as their attributes ``positive`` say, change sign.
 
     Raises
     ------
     InputError
-        If the units do not convert into each other, as far as is known.
+        If the units do not convert into each other, as far as is known, or one axis counts from
+        the pole and the other from the equator.
     """
+    from_pole = [_is_colatitude(axis.name, axis.attrs) for axis in (own, theirs)]
+    if from_pole[0] != from_pole[1]:
+        words = [("latitudes", "colatitudes")[far] for far in from_pole]
+        raise InputError(
+            f"Coordinates of '{own.name}' are {words[0]} here and {words[1]} there. Convert them: "
+            "a colatitude is 90 degrees less the latitude."
+        )
     texts = [_units(axis.attrs) for axis in (own, theirs)]
     ours, other = map(_kind_and_size, texts)
     unknown = ours is None and other is None and same_units(own.units, theirs.units)
@@ -257,7 +272,11 @@ def in_units_of(own: Axis, theirs: Axis, numbers: Array) -> Array:
             f"Coordinates of '{own.name}' are in '{own.units}' here and in '{theirs.units}' there, "
             "which do not convert into each other."
         )
-    return np.asarray(numbers if ours == other else numbers * other[1] / ours[1] + 0.0)  # no -0.0
+    ways = {_text(axis.attrs, "positive").lower() for axis in (own, theirs)}
+    sign = -1.0 if ours[0] == "length" and ways == {"up", "down"} else 1.0
+    if ours == other and sign > 0:
+        return np.asarray(numbers)
+    return np.asarray(sign * numbers * other[1] / ours[1] + 0.0)  # no -0.0
 
 
 def _kind_and_size(units: str) -> tuple[str, float] | None:

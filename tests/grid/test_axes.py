@@ -329,6 +329,43 @@ def test_what_is_computed_in_single_precision_may_be_off_by_its_last_digit():
     np.testing.assert_array_equal(own.encode(far), far)
 
 
+def test_lengths_that_are_counted_the_other_way_change_sign():
+    depth = axis_of("z", [0.0, 10.0, 50.0], {"units": "m", "positive": "down"})
+    heights = axis_of("z", [-50.0, -0.0], {"units": "m", "positive": "up"})
+    found = convert_coordinates(heights, depth)
+    assert found.tolist() == [50.0, 0.0]
+    assert not np.signbit(found).any()
+    far = axis_of("z", np.array([-0.05], np.float32), {"units": "km", "positive": "Up"})
+    assert depth.encode(convert_coordinates(far, depth)).tolist() == [50.0]
+    same = axis_of("z", [-50.0], {"units": "m", "positive": "down"})
+    unknown = axis_of("z", [-50.0], {"units": "m"})
+    assert [float(convert_coordinates(a, depth)[0]) for a in (same, unknown)] == [-50.0, -50.0]
+    pressure = axis_of("z", [850.0], {"units": "hPa", "positive": "down"})
+    other = axis_of("z", [850.0], {"units": "hPa", "positive": "up"})  # by mistake
+    assert convert_coordinates(other, pressure).tolist() == [850.0]
+
+
+def test_colatitudes_are_no_latitudes():
+    lat = axis_of("lat", [10.0, 50.0], {"units": "degrees_north"})
+    marks = {"units": "degrees", "standard_name": "colatitude"}
+    from_pole = axis_of("lat", [80.0, 40.0], marks)
+    with pytest.raises(InputError, match="'lat' are latitudes here and colatitudes there"):
+        convert_coordinates(from_pole, lat)
+    with pytest.raises(InputError, match="'lat' are colatitudes here and latitudes there"):
+        convert_coordinates(lat, from_pole)
+    assert convert_coordinates(from_pole, from_pole).tolist() == [80.0, 40.0]
+    assert not is_latitude(axis_of("lat", [80.0, 40.0], {"long_name": "Co-latitude"}))
+    assert is_latitude(axis_of("lat", [80.0, 40.0], {"long_name": "Latitude, not colatitude"}))
+
+
+def test_latitudes_far_beyond_the_poles_are_none_of_another_grid():
+    lat = axis_of("lat", [10.0, 50.0], {"units": "degrees_north"})
+    halo = axis_of("lat", [85.0, 95.0], {"units": "degrees_north"})
+    assert convert_coordinates(halo, lat).tolist() == [85.0, 95.0]
+    with pytest.raises(InputError, match="'lat' has 110, which is no latitude"):
+        convert_coordinates(axis_of("lat", [80.0, 110.0], {"units": "degrees_north"}), lat)
+
+
 def test_masked_coordinates_are_refused():
     masked = np.ma.masked_array([0.0, 1.0, 9.9e36], mask=[False, False, True])
     with pytest.raises(InputError, match="1 of 3 coordinates of 'x' are masked"):
