@@ -39,7 +39,7 @@ from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.tensors import apply, count_points
 from dkrls_cli.errors import SettingError
-from dkrls_cli.gaps.calibration.local import left_out_errors, local_scale
+from dkrls_cli.gaps.calibration.local import left_out_errors, local_scale, usual_error
 from dkrls_cli.gaps.calibration.nearest import distance
 from dkrls_cli.gaps.calibration.widths import scale_by_distance
 from dkrls_cli.gaps.field import NO_GROUPS, Field, Grouping, make_field
@@ -182,6 +182,19 @@ class GapBars:
         local = self.local_scale_in(cascade)[self.unobserved] if self.is_local else None
         return replace(self, between=self.slices.scale_in(cascade), local=local)
 
+    def with_local(self, local: Array | None) -> GapBars:
+        """Return these error bars with a local scale of missing cells, or None, that was measured.
+
+        What follows from the settings alone is shared.
+        """
+        other = replace(self, local=local)
+        object.__setattr__(other, "_known", self._known)
+        return other
+
+    def usual_in(self, cascade: Cascade) -> float | None:
+        """Return the error that the local scale is relative to; None if there is no such scale."""
+        return usual_error(_errors_in(cascade), ~self.unobserved) if self.is_local else None
+
     def local_scale_in(self, cascade: Cascade) -> Array:
         """Return the factor of the variance of every cell, in the shape of the grid.
 
@@ -200,10 +213,7 @@ class GapBars:
         is_long = any(cascade.is_long(axis) for axis in range(cascade.ndim))
         if not self.is_local or is_long or cascade.compact or cascade.is_stand_in:
             return result
-        rows = [cascade.data_rows(axis, np.arange(size)) for axis, size in enumerate(cascade.shape)]
-        values = apply(np.asarray(cascade.core, np.float64), rows) - cascade.mean
-        errors = left_out_errors(values, cascade.spectra, cascade.joint_ridge or 0.0)
-        return local_scale(errors, ~self.unobserved, self.usual)
+        return local_scale(_errors_in(cascade), ~self.unobserved, self.usual)
 
     def variance_blocks(
         self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
@@ -341,6 +351,13 @@ class GapBars:
     def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
         """Return these error bars: they know every missing cell."""
         return self
+
+
+def _errors_in(cascade: Cascade) -> Array:
+    """Return by how much every cell of a model differs from what all others say of it."""
+    rows = [cascade.data_rows(axis, np.arange(size)) for axis, size in enumerate(cascade.shape)]
+    values = apply(np.asarray(cascade.core, np.float64), rows) - cascade.mean
+    return left_out_errors(values, cascade.spectra, cascade.joint_ridge or 0.0)
 
 
 def refuse_long(names: Sequence[str], sizes: Sequence[int], *, linear: bool = False) -> None:

@@ -65,6 +65,10 @@ if TYPE_CHECKING:
     from dkrls_cli.model.streaming.running import Scheduler
 
 
+_SCATTERED = "scattered"
+"""Key of a checkpoint whose run has found cells that are missing at some times only."""
+
+
 @expand
 def regrid(
     inputs: Annotated[
@@ -189,22 +193,40 @@ class RegridRequest:
         if dry_run:
             streams = [self.plan(place, one, scheduler) for place, one in enumerate(sources)]
         else:
-            try:
-                streams = self.write(sources, scheduler, target, report, key=key)
-            except ScatteredGapsError:
-                if self.answers.std or key is not None:
-                    raise
-                report.note(
-                    "Note: cells are missing at some times only. The data is read once more, to "
-                    "see which cells are missing at all times."
-                )
-                streams = self.write(sources, scheduler, target, report, scattered=True)
+            streams = self.write_any(sources, scheduler, target, report, key)
             seconds = perf_counter() - start
         results = [
             stream_result(source, one.query, stream_facts(one), seconds)
             for source, one in zip(sources, streams, strict=True)
         ]
         report.results(results, output=None if dry_run else target.path)
+
+    def write_any(
+        self,
+        sources: Sequence[Source],
+        scheduler: Scheduler,
+        target: Target,
+        report: Report,
+        key: Mapping[str, Any] | None,
+    ) -> list[Streamed]:
+        """Write variables part by part; if their missing cells come and go, after one more pass.
+
+        A run that is resumed goes on as the one before had found them.
+        """
+        from dkrls_cli.files.regions.checkpoint import checkpoint_key
+
+        where = (sources, scheduler, target, report)
+        if key is not None and _SCATTERED in checkpoint_key(target.path or ""):
+            return self.write(*where, scattered=True, key={**key, _SCATTERED: True})
+        try:
+            return self.write(*where, key=key)
+        except ScatteredGapsError:
+            report.note(
+                "Note: cells are missing at some times only. The data is read once more, to see "
+                "which cells are missing at all times."
+            )
+        anew = None if key is None else {**key, _SCATTERED: True}
+        return self.write(*where, scattered=True, key=anew, resume=False)
 
     def write(
         self,
@@ -215,14 +237,18 @@ class RegridRequest:
         *,
         scattered: bool = False,
         key: Mapping[str, Any] | None = None,
+        resume: bool = True,
     ) -> list[Streamed]:
-        """Write variables part by part, and return what was done; `scattered`: with any gaps."""
+        """Write variables part by part, and return what was done; `scattered`: with any gaps.
+
+        With a `key` the run leaves a checkpoint, and goes on with an earlier one to `resume`.
+        """
         streams = [
             self.prepare(place, one, scheduler, report, scattered)
             for place, one in enumerate(sources)
         ]
         report_cells([one.query for one in streams], self.answers, report)
-        write_streams(streams, scheduler, target, report, key=key)
+        write_streams(streams, scheduler, target, report, key=key, resume=resume)
         return streams
 
     def prepare(

@@ -121,11 +121,12 @@ def write_streams(
     report: Report,
     *,
     key: Mapping[str, Any] | None = None,
+    resume: bool = True,
 ) -> int:
     """Write the answers of variables, block by block, and return the number of cells.
 
     With a `key` the run leaves a checkpoint, and goes on with that of an earlier run of the same
-    key.
+    key, if it is to `resume` that.
     """
     from dkrls_cli.files.regions.checkpoint import has_checkpoint, open_checkpoint
     from dkrls_cli.files.regions.creating import common_regions
@@ -143,14 +144,14 @@ def write_streams(
             notes = writer.notes
     else:
         inputs = [path for one in streams for path in one.source.paths]
-        if has_checkpoint(target.path):
+        if resume and has_checkpoint(target.path):
             report.note("Note: going on with what an earlier run has done.")
         whole_key = {
             **key,
             "blocks": [[str(cut) for cut in one.plan.blocks.cuts] for one in streams],
         }
         with (
-            open_checkpoint(target.path, whole_key, inputs, resume=True) as checkpoint,
+            open_checkpoint(target.path, whole_key, inputs, resume=resume) as checkpoint,
             checkpoint.writer(blanks, command_line(), **how) as writer,
         ):
             first = 0

@@ -288,8 +288,14 @@ def open_checkpoint(
 
 def has_checkpoint(output: str) -> bool:
     """Return whether a run that was to make an output has left something to go on with."""
-    folder = hidden_beside(Path(output.rstrip("/")).resolve(), _ENDING)
-    return (folder / _KEY).exists()
+    return bool(checkpoint_key(output))
+
+
+def checkpoint_key(output: str) -> Mapping[str, Any]:
+    """Return the key of a run that was to make an output and can be resumed; empty without one."""
+    path = hidden_beside(Path(output.rstrip("/")).resolve(), _ENDING) / _KEY
+    known: Mapping[str, Any] = json.loads(path.read_text())["key"] if path.exists() else {}
+    return known
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""Error bars of slices with the same missing cells.
+"""Error bars of slices that are on their own, with the same settings.
 
-Slices are on their own, and have the same settings and the same missing cells. So the variance of
-an answer depends on its place alone: that of one slice (:mod:`dkrls_cli.gaps.bars`) holds for all.
+If they have the same missing cells as well, the variance of an answer depends on its place alone:
+that of one slice (:mod:`dkrls_cli.gaps.bars`) holds for all. If not, every slice has that of its
+own missing cells, and whoever has the slice asks for it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dkrls_cli.gaps.bars import GapBars
 
 @dataclass(frozen=True, eq=False)
 class LandBars:
-    """Error bars of a grid whose slices have the same missing cells.
+    """Error bars of a grid whose slices are on their own.
 
     Attributes
     ----------
@@ -30,10 +31,13 @@ class LandBars:
     one
         Error bars of one slice, which has the other axes. They know how large errors are between
         coordinates: there is no data to measure that on.
+    most
+        Missing cells of a slice at most, if slices miss different ones; 0 if all miss the same.
     """
 
     slices: tuple[int, ...]
     one: GapBars
+    most: int = 0
     _known: WeakKeyDictionary[Cascade, Cascade] = field(
         init=False, repr=False, default_factory=WeakKeyDictionary
     )
@@ -51,10 +55,11 @@ class LandBars:
         self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False
     ) -> Callable[[Slices], Array]:
         """Return a function that computes the variance of one block; 0 at observed cells."""
+        self._refuse_varied()
         places = self._places(cascade)
         own = [queries[axis] for axis in places]
         whole = tuple(slice(0, query.size) for query in own)
-        one = self.one.variance_blocks(self._slice_of(cascade), own, smooth=smooth)(whole)
+        one = self.one.variance_blocks(self.slice_of(cascade), own, smooth=smooth)(whole)
 
         def variance(part: Slices) -> Array:
             here = one[tuple(part[axis] for axis in places)]
@@ -73,10 +78,11 @@ class LandBars:
         smooth: bool = False,
     ) -> Array:
         """Return the variance of the answers at scattered points."""
+        self._refuse_varied()
         places = self._places(cascade)
         own = [points[axis] for axis in places]
         inner = [places.index(axis) for axis in spread if axis in places]
-        one = self.one.variance_at_points(self._slice_of(cascade), own, spread=inner, smooth=smooth)
+        one = self.one.variance_at_points(self.slice_of(cascade), own, spread=inner, smooth=smooth)
         order = sorted(spread)
         sizes = [points[axis].size for axis in order]
         thin = [1 if axis in self.slices else points[axis].size for axis in order]
@@ -111,11 +117,24 @@ class LandBars:
         """Return these error bars: all of them was measured when they were calibrated."""
         return self
 
+    def of_mask(self, missing: Mask) -> GapBars:
+        """Return the error bars of a slice with missing cells of its own, its local scale aside."""
+        factors = self.one.factors if missing.any() else None
+        return replace(self.one, unobserved=missing, factors=factors, local=None)
+
+    def _refuse_varied(self) -> None:
+        """Raise SettingError if errors depend on the slice, whose missing cells are in the data."""
+        if self.most:
+            raise SettingError(
+                "Standard errors where every time misses other cells need the data. Ask for those "
+                "of values, or fill the grid first, land as well."
+            )
+
     def _places(self, cascade: Cascade) -> list[int]:
         """Return the axes of one slice."""
         return [axis for axis in range(cascade.ndim) if axis not in self.slices]
 
-    def _slice_of(self, cascade: Cascade) -> Cascade:
+    def slice_of(self, cascade: Cascade) -> Cascade:
         """Return the cascade of one slice, without its data."""
         if cascade not in self._known:
             self._known[cascade] = cut_slice(cascade, self._places(cascade))

@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from dkrls_cli.errors import InputError
+from dkrls_cli.errors import InputError, ScatteredGapsError
 from dkrls_cli.files.reading import open_source
 from dkrls_cli.files.source import Source
+from dkrls_cli.gaps.lasting.bars import LandBars
 from dkrls_cli.model.chunked.survey import Surveyed, survey
 from dkrls_cli.model.filing.references import Reference
 from dkrls_cli.model.lasting.choosing import survey_land
-from dkrls_cli.model.lasting.land import find_land
+from dkrls_cli.model.lasting.land import find_land, scan_land
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import Settings
 
@@ -51,8 +52,8 @@ def fit_by_reference(
     Raises
     ------
     InputError
-        If cells are missing at some times only, or the grid is not in files that can be read part
-        by part.
+        If the grid is not in files that can be read part by part, or cells are missing that are no
+        places at times.
     SettingError
         If a setting is not possible, or not for a grid beyond memory.
     """
@@ -62,15 +63,24 @@ def fit_by_reference(
             "Leave the tolerance and the compact model out, or fit a model that holds its data.",
             setting="tolerance",
         )
-    land = find_land(source) if surveyed is None else None
-    if land is not None:
-        model = survey_land(land, settings, limit, bars=True).model
-    else:
-        found = survey(source, settings, None, limit) if surveyed is None else surveyed
-        model = found.model
     if not source.paths:
         raise InputError(f"'{source.name}' is not in a file that a model could refer to.")
+    model = surveyed.model if surveyed is not None else _choose(source, settings, limit)
     return replace(model, reference=Reference.of(source.name, source.paths, contents=contents))
+
+
+def _choose(source: Source, settings: Settings, limit: float) -> Model:
+    """Return the stand-in of a grid; all of it is read only if its missing cells come and go."""
+    try:
+        land = find_land(source)
+        if land is None:
+            return survey(source, settings, None, limit).model
+        return survey_land(land, settings, limit, bars=True).model
+    except ScatteredGapsError:
+        land = scan_land(source)
+        if land is None:
+            raise
+    return survey_land(land, settings, limit, bars=True).model
 
 
 def open_reference(model: Model) -> Source:
@@ -98,7 +108,8 @@ def _open(model: Model, paths: Sequence[str]) -> Source:
 def extend_reference(model: Model, paths: Sequence[str], *, contents: bool = False) -> Model:
     """Return a model that refers to more files, which go on along its last level.
 
-    Settings, mean, error bars and bounds stay. No values are read.
+    Settings, mean, error bars and bounds stay. No values are read, unless missing cells come and
+    go: all are then looked at, to see which are missing at all times.
 
     Parameters
     ----------
@@ -133,9 +144,10 @@ def extend_reference(model: Model, paths: Sequence[str], *, contents: bool = Fal
     origin = dict(model.origin)
     grown = stand_in.shape[model.grows] - model.shape[model.grows]
     origin["slices_added"] = int(origin.get("slices_added", 0)) + grown
+    is_varied = isinstance(stand_in.known_bars, LandBars)
     return replace(
         stand_in,
-        known_bars=model.known_bars,
+        known_bars=stand_in.known_bars if is_varied else model.known_bars,
         bounds=model.bounds,
         origin=origin,
         reference=added,
@@ -144,6 +156,9 @@ def extend_reference(model: Model, paths: Sequence[str], *, contents: bool = Fal
 
 def _with_land(model: Model, source: Source, settings: Settings) -> Model:
     """Return the stand-in of a grid with land that has become longer, if its land is the same."""
+    bars = model.known_bars
+    if isinstance(bars, LandBars) and bars.most:
+        return _with_gaps(bars, source, settings)
     land = find_land(source)
     if land is None or not np.array_equal(land.missing, model.coverage.absent):
         raise InputError(
@@ -151,3 +166,13 @@ def _with_land(model: Model, source: Source, settings: Settings) -> Model:
             "first, or fit a new model."
         )
     return survey_land(land, settings, math.inf).model
+
+
+def _with_gaps(bars: LandBars, source: Source, settings: Settings) -> Model:
+    """Return the stand-in of a longer grid whose missing cells come and go, all of it looked at."""
+    land = scan_land(source)
+    assert land is not None  # it has places and times, as before
+    found = survey_land(land, settings, math.inf)
+    missing = found.missing.squeeze(land.slices)
+    one = replace(bars.one, unobserved=missing)
+    return replace(found.model, known_bars=replace(bars, one=one, most=land.most))

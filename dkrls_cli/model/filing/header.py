@@ -163,6 +163,8 @@ GAP_BARS = record(
         "between": BETWEEN,
         "slices": list_of(whole(0, _MOST_LEVELS), 1),
         "is_local": flag,
+        "most": whole(1),
+        "usual": optional(NOT_NEGATIVE),
     },
 )
 

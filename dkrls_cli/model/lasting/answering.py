@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Array, Indices, Slices, Tensor
+from dkrls_cli.arrays import Array, Indices, Mask, Slices, Tensor
+from dkrls_cli.cascade.errorbars.bars import variance_on_grid
 from dkrls_cli.cascade.functionals.answers import joint_shares
 from dkrls_cli.cascade.functionals.functional import Values
 from dkrls_cli.cascade.streaming.forms import AxisRows, Taken
 from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.errors import SettingError
+from dkrls_cli.gaps.lasting.bars import LandBars
 from dkrls_cli.model.answering.answers import Query
 from dkrls_cli.model.answering.ensembles import refuse_unknown_errors
 from dkrls_cli.model.answering.linear import LinearAnswers
@@ -142,14 +144,29 @@ class LandAnswers(BlockAnswers):
         turned = seen.transpose(order)
         outer = turned.shape[: len(land.slices)]
         flat = np.array(turned.reshape(-1, *land.missing.shape), np.float64)
-        answers = self._answer_slices(flat, part)
-        back = answers.reshape(*outer, *answers.shape[1:]).transpose(np.argsort(order))
-        return self.finish(back, part)
+        gone = np.isnan(flat) if self.std and land.most else None
+        centred = land.complete(flat)
 
-    def _answer_slices(self, values: Array, part: Slices) -> Array:
-        """Return answers less the mean at the cells of a block, from slices (n, ...)."""
+        def put_back(slices: Array) -> Array:
+            return slices.reshape(*outer, *slices.shape[1:]).transpose(np.argsort(order))
+
+        variance = None if gone is None else put_back(self._variances(centred, gone, part))
+        return self.finish(put_back(self._answer_slices(centred, part)), part, variance)
+
+    def _variances(self, centred: Array, missing: Mask, part: Slices) -> Array:
+        """Return the variances of answers at the cells of a block (n, ...); NaN without data."""
+        model, land = self.query.model, self.land
+        assert isinstance(model.bars, LandBars)
+        cascade, smooth = model.bars.slice_of(model.cascade), self.query.rules.smooth
+        asked = [own[part[axis]] for axis, own in zip(land.places, self._queries, strict=True)]
+        found = np.full((len(centred), *(query.size for query in asked)), np.nan)
+        for number, bars in land.error_bars(centred, missing):
+            found[number] = variance_on_grid(bars, cascade, asked, smooth=smooth)
+        return found
+
+    def _answer_slices(self, centred: Array, part: Slices) -> Array:
+        """Return answers less the mean at the cells of a block, from completed slices (n, ...)."""
         solver, places = self.land.solver, self.land.places
-        centred = self.land.complete(values)
         coefficients = solver.coefficients(centred)
         if self.query.linear is not None:
             return self._answer_linear(self.query.linear, centred, coefficients, part)
@@ -159,7 +176,7 @@ class LandAnswers(BlockAnswers):
         result = apply(coefficients, [None, *rows])
         known = [np.flatnonzero(own >= 0) for own in nodes]
         taken = [own[some] for own, some in zip(nodes, known, strict=True)]
-        every = np.arange(len(values))
+        every = np.arange(len(centred))
         result[np.ix_(every, *known)] = centred[np.ix_(every, *taken)]
         return result
 

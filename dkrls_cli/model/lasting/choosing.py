@@ -22,6 +22,7 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.circle import nearest
 from dkrls_cli.errors import InputError, ScatteredGapsError, SettingError
 from dkrls_cli.files.source import Source
+from dkrls_cli.gaps.lasting.bars import LandBars
 from dkrls_cli.gaps.lasting.completion import completion_bytes, mask_bytes
 from dkrls_cli.gaps.pattern import empty_slices
 from dkrls_cli.grid.axes import Axis, text_axis
@@ -33,7 +34,7 @@ from dkrls_cli.model.chunked.ground import refuse_whole_grid, stored_chunks
 from dkrls_cli.model.chunked.panels import Stored
 from dkrls_cli.model.chunked.standin import any_level
 from dkrls_cli.model.chunked.survey import SURVEYED, SurveyPlan
-from dkrls_cli.model.lasting.calibrating import calibrate_land
+from dkrls_cli.model.lasting.calibrating import calibrate_gaps, calibrate_land
 from dkrls_cli.model.lasting.land import Land, slice_axes
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.planning.plan import plan_fit
@@ -80,7 +81,7 @@ class LandSurvey:
     tolerance
         Largest change of a missing cell at the end of a solve, as a share of the spread.
     note
-        What the settings were chosen on, for the user; empty if nothing was chosen.
+        What the settings were chosen on and how gaps are answered, for the user; may be empty.
     most
         Missing cells of a slice at most, if slices miss other cells as well; 0 if none does.
     choosing
@@ -114,16 +115,13 @@ def survey_land(land: Land, settings: Settings, limit: float, *, bars: bool = Fa
     Raises
     ------
     ScatteredGapsError
-        If slices miss other cells than land, and were not all looked at; or error bars are asked
-        for.
+        If slices miss other cells than land, and were not all looked at.
     InputError
         If missing cells are refused, or slices do not fit into memory.
     SettingError
         If a setting is not possible, or not for a grid with land beyond memory.
     """
     settings = _without_groups(land, settings)
-    if land.varied and bars:
-        raise scattered_gaps(land.source.name, land.names)
     first = land.panel(1)
     if settings.missing == "error":
         first.refuse_missing()
@@ -146,6 +144,7 @@ def survey_land(land: Land, settings: Settings, limit: float, *, bars: bool = Fa
         tolerance = max(tolerance, found)
         count = max(panel.axes[a].size for a in land.slices)
         note = f"settings chosen on {count} slices along {land.names}"
+    note = "; ".join(filter(None, (note, land.gap_note)))
     bounds, told = choose_bounds(settings.bounds, panel)
     facts = {"dropped_coordinates": notes, "bounds": told, SURVEYED: note}
     facts["notes"] = [marks] if marks else []
@@ -155,12 +154,22 @@ def survey_land(land: Land, settings: Settings, limit: float, *, bars: bool = Fa
         many = panel if is_open else _panel(land, kept, limit, _SLICES[0])
         _refuse_other_gaps(land, many)
         many.refuse_unsuitable()
-        given = replace(plan, levels=tuple(levels))
-        known = calibrate_land(*_apart(land, many, given), mean, land.slices)
+        apart = _apart(land, many, replace(plan, levels=tuple(levels)))
+        known = _calibrate(land, kept, apart, mean)
     model = _stand_in(land, axes, plan, levels, mean, facts, known)
     own = [one if a in land.places else _FIRST for a, one in enumerate(kept)]
     missing, model = land.missing[np.ix_(*own)], replace(model, bounds=bounds)
     return LandSurvey(model, kept, missing, land.slices, tolerance, note, land.most, choosing)
+
+
+def _calibrate(
+    land: Land, kept: tuple[Indices, ...], apart: tuple[Grid, FitPlan], mean: float
+) -> LandBars:
+    """Return the error bars of a grid from some of its slices, each on its own."""
+    if not land.varied:
+        return calibrate_land(*apart, mean, land.slices)
+    own = land.missing[np.ix_(*(one if a in land.places else _FIRST for a, one in enumerate(kept)))]
+    return calibrate_gaps(*apart, mean, land.slices, own.squeeze(land.slices), land.most)
 
 
 def plan_land(
@@ -206,6 +215,7 @@ def _plan_choice(
     source, process = land.source, process_bytes()
     stored = Stored(source.shape, stored_chunks(source), np.dtype(source.dtype).itemsize)
     chunks, read = stored.touched(land.indices(count))
+    read += stored.bytes if land.varied else 0  # all slices were looked at
     memory: float = process + completion_bytes(
         land.missing, math.prod(kept[a].size for a in land.places)
     )
@@ -230,8 +240,9 @@ def known_land(model: Model, source: Source) -> LandSurvey:
     kept = tuple(places for places, _ in found)
     slices, absent = slice_axes(source.axes), model.coverage.absent
     own_places = [_FIRST if a in slices else places for a, places in enumerate(kept)]
-    missing = absent[np.ix_(*own_places)]
-    return LandSurvey(model, kept, missing, slices, _TOLERANCES[source.dtype], "")
+    missing, bars = absent[np.ix_(*own_places)], model.known_bars
+    most = bars.most if isinstance(bars, LandBars) else 0
+    return LandSurvey(model, kept, missing, slices, _TOLERANCES[source.dtype], "", most)
 
 
 def _without_groups(land: Land, settings: Settings) -> Settings:

@@ -62,6 +62,18 @@ class Land:
         """Names of the dimensions of the slices."""
         return " and ".join(self.source.axes[axis].name for axis in self.slices)
 
+    @property
+    def gap_note(self) -> str:
+        """What is told of missing cells that differ from slice to slice; empty if they do not."""
+        if not self.varied:
+            return ""
+        lost = max((self.empty[axis].size for axis in self.slices), default=0)
+        without = f", and {lost} without any data have no answers" if lost else ""
+        return (
+            f"cells are missing at some coordinates of {self.names} only: each is answered on its "
+            f"own{without}"
+        )
+
     def indices(self, count: int) -> list[Indices]:
         """Return the coordinates of some slices, far from each other, with all their cells."""
         longest = max(self.slices, key=lambda axis: self.source.shape[axis])

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.errors import ConvergenceError
 from dkrls_cli.files.source import UNWRITTEN
+from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.gaps.calibration.local import left_out_errors, local_scale
+from dkrls_cli.gaps.lasting.bars import LandBars
 from dkrls_cli.gaps.lasting.completion import MaskedSlices, mask_bytes
 from dkrls_cli.model.lasting.choosing import LandSurvey, scattered_gaps
 from dkrls_cli.model.model import Model
@@ -114,6 +117,31 @@ class LandSlices:
                 setting="accept_inexact",
             )
         return np.asarray(done.values - mean)
+
+    def error_bars(self, values: Array, missing: Mask) -> Iterator[tuple[int, GapBars]]:
+        """Yield the numbers and the error bars of slices (n, ...) that have data.
+
+        Parameters
+        ----------
+        values
+            The slices, completed, less the mean.
+        missing
+            The cells that were missing in each.
+        """
+        bars = self.model.bars
+        assert isinstance(bars, LandBars)
+        for gone, places in _by_mask(missing):
+            if not gone.all():
+                own = bars.of_mask(gone)
+                for place in places:
+                    yield int(place), own.with_local(self._local_scale(own, values[place]))
+
+    def _local_scale(self, bars: GapBars, values: Array) -> Array | None:
+        """Return the local scale of the missing cells of a completed slice, if there is one."""
+        if not bars.is_local:
+            return None
+        errors = left_out_errors(values, self.solver.spectra, self.solver.ridge)
+        return local_scale(errors, ~bars.unobserved, bars.usual)[bars.unobserved]
 
     @property
     def solver(self) -> MaskedSlices:

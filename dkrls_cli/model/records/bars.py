@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,8 @@ def bars_record(bars: Bars) -> Record:
             return _noisy_record(bars)
         case LandBars():
             numbers, mask = bars_record(bars.one)
-            return {**numbers, "slices": list(bars.slices)}, mask
+            varied = {"most": bars.most, "usual": bars.one.usual} if bars.most else {}
+            return {**numbers, "slices": list(bars.slices), **varied}, mask
         case GapBars():
             known: dict[str, Any] = {
                 "error": bars.error,
@@ -98,7 +99,7 @@ def _land_from(header: Mapping[str, Any], arrays: Arrays, shape: tuple[int, ...]
     fits = set(slices) < set(range(len(shape)))
     if not isinstance(one, GapBars) or one.between is None or not fits:
         raise ValueError("error bars of one slice do not fit the grid")
-    return LandBars(slices, one)
+    return LandBars(slices, replace(one, usual=header.get("usual")), header.get("most", 0))
 
 
 def _missing_scale_from(arrays: Arrays, unobserved: Mask) -> Array | None:

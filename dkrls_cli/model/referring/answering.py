@@ -22,7 +22,7 @@ from dkrls_cli.cascade.streaming.windows import SMALL, PointRows
 from dkrls_cli.cascade.tensors import Rows, lay_out
 from dkrls_cli.model.answering.answers import PointQuery
 from dkrls_cli.model.lasting.slices import LandSlices
-from dkrls_cli.model.referring.land import LandSums, slice_nodes
+from dkrls_cli.model.referring.land import LandSums, LandVariances, slice_nodes
 from dkrls_cli.model.referring.sums import PointSums
 from dkrls_cli.model.streaming.answering import stand_in
 
@@ -52,15 +52,17 @@ class PointAnswers:
     factor: Array
 
     @classmethod
-    def of_land(cls, query: PointQuery, land: LandSlices) -> PointAnswers:
-        """Return the answers to a query of a model of a grid with land."""
-        model = stand_in(query.model)
-        sums = LandSums.of_land(query, model, land)
+    def of_land(
+        cls, query: PointQuery, land: LandSlices, *, variance: bool = False
+    ) -> PointAnswers:
+        """Return the answers to a query of a model of a grid with land, or their variance."""
+        model, kind = stand_in(query.model), LandVariances if variance else LandSums
+        sums = kind.of_land(query, model, land)
         shared = {
             axis: Taken(slice_nodes(model, axis, query.asked[axis]), model.shape[axis])
             for axis in query.spread
         }
-        return cls(sums, shared, model.cascade.mean, np.ones(1))
+        return cls(sums, shared, 0.0 if variance else model.cascade.mean, np.ones(1))
 
     @classmethod
     def of(cls, query: PointQuery, small: float = SMALL) -> PointAnswers:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dkrls_cli.arrays import Array, Slices, blocks
+from dkrls_cli.gaps.lasting.bars import LandBars
 from dkrls_cli.model.answering.answers import PointQuery, Query
 from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.answering.ensembles import refuse_unknown_errors
+from dkrls_cli.model.model import Model
 
 
 def bounded_values(query: Query | PointQuery) -> Array:
@@ -17,10 +19,16 @@ def bounded_values(query: Query | PointQuery) -> Array:
     return query.blank(query.free() if bounds is None else bounds.clip(query.free()))
 
 
-def bounded_errors(query: Query | PointQuery) -> Array:
+def follow_data(model: Model) -> bool:
+    """Return whether standard errors depend on which cells of the data are missing."""
+    return isinstance(model.known_bars, LandBars) and model.known_bars.most > 0
+
+
+def bounded_errors(query: Query | PointQuery, told: Array | None = None) -> Array:
     """Return the standard errors of the answers to a query, NaN where there is none.
 
-    The answers themselves, for which the data is read, are needed only if they are bounded.
+    The answers themselves, for which the data is read, are needed only if they are bounded. The
+    errors are those that the data tells, if they are `told`.
 
     Raises
     ------
@@ -29,7 +37,9 @@ def bounded_errors(query: Query | PointQuery) -> Array:
     """
     refuse_unknown_errors(query.model)
     model, bounds, smooth = replace(query.model, bounds=None), _bounds(query), query.rules.smooth
-    if query.linear is not None:
+    if told is not None:
+        std = told
+    elif query.linear is not None:
         std = replace(query.linear, bounds=None).std()
     elif isinstance(query, PointQuery):
         std = model.std_at(query.asked, spread=query.spread, smooth=smooth)

@@ -13,10 +13,15 @@ from dkrls_cli.errors import InputError
 from dkrls_cli.model.answering.answers import PointQuery, Query
 from dkrls_cli.model.chunked.loading import room
 from dkrls_cli.model.chunked.reference import open_reference
-from dkrls_cli.model.referring.finishing import bounded_errors, bounded_values, cut_blocks
+from dkrls_cli.model.referring.finishing import (
+    bounded_errors,
+    bounded_values,
+    cut_blocks,
+    follow_data,
+)
 from dkrls_cli.model.referring.points import ReferredPoints
 from dkrls_cli.model.referring.regions import with_series
-from dkrls_cli.model.streaming.known import gather
+from dkrls_cli.model.streaming.known import KnownAnswers, gather
 from dkrls_cli.model.streaming.request import plan_stream, process_bytes
 from dkrls_cli.model.streaming.running import Scheduler, local_threads
 
@@ -44,6 +49,17 @@ class ReferredGrid(Query):
     @cached_property
     def _free(self) -> Array:
         """The answers, bounds aside, NaN where there is none."""
+        return self._gather(std=False).values()
+
+    @cached_property
+    def _errors(self) -> Array:
+        """The standard errors that the data tells, bounds aside, NaN where there is none."""
+        found = self._gather(std=True)
+        self.__dict__.setdefault("_free", found.values())
+        return found.std()
+
+    def _gather(self, *, std: bool) -> KnownAnswers:
+        """Return the answers, bounds aside."""
         limit, scheduler = self.limit or room(), self.scheduler or local_threads(None)
         held = _ANSWER * math.prod(self.shape)
         if process_bytes() + held > limit:
@@ -59,9 +75,9 @@ class ReferredGrid(Query):
         if asked.linear is not None:  # what reads series is not sent to other processes
             asked = replace(asked, linear=replace(asked.linear, series=None))
         left = limit - held
-        streamed = plan_stream(source, kept, asked, False, left, scheduler.workers)
+        streamed = plan_stream(source, kept, asked, std, left, scheduler.workers)
         answers = replace(streamed.answers, bounded=False)
-        return gather(replace(streamed, answers=answers), scheduler).values()
+        return gather(replace(streamed, answers=answers), scheduler)
 
     def free(self) -> Array:
         """Return the answers before they are moved to the bounds, NaN where there is none."""
@@ -73,7 +89,7 @@ class ReferredGrid(Query):
 
     def std(self) -> Array:
         """Return the standard errors of the answers, NaN where there is none."""
-        return bounded_errors(self)
+        return bounded_errors(self, self._errors if follow_data(self.model) else None)
 
     def blocks(
         self, cells: int, *, std: bool = False

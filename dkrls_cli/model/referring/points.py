@@ -21,7 +21,12 @@ from dkrls_cli.model.chunked.reference import open_reference
 from dkrls_cli.model.lasting.choosing import known_land
 from dkrls_cli.model.lasting.slices import LandSlices
 from dkrls_cli.model.referring.answering import PointAnswers
-from dkrls_cli.model.referring.finishing import bounded_errors, bounded_values, cut_blocks
+from dkrls_cli.model.referring.finishing import (
+    bounded_errors,
+    bounded_values,
+    cut_blocks,
+    follow_data,
+)
 from dkrls_cli.model.referring.sums import ANSWER, CELL, PointSums, TileTask
 from dkrls_cli.model.referring.tiles import tile_sizes
 from dkrls_cli.model.streaming.boxes import boxes_of
@@ -50,7 +55,16 @@ class ReferredPoints(PointQuery):
     @cached_property
     def _free(self) -> Array:
         """The answers, bounds aside."""
-        return answer_at_points(self, self.limit or room(), self.scheduler or local_threads(None))
+        return answer_at_points(self, *self._where)
+
+    @cached_property
+    def _errors(self) -> Array:
+        """The standard errors that the data tells, bounds aside."""
+        return np.sqrt(answer_at_points(self, *self._where, variance=True))
+
+    @property
+    def _where(self) -> tuple[float, Scheduler]:
+        return self.limit or room(), self.scheduler or local_threads(None)
 
     def free(self) -> Array:
         """Return the answers before they are moved to the bounds."""
@@ -62,7 +76,7 @@ class ReferredPoints(PointQuery):
 
     def std(self) -> Array:
         """Return the standard errors of the answers, NaN where there is none."""
-        return bounded_errors(self)
+        return bounded_errors(self, self._errors if follow_data(self.model) else None)
 
     def blocks(
         self, cells: int, *, std: bool = False
@@ -71,7 +85,9 @@ class ReferredPoints(PointQuery):
         return cut_blocks(self, cells, std)
 
 
-def answer_at_points(query: PointQuery, limit: float, scheduler: Scheduler) -> Array:
+def answer_at_points(
+    query: PointQuery, limit: float, scheduler: Scheduler, *, variance: bool = False
+) -> Array:
     """Return the answers of a model that refers to its data at points, bounds aside.
 
     Points are answered in as many passes over the data as memory needs, most often one.
@@ -84,6 +100,8 @@ def answer_at_points(query: PointQuery, limit: float, scheduler: Scheduler) -> A
         Bytes that may be in use, the program included.
     scheduler
         Reads the tiles.
+    variance
+        Whether to return the variance of the answers that the data tells, instead of them.
 
     Raises
     ------
@@ -91,7 +109,7 @@ def answer_at_points(query: PointQuery, limit: float, scheduler: Scheduler) -> A
         If the data has changed, a cell is missing, or not even one point fits into memory.
     """
     source = open_reference(query.model)
-    kept, answers_of = _opened(query, source)
+    kept, answers_of = _opened(query, source, variance)
     tile = min(_TILE, max(1.0, (limit - process_bytes()) / (2 * CELL * scheduler.workers)))
     left = limit - process_bytes() - scheduler.workers * CELL * tile
     found = np.empty(query.shape)
@@ -137,7 +155,7 @@ def _some_points(query: PointQuery, part: slice) -> PointQuery:
 
 
 def _opened(
-    query: PointQuery, source: Source
+    query: PointQuery, source: Source, variance: bool = False
 ) -> tuple[tuple[Indices, ...], Callable[[PointQuery], PointAnswers]]:
     """Return the coordinates of the source that the model has, and what answers points."""
     if query.model.joint_ridge is None:
@@ -147,7 +165,7 @@ def _opened(
         return kept, partial(PointAnswers.of, small=small)
     found = known_land(query.model, source)
     land = LandSlices.of(found, query.model).ready()
-    return found.kept, partial(PointAnswers.of_land, land=land)
+    return found.kept, partial(PointAnswers.of_land, land=land, variance=variance)
 
 
 def _add_tiles(

@@ -204,8 +204,13 @@ class BlockAnswers:
                 result = rows.apply(result, axis, step.part)
         return result
 
-    def finish(self, tensor: Tensor, part: Slices) -> tuple[Tensor, Array | None]:
-        """Return the answers of a block and their standard errors, with NaN where there is none."""
+    def finish(
+        self, tensor: Tensor, part: Slices, variance: Array | None = None
+    ) -> tuple[Tensor, Array | None]:
+        """Return the answers of a block and their standard errors, with NaN where there is none.
+
+        The errors have a variance that the data tells, or that of the model.
+        """
         free: Tensor = tensor + tensor.dtype.type(self.offset)
         if self.scales is not None:
             free = self._scale(free, part)
@@ -213,7 +218,7 @@ class BlockAnswers:
         values = free if bounds is None else bounds.clip(np.asarray(free, np.float64))
         errors = None
         if self.std:
-            errors = np.sqrt(self._variance(part))
+            errors = np.sqrt(self._variance(part) if variance is None else variance)
             if self.scales is not None:
                 errors = np.abs(self._scale(errors, part))
             if bounds is not None:

@@ -163,9 +163,8 @@ def _stream_land(
     answers = LandAnswers.of_land(
         ask_model(found.model), found, std=std, inexact=settings.accept_inexact
     )
-    note = "; ".join(filter(None, (found.note, gap_note(land))))
     ready = answers.ready()
-    planned = _plan_answers(land.source, found.kept, ready, limit, workers, note, beside)
+    planned = _plan_answers(land.source, found.kept, ready, limit, workers, found.note, beside)
     return replace(planned, choosing=found.choosing)
 
 
@@ -281,18 +280,6 @@ def _plan_answers(
     stored = work.stored + beside // (1 + answers.std)  # which counts for errors as well
     plan = plan_blocks(answers, replace(work, stored=stored))
     return Streamed(source, boxes_of(source, kept), answers, plan, int(process + plan.memory), note)
-
-
-def gap_note(land: Land) -> str:
-    """Return what is told of a grid whose missing cells differ from slice to slice, if they do."""
-    if not land.varied:
-        return ""
-    lost = max((land.empty[axis].size for axis in land.slices), default=0)
-    without = f", and {lost} without any data have no answers" if lost else ""
-    return (
-        f"cells are missing at some coordinates of {land.names} only: each is answered on its "
-        f"own{without}"
-    )
 
 
 def process_bytes() -> int:

@@ -238,14 +238,16 @@ def test_only_one_variable_is_resumed(folder, tmp_path):
     assert "--var" in refusal(*words, "-o", tmp_path / "m.npz", code=2)
 
 
-def test_missing_cells_are_refused(folder, tmp_path, little):
+def test_missing_cells_are_refused_by_compact_fits_alone(folder, tmp_path, little):
     data = xr.load_dataset(folder / "a.nc")
     data.f[3, 2, 1] = np.nan
     data.to_netcdf(tmp_path / "holes.nc")
-    for how in (["--compact"], []):
-        words = ["fit", tmp_path / "holes.nc", *GIVEN, *how, "-o", tmp_path / "m.npz"]
-        assert "missing" in refusal(*words)
+    words = ["fit", tmp_path / "holes.nc", *GIVEN, "-o", tmp_path / "m.npz"]
+    assert "missing" in refusal(*words, "--compact")
     assert not (tmp_path / "m.npz").exists()
+    assert "each is answered on its own" in dkrls(*words, "--group", "none").stderr
+    rows = csv_rows(dkrls("predict", tmp_path / "m.npz", *AT, "--std").stdout)
+    assert len(rows) == 30 * 13 * 9
 
 
 # Answers of models that refer to their data.

@@ -138,9 +138,11 @@ def test_tables_do_not_go_part_by_part(tmp_path, command, option):
 def test_missing_cells_say_what_to_try(folder, tmp_path, little):
     data = xr.load_dataset(folder / "grid.nc")
     data.f[3, 2, 1] = np.nan
-    data.to_netcdf(tmp_path / "holes.nc")
-    words = ["regrid", tmp_path / "holes.nc", *AT, *GIVEN, "-o", tmp_path / "out.nc", "--std"]
-    assert "fill it first" in refusal(*words)
+    data.isel(lon=1).drop_vars("lon").drop_attrs().rename(lat="band").to_netcdf(
+        tmp_path / "holes.nc"
+    )
+    words = ["regrid", tmp_path / "holes.nc", "--at", "band=-80:80:3", "-o", tmp_path / "out.nc"]
+    assert "fill it first" in refusal(*words, "--kernel", "matern52")
     assert not (tmp_path / "out.nc").exists()
 
 
@@ -278,17 +280,46 @@ def test_gaps_at_some_times_are_answered_time_by_time(tmp_path, little, monkeypa
     streamed = dkrls(*words, "-o", tmp_path / "parts.nc")
     assert "is read once more" in streamed.stderr
     assert "each is answered on its own" in streamed.stderr
-    for refused in ("--std", "--resume"):
-        line = dkrls(*words, refused, "-o", tmp_path / "out.nc", code=1).stderr
-        assert "missing" in line
-        assert "fill" in line
-    assert not (tmp_path / "out.nc").exists()
     monkeypatch.undo()
     dkrls(*words, "-o", tmp_path / "whole.nc")
     parts, whole = (xr.load_dataset(tmp_path / f"{one}.nc").f for one in ("parts", "whole"))
     assert (float(whole.isnull().mean()) > 0.12) == land
     np.testing.assert_array_equal(parts.isnull(), whole.isnull())
     np.testing.assert_allclose(parts, whole, atol=3e-3)  # the mean is that of a part
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_gaps_at_some_times_are_resumed(tmp_path, little, monkeypatch, seen):
+    """Also if they are found when the first parts are written already."""
+    from dkrls_cli.files.regions.checkpoint import Checkpoint
+    from dkrls_cli.model.chunked import panels
+
+    monkeypatch.setattr(panels, "_CHEAP", 0)
+    data = globe()
+    data[13 if not seen else slice(0, None, 2), 4:6, 3] = np.nan
+    data.to_netcdf(tmp_path / "gaps.nc", encoding={"f": {"chunksizes": (1, 13, 12)}})
+    given = ["--kernel", "matern52", "--sigma", "lat=40,lon=50,time=1e-3", "--ridge", "1e-3"]
+    words = ["regrid", tmp_path / "gaps.nc", *AT, *given, "--group", "none", "--poles", "none"]
+    words += ["--threads", 1, "--bounds", "none"]
+    dkrls(*words, "-o", tmp_path / "once.nc")
+    words += ["--resume", "-o", tmp_path / "out.nc"]
+    real, marked = Checkpoint.mark, []
+
+    def mark(self, number, tallies=None):
+        if len(self.done) == 2 and "scattered" in (self.folder / "key.json").read_text():
+            raise KeyboardInterrupt
+        marked.append(number)
+        real(self, number, tallies)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "mark", mark)
+        first = dkrls(*words, code=130)
+    assert "is read once more" in first.stderr
+    again = dkrls(*words)
+    assert "going on with" in again.stderr
+    assert "is read once more" not in again.stderr
+    found, once = (xr.load_dataset(tmp_path / f"{name}.nc").f for name in ("out", "once"))
+    np.testing.assert_array_equal(found, once)
 
 
 def test_a_dry_run_sees_land(tmp_path, little):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray as xr
 from stored_grids import globe, stored, waves
 
 from dkrls_cli import load_model
@@ -146,12 +147,13 @@ def test_files_of_models_that_hold_their_data_are_as_before(source, tmp_path):
     assert (header["version"], "reference" in json.dumps(header)) == (3, False)
 
 
-def test_what_cannot_be_referred_to_is_refused(source):
+def test_what_cannot_be_referred_to_is_refused(source, tmp_path):
     with pytest.raises(InputError, match="not in a file"):
         fit_by_reference(stored(waves()), DEFAULTS)
     with pytest.raises(InputError, match="nothing to make smaller"):
         fit_by_reference(source, Settings(tolerance=0.1))
-    data = waves(20, 8, 9)
-    data[0, 0, 0] = np.nan
+    data = xr.DataArray(np.ones((20, 9)), dims=("run", "band"), name="f")  # no places at times
+    data[0, 0] = np.nan
+    data.to_netcdf(tmp_path / "gaps.nc")
     with pytest.raises(InputError, match="in the part on which settings are chosen"):
-        fit_by_reference(stored(data), DEFAULTS)
+        fit_by_reference(open_source([str(tmp_path / "gaps.nc")]), DEFAULTS)

@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 from chunked_grids import globe, query_of
 
-from dkrls_cli.errors import InputError
+from dkrls_cli import load_model
+from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.files.reading import open_source
+from dkrls_cli.gaps.lasting.bars import LandBars
+from dkrls_cli.grid.grid import as_grid
+from dkrls_cli.model.answering.answers import Rules, ask
+from dkrls_cli.model.chunked.reference import extend_reference, fit_by_reference
 from dkrls_cli.model.fit import fit_grid
+from dkrls_cli.model.lasting import choosing
 from dkrls_cli.model.lasting.land import scan_land
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.streaming.request import stream_regrid
@@ -43,11 +49,11 @@ def stored(tmp_path, data, name="clouds.nc"):
     return open_source([str(path)])
 
 
-def streamed_from(source, settings, *, std=False, limit=1e9):
+def streamed_from(source, settings, *, std=False, limit=1e9, at=MAP, mask=True):
     return stream_regrid(
         source,
         settings,
-        lambda model: query_of(model, MAP),
+        lambda model: query_of(model, at) if mask else everywhere(model, at),
         [1, 2],
         std=std,
         limit=limit,
@@ -57,11 +63,17 @@ def streamed_from(source, settings, *, std=False, limit=1e9):
     )
 
 
-def answered(streamed):
+def everywhere(model, at):
+    """What a model is asked at coordinates, on land as well."""
+    return ask(model, model.axes_at(at), Rules("extrapolate", "none", False, None), list(at))
+
+
+def answered(streamed, which=0):
+    """Return all answers of a stream; of `which` 1, their standard errors."""
     values = np.full(streamed.query.shape, 9e9)
 
     def sink(part, found):
-        values[part] = found[0]
+        values[part] = found[which]
 
     answer_in_blocks(streamed.boxes, streamed.answers, streamed.plan, Threads(2), sink)
     return values
@@ -136,9 +148,68 @@ def test_land_is_what_is_missing_at_all_times(tmp_path):
     assert [own.tolist() for own in land.empty] == [[4], [0, 1], []]
 
 
-def test_gaps_that_come_and_go_have_no_standard_errors(tmp_path):
-    with pytest.raises(InputError, match="missing at some coordinates of time only"):
-        streamed_from(stored(tmp_path, clouded()), GIVEN, std=True)
+def few_clouds():
+    """Return a globe with land, clouds at two of five times, and a time without data."""
+    data = globe(5, 10, 12)
+    rng = np.random.default_rng(4)
+    for time in (1, 2):
+        data.values[time][rng.random((10, 12)) < 0.2] = np.nan
+    data[:, 3:6, 4:7] = np.nan
+    data[4] = np.nan
+    return data
+
+
+def test_standard_errors_of_a_time_are_those_of_a_file_of_that_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(choosing, "_SLICES", (1, 1))
+    data = few_clouds()
+    streamed = streamed_from(stored(tmp_path, data), GIVEN, std=True, mask=False)
+    errors = answered(streamed, 1)
+    alone = fit_grid(as_grid(data.isel(time=[2])), replace(GIVEN, poles="none"))  # in the middle
+    expected = everywhere(alone, MAP).std()
+    np.testing.assert_allclose(errors[2], expected[0], rtol=1e-7, atol=1e-9)
+    assert np.abs(errors[1] - errors[2]).max() > 0.01
+    assert np.isnan(errors[4]).all()
+
+
+def test_a_model_knows_the_errors_of_every_time_also_from_its_file(tmp_path):
+    source = stored(tmp_path, few_clouds())
+    model = fit_by_reference(source, GIVEN)
+    assert "on its own, and 1 without any data" in model.origin["settings_chosen_on"]
+    model.save(tmp_path / "m.npz")
+    again = load_model(tmp_path / "m.npz")
+    bars = again.bars
+    assert isinstance(bars, LandBars)
+    assert (bars.most, bars.one.usual) == (model.bars.most, model.bars.one.usual)
+    at = {"lat": source.axes[1].numbers, "lon": source.axes[2].numbers}
+    grid = again.std(mask="none", time=[1.0, 2.0, 3.0], **at)
+    gone = few_clouds().isnull().sel(time=[1.0, 2.0, 3.0]).values
+    np.testing.assert_array_equal(grid.values > 0, gone)
+    streamed = streamed_from(source, GIVEN, std=True, at=at, mask=False)
+    np.testing.assert_allclose(grid, answered(streamed, 1)[1:4])
+    places = {"lat": [at["lat"][4], 20.0, 20.0], "lon": [at["lon"][5], 33.0, 33.0]}
+    points = again.std_points(mask="none", time=[3.0, 1.0, 2.0], **places)
+    inner = again.std(mask="none", time=[1.0, 2.0], lat=[20.0], lon=[33.0])
+    np.testing.assert_allclose(points, [grid[2, 4, 5], *inner[:, 0, 0]], rtol=1e-9)
+    stations = again.std_stations({"lat": [20.0], "lon": [33.0]}, mask="none", time=[2.0, 1.0])
+    np.testing.assert_allclose(stations, inner[::-1, 0, 0].values[None], rtol=1e-9)
+    with pytest.raises(SettingError, match="every time misses other cells"):
+        bars.variance_blocks(again.cascade, again.cascade.coordinates)
+
+
+@pytest.mark.parametrize("land", [True, False])
+def test_a_model_grows_by_times_with_other_missing_cells(tmp_path, land):
+    data = few_clouds().fillna(0.3).where(few_clouds().notnull() | (not land))
+    data.values[1, 7, 7] = np.nan
+    later = data.isel(time=slice(1, 3)).assign_coords(time=[7.0, 8.0])
+    later.values[:, 9, 9] = np.nan
+    first = fit_by_reference(stored(tmp_path, data, "a.nc"), GIVEN)
+    stored(tmp_path, later, "b.nc")
+    grown = extend_reference(first, [str(tmp_path / "b.nc")])
+    whole = fit_by_reference(open_source([str(tmp_path / f"{n}.nc") for n in "ab"]), GIVEN)
+    assert grown.bars.most == whole.bars.most
+    at = {"lat": [20.0, 33.0], "lon": [33.0, 200.0], "time": [1.0, 7.0]}
+    np.testing.assert_allclose(grown.predict(**at), whole.predict(**at), atol=1e-9)
+    assert np.isfinite(grown.std(**at)).all()
 
 
 def test_a_time_takes_memory_for_its_own_missing_cells(tmp_path):
