@@ -89,10 +89,14 @@ class LevelBars(Drawn):
         `others` is a model of that level alone, of some of its slices.
         """
         left = left_variance(others.covariance, 0, query)
+        return left * self.scale_alone(axis, query, others.levels[0].kernel.period)
+
+    def scale_alone(self, axis: int, query: Array, period: float | None) -> Array:
+        """Return what the variance of one level alone is, in that of its kernel (q,)."""
         scale = self.local[axis] if self.local else None
-        there = 1.0 if scale is None else scale.at(query, others.levels[0].kernel.period)
+        there = np.ones(query.size) if scale is None else scale.at(query, period)
         alone = tuple(np.eye(self.scales.size, dtype=int)[axis])
-        return np.asarray(self.factors[alone] * self.scales[axis] * left * there)
+        return np.asarray(self.factors[alone] * self.scales[axis] * there)
 
     def draws(self, field: Field, seed: int) -> Draw:
         """Return the draws of the members at the places of a field."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from dkrls_cli.cascade.errorbars.levels import LevelBars
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.cascade.level import Level
+from dkrls_cli.cascade.spectrum import Spectrum
 from dkrls_cli.cascade.splines.cardinal import DEGREES
 from dkrls_cli.cascade.splines.pieces import piece_weights
 from dkrls_cli.cascade.tensors import apply
@@ -156,11 +157,15 @@ def with_outages(bars: LevelBars, cascade: Cascade, axis: int) -> LevelBars:
     if not outages:
         return bars
     places, fibres = coordinates[line.order], sample_fibres(cascade, axis)[line.order]
+    whole = _whole_spectrum(cascade, axis, line.order)
 
     @cache
     def factor(steps: int, across: Level) -> float:
         blocks = line.place_blocks(line.reach * 2 ** (steps / 2))
-        missed = [_miss_block(bars, across, axis, places, fibres, block) for block in blocks]
+        miss = partial(_miss_block, bars, across, axis, places, fibres)
+        if whole is not None:
+            miss = partial(_miss_of_all, bars, level, axis, places, fibres, whole)
+        missed = [miss(block) for block in blocks]
         deep = [line.depths(block) > (1 + 1e-9) * line.reach for block in blocks]
         return _band_factor([ratios[inside] for ratios, inside in zip(missed, deep, strict=True)])
 
@@ -177,6 +182,17 @@ def with_outages(bars: LevelBars, cascade: Cascade, axis: int) -> LevelBars:
     local = list(bars.local or (None,) * cascade.ndim)
     local[axis] = _mark(local[axis], marks, period)
     return replace(bars, local=tuple(local))
+
+
+def _whole_spectrum(cascade: Cascade, axis: int, order: Indices) -> Spectrum | None:
+    """Return the spectrum of a level with its slices in some order.
+
+    There is none of splines and long levels, nor where directions drown in round-off.
+    """
+    factor = None if cascade.levels[axis].kernel.is_spline else cascade.factor(axis)
+    if isinstance(factor, Spectrum) and factor.rank == order.size:
+        return Spectrum(factor.vectors[order], factor.values)
+    return None
 
 
 def _answering(level: Level, place: float) -> Level:
@@ -202,6 +218,29 @@ def _miss_block(
     query = places[block]
     missed = np.asarray(others.answer_rows(0, query, False) @ fibres[kept]) - fibres[block]
     variance = bars.variance_alone(others, axis, query)[:, None]
+    return np.divide(missed**2, variance, out=np.zeros(missed.shape), where=variance > 0)
+
+
+def _miss_of_all(
+    bars: LevelBars,
+    level: Level,
+    axis: int,
+    places: Array,
+    fibres: Array,
+    whole: Spectrum,
+    block: slice,
+) -> Array:
+    """Return the result of :func:`_miss_block` in closed form, from all slices outside the block.
+
+    With the rows A of (K + ridge)^-1 in the block, what is missed is A_BB^-1 (A Y), and its
+    variance the diagonal of A_BB^-1.
+    """
+    rows = whole.inverse(level.ridge, block)
+    own = np.linalg.inv(rows[:, block])
+    missed = own @ (rows @ fibres)
+    variance = (own.diagonal() * bars.scale_alone(axis, places[block], level.kernel.period))[
+        :, None
+    ]
     return np.divide(missed**2, variance, out=np.zeros(missed.shape), where=variance > 0)
 
 

@@ -54,6 +54,23 @@ def test_the_factor_in_an_outage_is_that_of_refits_without_blocks():
     assert abs(expected - 1.0) > 0.1
 
 
+def test_blocks_are_left_out_of_one_spectrum_unless_it_lacks_directions(monkeypatch):
+    refits = []
+
+    def refit(*arguments):
+        refits.append(arguments)
+        return fit_cascade(*arguments)
+
+    monkeypatch.setattr("dkrls_cli.cascade.errorbars.outages.fit_cascade", refit)
+    data = drawn(Kernel("matern32", 6.0), X)
+    with_outages(plain_bars(), trained(X[::-1], data[::-1]), 0)
+    assert not refits
+    smooth = trained(X, data, kernel=Kernel("gaussian", 30.0), ridge=1e-15)
+    known = with_outages(plain_bars(), smooth, 0).local[0]
+    assert len(refits) == 8
+    assert np.isfinite(known.factors).all()
+
+
 def test_blocks_lie_between_slices_so_far_apart_and_in_no_outage():
     line = Line.of(X, ROUGH)
     blocks = line.place_blocks(6.0)
