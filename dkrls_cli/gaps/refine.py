@@ -75,7 +75,7 @@ def refine(
         Changes that tell at least what is still due, that which the cells need at first among them:
         if it is 1, cells may be right already.
     """
-    precision = _Precision.of(field, ridge)
+    precision = Precision.of(field, ridge)
     diagonal = precision.diagonal()[~observed]
     return settle(
         precision.apply,
@@ -142,7 +142,7 @@ def settle(
 
 
 @dataclass(frozen=True, eq=False)
-class _Precision:
+class Precision:
     """The matrix C^-1 = (K + lambda I)^-1 of the whole grid, never formed.
 
     Attributes
@@ -157,7 +157,7 @@ class _Precision:
     inverse: Array
 
     @classmethod
-    def of(cls, field: Field, ridge: float) -> _Precision:
+    def of(cls, field: Field, ridge: float) -> Precision:
         """Return the precision matrix; directions at round-off count as far as float64 can tell."""
         values = field.variances + ridge
         np.maximum(values, ROUND_OFF * float(values.max()), out=values)

@@ -4,6 +4,7 @@ Leaving slices out in closed form (:mod:`dkrls_cli.tuning.slices`) needs a compl
 grid that was filled beforehand it would learn from the filling. So observed cells are hidden the
 way the gaps lie (:mod:`dkrls_cli.tuning.masks`). Kernel families, sigmas and ridge are then
 improved in turn (:mod:`dkrls_cli.tuning.moves`), as long as the hidden cells are predicted better.
+Where stray cells are missing, and nothing else, cells are left out one at a time after all.
 
 Kernels include a constant as in :mod:`dkrls_cli.tuning.slices`. Their product then has a part for
 every dimension alone (a climatology, a mean over time), which reaches into the widest gap.
@@ -41,6 +42,7 @@ from dkrls_cli.tuning.moves import (
 )
 from dkrls_cli.tuning.noisy.views import tell_by_errors
 from dkrls_cli.tuning.spectra import SpectrumCache
+from dkrls_cli.tuning.trials.alone import LoneTrials, has_stray_gaps
 from dkrls_cli.tuning.trials.descent import Attempt, Trials, descend, improve
 from dkrls_cli.tuning.trials.nearby import NearbyTrials
 from dkrls_cli.tuning.trials.reach import WholeGrid
@@ -204,8 +206,12 @@ def choose_with_gaps(
     """
     spectra = spectra or SpectrumCache()
     rng = np.random.default_rng(seed)
-    room, again = view_room(values.ndim), count_repeats(values.size) if errors is None else 1
-    windows = hide_cells(values, coordinates, rng, targets, errors=errors, room=room, again=again)
+    alone = errors is None and not (groups and force) and has_stray_gaps(np.isfinite(values))
+    room = view_room(values.ndim)
+    again = count_repeats(values.size) if errors is None and not alone else 1
+    windows = hide_cells(
+        values, coordinates, rng, targets, errors=errors, room=room, again=again, alone=alone
+    )
     if errors is not None:
         windows = tell_by_errors(windows, values, errors, rng)
     bounds = tuple(
@@ -220,9 +226,8 @@ def choose_with_gaps(
         observed = np.isfinite(values)
         whole = WholeGrid(observed, ~observed if targets is None else targets, coordinates)
     widest = {} if whole is None else _widest_gaussians(windows, coordinates, constraints)
-    search = SolvedTrials(
-        windows, mean, float(spread), spectra, limited, whole=whole, widest=widest
-    )
+    kind = LoneTrials if alone else SolvedTrials
+    search = kind(windows, mean, float(spread), spectra, limited, whole=whole, widest=widest)
     if errors is not None:
         search.better = _BETTER_WITH_ERRORS
     if groups and (force or has_holes(windows, _WIDE)):
@@ -248,7 +253,8 @@ def choose_with_gaps(
         best = improve(search, product.starts, product.rounds, tell=tell)
     if ridge is None and not best.setting.grouping.axes:
         best = calm(search, best, Move((), bounds, ridge_factor=CALMING))
-    if ridge is None and errors is None and room < WIDE_ROOM and values.size > WHOLE:
+    is_part = room < WIDE_ROOM and values.size > WHOLE
+    if ridge is None and errors is None and is_part and not alone:
         views = hide_cells(values, coordinates, rng, targets, room=WIDE_ROOM)
         wide = SolvedTrials(views, mean, float(spread), spectra, limited, "views", is_last=True)
         other = runner_up(search.trials, best.setting)

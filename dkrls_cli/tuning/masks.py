@@ -60,6 +60,11 @@ _HELD_OUT, _MOST_HELD_OUT = 0.15, 0.4
 Holes are hidden whole, so it may be more.
 """
 
+_ALONE, _ALONE_CELLS = 0.03, 200
+"""Share of the observed cells to hide where they are left out alone, and the fewest: bars need so
+many, and neighbours of a hidden cell should be seen.
+"""
+
 _SHRINK = 0.9
 """Factor on the sides of a box of hidden cells that holds too many."""
 
@@ -91,6 +96,8 @@ class HiddenWindow:
         Noise that observations are seen with besides, and its variance.
     poorness
         How many times farther a cell seems to be from data, as that is poor; None: not at all.
+    is_alone
+        Whether each hidden cell is answered for with all other hidden cells seen.
     """
 
     coordinates: tuple[Array, ...]
@@ -103,6 +110,7 @@ class HiddenWindow:
     added: Array | float = 0.0
     added_variance: Array | float = 0.0
     poorness: Array | None = None
+    is_alone: bool = False
 
     @property
     def seen(self) -> Array:
@@ -168,6 +176,7 @@ def hide_cells(
     errors: Array | None = None,
     room: int = 1,
     again: int = 1,
+    alone: bool = False,
 ) -> list[HiddenWindow]:
     """Return the grid, or views of a large one, with some observed cells hidden.
 
@@ -191,6 +200,8 @@ def hide_cells(
         How many times larger than usual the views are.
     again
         How many times every view is returned, each with other cells hidden.
+    alone
+        Whether cells are to be left out alone: a few single ones are hidden.
     """
     observed = np.isfinite(values)
     if targets is None or not (targets.any() or errors is not None):
@@ -207,12 +218,16 @@ def hide_cells(
         parts *= again
     for part in parts:
         piece = np.array(values[part], np.float64)
-        hide = _hide if errors is None else _hide_besides
-        hidden = hide(np.isfinite(piece), targets[part], shape, rng)
+        if alone:
+            hidden = _hide_single(np.isfinite(piece), rng)
+        else:
+            hide = _hide if errors is None else _hide_besides
+            hidden = hide(np.isfinite(piece), targets[part], shape, rng)
         axes = tuple(_cut(c, s) for c, s in zip(coordinates, part, strict=True))
         strides = tuple(s.step or 1 for s in part)
         own = None if errors is None else errors[part]
-        found.append(HiddenWindow(axes, piece, hidden, piece, strides, errors=own))
+        window = HiddenWindow(axes, piece, hidden, piece, strides, errors=own, is_alone=alone)
+        found.append(window)
     return weigh_windows(found, far)
 
 
@@ -351,6 +366,13 @@ def _hide(observed: Mask, gaps: Mask, shape: Sequence[int], rng: np.random.Gener
     return hidden if some else _place_boxes(observed, [1] * observed.ndim, rng)
 
 
+def _hide_single(observed: Mask, rng: np.random.Generator) -> Mask:
+    """Return a few single observed cells to hide, most of them amid cells that are seen."""
+    count = max(1, int(np.count_nonzero(observed)))
+    share = max(_ALONE, min(_HELD_OUT, _ALONE_CELLS / count))
+    return _place_boxes(observed, [1] * observed.ndim, rng, share)
+
+
 def _hide_besides(
     observed: Mask, gaps: Mask, shape: Sequence[int], rng: np.random.Generator
 ) -> Mask:
@@ -398,7 +420,9 @@ def cut_cells(under: Mask, most: float, rng: np.random.Generator) -> Mask:
     return kept
 
 
-def _place_boxes(observed: Mask, shape: Sequence[int], rng: np.random.Generator) -> Mask:
+def _place_boxes(
+    observed: Mask, shape: Sequence[int], rng: np.random.Generator, share: float = _HELD_OUT
+) -> Mask:
     """Return observed cells in boxes of a shape around cells drawn at random.
 
     A side is at most a third of its axis, or else as long as the axis. Return no cell at all if
@@ -406,7 +430,7 @@ def _place_boxes(observed: Mask, shape: Sequence[int], rng: np.random.Generator)
     """
     hidden = np.zeros(observed.shape, bool)
     places = np.argwhere(observed)
-    wanted = max(1, int(_HELD_OUT * len(places)))
+    wanted = max(1, int(share * len(places)))
     sides = [
         size if side >= size else min(side, max(1, size // 3))
         for side, size in zip(shape, observed.shape, strict=True)

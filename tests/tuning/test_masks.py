@@ -583,3 +583,15 @@ def test_a_window_with_other_answers_has_the_same_distances(monkeypatch):
     np.testing.assert_array_equal(other.powers, powers)
     np.testing.assert_array_equal(other.distances, window.distances)
     np.testing.assert_allclose(other.residuals, residuals + 1.0)
+
+
+@pytest.mark.parametrize(("side", "share"), [(30, 200 / 900), (100, 0.03), (10, 0.15)])
+def test_few_single_cells_are_hidden_where_they_are_left_out_alone(side, share):
+    values = np.zeros((side, side))
+    values[3, 4] = np.nan
+    axes = [np.arange(float(side))] * 2
+    (window,) = masks.hide_cells(values, axes, np.random.default_rng(0), alone=True)
+    assert window.is_alone
+    assert not window.hidden[3, 4]
+    count = int(min(share, 0.15) * (values.size - 1))
+    assert np.count_nonzero(window.hidden) == pytest.approx(count, abs=1)

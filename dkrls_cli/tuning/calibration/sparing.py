@@ -32,8 +32,10 @@ def hide_few(chosen: GapChoice) -> GapChoice:
     """Return a choice with every window in several versions, a part of its cells hidden in each.
 
     All cells that were hidden are hidden in one of them. The choice is returned as it is if not
-    all of these can be solved for.
+    all of these can be solved for, or if each cell was left out alone.
     """
+    if all(window.is_alone for window in chosen.windows):
+        return chosen
     rng, spectra = np.random.default_rng(_SEED), SpectrumCache()
     ridge = _told_ridge(chosen)
     few: list[HiddenWindow] = []

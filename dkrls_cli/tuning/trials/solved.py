@@ -62,6 +62,8 @@ class SolvedTrials:
     Gaussian that windows can tell from wider ones, by axis.
     """
 
+    better = _BETTER
+
     def __init__(
         self,
         windows: Sequence[HiddenWindow],
@@ -79,7 +81,7 @@ class SolvedTrials:
         self._measure = measure
         self.windows, self.mean, self.spread = tuple(windows), mean, spread
         self.limited, self._whole, self._widest = limited, whole, widest
-        self.tried, self.better = 0, _BETTER
+        self.tried = 0
         self._known: dict[JointSetting, Attempt] = {}
         self._spectra = spectra
         self._coarse = [

@@ -125,3 +125,10 @@ def test_the_ridge_is_no_smaller_than_the_round_off_of_the_whole_grid(ridge, kin
     least = 4 * np.finfo(float).eps * largest if kind == "product" else 0.0
     assert list(asked) == [pytest.approx(max(ridge, least), rel=1e-9, abs=0)]
     assert least < 1e-12
+
+
+def test_cells_that_were_left_out_alone_are_not_hidden_again():
+    truth, _ = drawn()
+    truth[5, 6] = np.nan
+    chosen = choose(truth)
+    assert hide_few(chosen) is chosen
