@@ -30,7 +30,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dkrls_cli.arrays import Array, Mask, Slices
-from dkrls_cli.cascade.calibration.between import BetweenErrors, grid_pattern, point_pattern
+from dkrls_cli.cascade.calibration.between import (
+    BetweenErrors,
+    grid_answers,
+    grid_pattern,
+    point_answers,
+    point_pattern,
+)
 from dkrls_cli.cascade.calibration.folds import BetweenScale
 from dkrls_cli.cascade.calibration.hats import Hats, hats_of, interpolate_at_points
 from dkrls_cli.cascade.cascade import Cascade
@@ -228,7 +234,8 @@ class GapBars:
 
         def variance(part: Slices) -> Array:
             pattern = grid_pattern([n[p] for n, p in zip(nodes, part, strict=True)])
-            result = self.slices.variance(cascade, left(part), pattern)
+            answers = grid_answers(cascade, queries, smooth, part)
+            result = self.slices.variance(cascade, left(part), pattern, answers)
             result += apply(cells, [hat[p] for hat, p in zip(hats, part, strict=True)])
             return result
 
@@ -248,7 +255,8 @@ class GapBars:
         result = interpolate_at_points(self._cell_variance(cascade), hats, count, spread)
         left = UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
         pattern = point_pattern(cascade, points, spread, smooth)
-        result += self.slices.variance(cascade, left, pattern)
+        answers = point_answers(cascade, points, spread, smooth)
+        result += self.slices.variance(cascade, left, pattern, answers)
         return result
 
     def deviations(
@@ -267,7 +275,8 @@ class GapBars:
         hats = [hats_of(cascade, axis, query) for axis, query in enumerate(queries)]
         draw_between = UNSCALED.deviations(cascade, queries, smooth=True, seed=other_seed(seed))
         left = UNSCALED.variance_blocks(cascade, queries, smooth=True)(whole)
-        added = self.slices.variance(cascade, left, grid_pattern(nodes))
+        answers = grid_answers(cascade, queries, smooth, whole)
+        added = self.slices.variance(cascade, left, grid_pattern(nodes), answers)
         sizes = np.sqrt(added / np.maximum(left, _LEAST))
         spread = apply(np.sqrt(self._cell_variance(cascade)), hats)
         return mix_deviations(
@@ -295,7 +304,9 @@ class GapBars:
             cascade, points, spread=spread, smooth=True, seed=other_seed(seed)
         )
         left = UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
-        added = self.slices.variance(cascade, left, point_pattern(cascade, points, spread, smooth))
+        pattern = point_pattern(cascade, points, spread, smooth)
+        answers = point_answers(cascade, points, spread, smooth)
+        added = self.slices.variance(cascade, left, pattern, answers)
         sizes = np.sqrt(added / np.maximum(left, _LEAST))
         wide = interpolate_at_points(np.sqrt(self._cell_variance(cascade)), hats, count, spread)
         return mix_deviations(

@@ -7,6 +7,7 @@ from functools import reduce
 import numpy as np
 import pytest
 
+from dkrls_cli import fit
 from dkrls_cli.cascade.errorbars.bars import Z90, variance_on_grid
 from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.fit import fit_cascade
@@ -137,6 +138,29 @@ def test_blocks_and_points_have_the_variance_of_the_grid(smooth: bool) -> None:
     some = [queries[0][stations[0]], queries[1][stations[1]], queries[2]]
     at_stations = bars.variance_at_points(model, some, spread=[2], smooth=smooth)
     np.testing.assert_allclose(at_stations, whole[tuple(stations)], rtol=1e-9)
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_bars_hold_answers_that_swing_far_beyond_the_data(noisy: bool) -> None:
+    """A kernel far longer than the steps of its axis goes astray where one is as long as it."""
+    x, y = np.geomspace(1.0, 1000.0, 10), np.linspace(0.0, 3.0, 11)
+
+    def truth(x: np.ndarray) -> np.ndarray:
+        return np.sin(np.log(x))[:, None] * np.cos(y)
+
+    values = truth(x)
+    values[4, 5] = np.nan
+    levels = [Level("x", Kernel("gaussian", 450.0)), Level("y", Kernel("gaussian", 3.0))]
+    how = {"noise": "joint", "ridge": 1e-8, "obs_error": 1e-6 if noisy else None}
+    model = fit(values, {"x": x, "y": y}, levels, **how)
+    wide = np.sqrt(x[-1:] * x[-2:-1])
+    missed = model.predict(x=wide).values - truth(wide)
+    std = model.std(x=wide).values
+    assert np.abs(missed).max() > 10.0
+    assert (np.abs(missed) < 3.0 * std).all()
+    assert (std < 3.0 + np.abs(missed)).all()
+    points = model.std_points(x=np.repeat(wide, y.size), y=y)
+    np.testing.assert_allclose(points, std[0], rtol=1e-9)
 
 
 def test_distances_are_those_of_the_settings_and_are_computed_once(

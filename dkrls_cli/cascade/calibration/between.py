@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Indices, Mask
+from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.cascade.calibration.folds import BetweenScale, Fold, find_between_scale
 from dkrls_cli.cascade.calibration.hats import Hats
 from dkrls_cli.cascade.cascade import Cascade
@@ -33,7 +33,13 @@ class BetweenErrors:
         init=False, repr=False, default_factory=WeakKeyDictionary
     )
 
-    def variance(self, cascade: Cascade, left: Array, pattern: Sequence[Indices]) -> Array:
+    def variance(
+        self,
+        cascade: Cascade,
+        left: Array,
+        pattern: Sequence[Indices],
+        answers: Callable[[], Array],
+    ) -> Array:
         """Return what the lack of slices adds to the variance of answers; 0 at cells of the grid.
 
         Parameters
@@ -45,11 +51,20 @@ class BetweenErrors:
         pattern
             For every level whether it is asked between its coordinates, 0 or 1, as arrays that
             broadcast to the shape of `left`.
+        answers
+            Returns the answers there: where they swing far beyond the data, so may the errors. A
+            cascade without data has none.
         """
         at_cells = ~np.any(np.broadcast_arrays(*pattern), axis=0)
         if at_cells.all():
             return np.zeros(left.shape)
-        return np.where(at_cells, 0.0, self.scale_in(cascade).variance(left, pattern))
+        scale = self.scale_in(cascade)
+        result, free = scale.variance(left, pattern), scale.unbounded(left, pattern)
+        has_data = cascade.core.size > 1 and not cascade.is_stand_in
+        if has_data and (free > np.maximum(result, scale.climate))[~at_cells].any():
+            most = scale.climate + (answers() - cascade.mean) ** 2
+            result = np.maximum(result, np.minimum(free, most))
+        return np.where(at_cells, 0.0, result)
 
     def scale_in(self, cascade: Cascade) -> BetweenScale:
         """Return how large errors are between coordinates.
@@ -97,3 +112,18 @@ def point_pattern(
     """
     found = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
     return lay_out([(nodes < 0).astype(np.intp) for nodes in found], spread)
+
+
+def grid_answers(
+    cascade: Cascade, queries: Sequence[Array], smooth: bool, part: Slices
+) -> Callable[[], Array]:
+    """Return a function that computes the answers in one block of a product grid."""
+    here = [query[p] for query, p in zip(queries, part, strict=True)]
+    return lambda: cascade.predict(here, smooth=smooth)
+
+
+def point_answers(
+    cascade: Cascade, points: Sequence[Array], spread: Collection[int], smooth: bool
+) -> Callable[[], Array]:
+    """Return a function that computes the answers at points."""
+    return lambda: cascade.predict_points(points, spread=spread, smooth=smooth)

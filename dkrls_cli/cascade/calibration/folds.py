@@ -9,7 +9,8 @@ every pattern the variance is multiplied by the factor that makes the 90 % band 
 
 Far from all coordinates nothing is known but the spread of the data. Left-out slices say nothing of
 that distance, so beyond what they leave open the variance goes over to that of the data, as a power
-of what is left open.
+of what is left open. Where answers are far from the data themselves it may be as large as they are
+far (:mod:`dkrls_cli.cascade.calibration.between`).
 """
 
 from __future__ import annotations
@@ -118,8 +119,7 @@ class BetweenScale:
             broadcast to the shape of `left`.
         """
         factor, usual = self.factors[tuple(pattern)], self.usual[tuple(pattern)]
-        left = np.maximum(left, _ROUND_OFF * self.open)
-        result = np.asarray(factor * left)
+        result = self.unbounded(left, pattern)
         far = (left > usual) & (usual < self.open)
         if far.any():
             factor, usual = (np.broadcast_to(known, left.shape)[far] for known in (factor, usual))
@@ -127,6 +127,10 @@ class BetweenScale:
             here = np.maximum(factor * usual, _TINY)
             result[far] = here * (np.maximum(self.climate, here) / here) ** share
         return result
+
+    def unbounded(self, left: Array, pattern: Sequence[Indices]) -> Array:
+        """Return the variance of answers that nothing is known to bound."""
+        return np.asarray(self.factors[tuple(pattern)] * np.maximum(left, _ROUND_OFF * self.open))
 
 
 def find_between_scale(cascade: Cascade, *counts: Callable[[Fold], Mask]) -> BetweenScale:

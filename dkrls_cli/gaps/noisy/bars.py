@@ -24,7 +24,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask, Slices
-from dkrls_cli.cascade.calibration.between import BetweenErrors, grid_pattern, point_pattern
+from dkrls_cli.cascade.calibration.between import (
+    BetweenErrors,
+    grid_answers,
+    grid_pattern,
+    point_answers,
+    point_pattern,
+)
 from dkrls_cli.cascade.calibration.folds import BetweenScale
 from dkrls_cli.cascade.calibration.hats import Hats, hats_of, interpolate_at_points
 from dkrls_cli.cascade.cascade import Cascade
@@ -178,7 +184,9 @@ class NoisyBars:
             here = [n[p] for n, p in zip(nodes, part, strict=True)]
             rows = [hat[p] for hat, p in zip(hats, part, strict=True)]
             beside = apply(cells.left, rows)
-            result = self._between_variance(cascade, left(part), beside, grid_pattern(here))
+            answers = grid_answers(cascade, queries, smooth, part)
+            pattern = grid_pattern(here)
+            result = self._between_variance(cascade, left(part), beside, pattern, answers)
             result += apply(cells.field, rows)
             known = [np.flatnonzero(n >= 0) for n in here]
             places = np.ix_(*[n[k] for n, k in zip(here, known, strict=True)])
@@ -202,7 +210,8 @@ class NoisyBars:
         pattern = point_pattern(cascade, points, spread, smooth)
         beside = interpolate_at_points(cells.left, hats, count, spread)
         result = interpolate_at_points(cells.field, hats, count, spread)
-        result += self._between_variance(cascade, left, beside, pattern)
+        answers = point_answers(cascade, points, spread, smooth)
+        result += self._between_variance(cascade, left, beside, pattern, answers)
         found = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
         nodes = np.broadcast_arrays(*lay_out(found, spread))
         known = np.all([n >= 0 for n in nodes], axis=0)
@@ -226,7 +235,8 @@ class NoisyBars:
         between = UNSCALED.deviations(cascade, queries, smooth=True, seed=other_seed(seed))
         left = UNSCALED.variance_blocks(cascade, queries, smooth=True)(whole)
         beside = apply(self.cells_in(cascade).left, hats)
-        added = self._between_variance(cascade, left, beside, grid_pattern(nodes))
+        answers = grid_answers(cascade, queries, smooth, whole)
+        added = self._between_variance(cascade, left, beside, grid_pattern(nodes), answers)
         sizes = np.sqrt(added / np.maximum(left, _LEAST))
         mixed = mix_deviations(
             lambda number: apply(draws.field(number), hats),
@@ -257,7 +267,8 @@ class NoisyBars:
         left = UNSCALED.variance_at_points(cascade, points, spread=spread, smooth=True)
         beside = interpolate_at_points(self.cells_in(cascade).left, hats, count, spread)
         pattern = point_pattern(cascade, points, spread, smooth)
-        added = self._between_variance(cascade, left, beside, pattern)
+        answers = point_answers(cascade, points, spread, smooth)
+        added = self._between_variance(cascade, left, beside, pattern, answers)
         sizes = np.sqrt(added / np.maximum(left, _LEAST))
         mixed = mix_deviations(
             lambda number: interpolate_at_points(draws.field(number), hats, count, spread),
@@ -273,7 +284,12 @@ class NoisyBars:
         return lambda number: _replace(mixed(number), known, draws.quantity(number)[places])
 
     def _between_variance(
-        self, cascade: Cascade, left: Array, beside: Array, pattern: Sequence[Indices]
+        self,
+        cascade: Cascade,
+        left: Array,
+        beside: Array,
+        pattern: Sequence[Indices],
+        answers: Callable[[], Array],
     ) -> Array:
         """Return what is added to the variance of the field between coordinates.
 
@@ -281,7 +297,8 @@ class NoisyBars:
         slices say the noise is taken off: the field has it.
         """
         nearest = self.scale * self.known_factors[0]
-        told = self.slices.variance(cascade, left, pattern) - nearest * (cascade.joint_ridge or 0.0)
+        told = self.slices.variance(cascade, left, pattern, answers)
+        told -= nearest * (cascade.joint_ridge or 0.0)
         return np.maximum(np.maximum(nearest * (left - beside), 0.0), told)
 
     def _draws(self, cascade: Cascade, seed: int) -> _Draws:

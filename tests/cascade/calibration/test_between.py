@@ -1,5 +1,7 @@
 """Errors between coordinates of a grid with filled cells, against loops over its cells."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -63,16 +65,40 @@ def test_errors_are_measured_once_for_a_model_and_only_between_coordinates(monke
         return find_between_scale(*given)
 
     monkeypatch.setattr(module, "find_between_scale", counting)
-    errors, left = BetweenErrors(missing), np.full((2, 1, 1), 0.3)
+    errors, left = BetweenErrors(missing), np.full((2, 1, 1), 0.05)
     at_cells = grid_pattern([np.array([0, 1]), np.array([3]), np.array([2])])
-    assert errors.variance(model, left, at_cells).tolist() == [[[0.0]], [[0.0]]]
+    assert errors.variance(model, left, at_cells, unasked).tolist() == [[[0.0]], [[0.0]]]
     assert calls == []
     some = grid_pattern([np.array([0, -1]), np.array([3]), np.array([2])])
-    found = errors.variance(model, left, some)
+    found = errors.variance(model, left, some, unasked)
     expected = errors.scale_in(model).variance(left[1], [np.ones(1, int), *[np.zeros(1, int)] * 2])
     assert found[0, 0, 0] == 0.0
     assert found[1, 0, 0] == expected[0, 0] > 0
     assert calls == [1]
+
+
+def unasked():
+    raise AssertionError("no answer is far from the data here")
+
+
+@pytest.mark.parametrize(
+    ("left", "answer", "expected"),
+    [
+        (0.1, None, 0.8),
+        (0.22, None, 1.6 * 1.25 ** (np.log(1.1) / np.log(5.0))),  # less than the data varies
+        (0.4, 0.3, 2.0),
+        (0.4, 1.3, 3.0),
+        (0.4, 30.3, 3.2),  # no more than the kernel says
+    ],
+)
+def test_answers_far_beyond_the_data_may_be_as_wrong_as_they_are_far(left, answer, expected):
+    model, missing = filled()
+    model = replace(model, mean=0.3)
+    known = BetweenScale(np.full((2, 2, 2), 8.0), np.full((2, 2, 2), 0.2), open=1.0, climate=2.0)
+    ask = unasked if answer is None else lambda: np.full((1, 1, 1), answer)
+    pattern = grid_pattern([np.array([-1]), np.array([3]), np.array([2])])
+    found = BetweenErrors(missing, known).variance(model, np.full((1, 1, 1), left), pattern, ask)
+    assert found.item() == pytest.approx(expected)
 
 
 def test_what_is_known_is_not_measured_again(monkeypatch):
