@@ -218,6 +218,37 @@ def test_rows_without_their_noise_are_as_close_to_those_of_an_exact_solve(ridge,
     assert np.linalg.norm(kept - exact) < 1.1 * noise
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
+@pytest.mark.parametrize(("sigma", "ridge"), [(30.0, 1e-10), (60.0, 1e-11), (30.0, 1e-12)])
+def test_rows_in_directions_of_their_kernel_are_closer_to_those_of_an_exact_solve(sigma, ridge):
+    query, kernel = np.arange(0.25, SIZE, 2.0), kernel_named("gaussian", sigma)
+    rows, found = without_noise(replace(kernel, period=float(SIZE)), ridge, query)
+    assert isinstance(found, Factored)
+    assert operations(found) < 0.5
+    exact = exact_row(query[3], sigma, ridge)
+    kept = found.left.matrix.double[3] @ found.right.matrix.double
+    assert np.linalg.norm(kept - exact) < 0.7 * np.linalg.norm(rows[3] - exact)
+    wave = 2.0 + np.cos(6 * np.pi * NODES / SIZE)
+    assert np.allclose(found.apply(wave, 0, slice(None)), rows @ wave, rtol=0, atol=1e-9)
+
+
+def test_rows_that_their_kernel_does_not_express_stay_whole():
+    wide, data = kernel_named("gaussian", 30.0), np.random.default_rng(0).normal(size=SIZE)
+    rows, found = without_noise(wide, 1e-11, np.append(HALVES, NODES[7]))
+    assert found.apply(data, 0, slice(None))[-1] == pytest.approx(data[7], abs=1e-6)
+    for noisy, ridge in ((True, 1e-11), (False, 1e-13)):  # in double precision, or mere noise
+        rows, found = without_noise(wide, ridge, HALVES, noisy=noisy)
+        least = 1e-12 * np.linalg.norm(rows)
+        assert np.allclose(found.apply(data, 0, slice(None)), rows @ data, rtol=0, atol=least)
+
+
+def without_noise(kernel, ridge, query, *, noisy=False):
+    cascade = cascade_of(kernel, ridge)
+    rows = cascade.answer_rows(0, query, False)
+    least = NEGLIGIBLE if noisy else negligible_in(cascade, 0, single=True)
+    return rows, cut_rows(cascade, 0, rows, least, noisy=noisy)
+
+
 def test_noise_is_told_only_where_a_ridge_leaves_some_and_up_to_a_limit():
     wide, rough = kernel_named("gaussian", 30.0), kernel_named("matern12", 8.0)
     assert noise_in(cascade_of(wide, 1e-14), 0) == 1e-4
