@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pytest
 from typer.testing import CliRunner
 
 from dkrls_cli.cli import app
@@ -28,7 +31,7 @@ POINTS = 'id,lon,lat,time,note\n7,-10,1.5,2020-01-03,"a, b"\n007,350,1.5,2020-01
 
 _PROGRAM = (
     "from dkrls_cli.cli.terminal import progress; progress.FIRST_AFTER = 1e6; "
-    "from dkrls_cli.cli import main; main()"
+    "from dkrls_cli.__main__ import main; main()"
 )
 
 
@@ -67,6 +70,28 @@ def spawn(*words: Any, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, check=False, **options
     )
+
+
+# Runs commands one after the other, without dask as `dkrls` does, and prints the most bytes that
+# their process has held.
+_PEAK = (
+    "import json, sys; sys.modules['dask'] = None\n"
+    "from dkrls_cli.cli import app; from dkrls_cli.memory import peak_bytes\n"
+    "for words in json.loads(sys.argv[1]): app(words, standalone_mode=False)\n"
+    "print('peak', int(peak_bytes()), file=sys.stderr)"
+)
+
+
+def peak_of(*commands: Sequence[Any], **env: str) -> tuple[subprocess.CompletedProcess[str], int]:
+    """Run commands in a process of their own; return it, and the most bytes that it has held."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("the peak of a process is not known here")
+    words = json.dumps([[str(word) for word in command] for command in commands])
+    command = [sys.executable, "-c", _PEAK, words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, **env}
+    )
+    return done, int(done.stderr.split("peak ")[-1])
 
 
 def csv_rows(text: str) -> list[dict[str, str]]:

@@ -118,17 +118,17 @@ def summaries(model: Path, globe: Path, tmp_path: Path) -> dict[str, list[object
     """Commands whose result is a summary."""
     (copy := tmp_path / "copy.npz").write_bytes(model.read_bytes())
     later = files.timed(tmp_path / "later.nc", "days since 2020-01-01", "standard")
-    dkrls("fit", later, "-o", tmp_path / "later.npz")
+    dkrls("fit", later, *GIVEN.split(), "-o", tmp_path / "later.npz")
     race = ["--methods", "linear", "--seeds", "1"]
     return {
-        "fit": ["fit", globe, "-o", tmp_path / "m.npz", "--overwrite"],
+        "fit": ["fit", globe, *GIVEN.split(), "-o", tmp_path / "m.npz", "--overwrite"],
         "dry run": ["fit", globe, "--dry-run"],
         "fill": ["fill", globe, "-o", tmp_path / "f.nc", "--overwrite"],
         "update": ["update", tmp_path / "later.npz", later, "--replace"],
         "validate": ["validate", globe, "--model", copy],
-        "held out": ["validate", globe, "--holdout", "lat=0.2", "--repeats", "1"],
+        "held out": ["validate", globe, *GIVEN.split(), "--holdout", "lat=0.2", "--repeats", "1"],
         "info": ["info", copy],
-        "race": ["bench", "real", ROOT / "sample_data" / "ocean.nc", *race],
+        "race": ["bench", "real", globe, *race],
     }
 
 
@@ -309,6 +309,7 @@ def test_the_running_command_is_called_by_its_name(monkeypatch: pytest.MonkeyPat
 
 # Streams that are closed or full ------------------------------------------------------------------
 
+GIVEN = "--kernel gaussian --sigma 20 --ridge 1e-3"
 NO_FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
 
 
@@ -320,7 +321,7 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.skipif(os.name == "nt", reason="no such shell there")
 def test_a_fit_that_nobody_hears_is_a_fit(globe: Path, tmp_path: Path) -> None:
     for number, ends in enumerate(("2>&-", ">&- 2>&-", "<&- >&- 2>&-")):
-        run = shell(f"dkrls fit '{globe}' -o '{tmp_path}/{number}.npz' --sigma 20 {ends}")
+        run = shell(f"dkrls fit '{globe}' -o '{tmp_path}/{number}.npz' {GIVEN} {ends}")
         assert run.returncode == 0, (ends, run.stderr)
         dkrls("info", tmp_path / f"{number}.npz")
 
@@ -332,7 +333,7 @@ def test_outputs_that_are_full_are_one_line(globe: Path, model: Path, tmp_path: 
         lines = [line for line in run.stderr.splitlines() if " s)" not in line]  # but progress
         assert (run.returncode, len(lines)) == (1, 1), (words, run.stderr)
         assert "No space left on device" in lines[0]
-    run = shell(f"dkrls fit '{globe}' -o '{tmp_path}/m.npz' --sigma 20 2>/dev/full")
+    run = shell(f"dkrls fit '{globe}' -o '{tmp_path}/m.npz' {GIVEN} 2>/dev/full")
     assert run.returncode == 0
     dkrls("info", tmp_path / "m.npz")
 

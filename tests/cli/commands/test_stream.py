@@ -378,15 +378,15 @@ def test_closed_ends_are_no_riddle(model: Path, tmp_path: Path) -> None:
 @needs_signals
 def test_told_to_stop_while_it_saves_it_saves(model: Path) -> None:
     program = (
-        "import os, signal, sys\n"
+        "import os, signal\n"
         "from dkrls_cli.files import npz\n"
-        "from dkrls_cli.cli import app\n"
+        "from dkrls_cli.__main__ import main\n"
         "write = npz.write\n"
         "def interrupted(*given, **how):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    write(*given, **how)\n"
         "npz.write = interrupted\n"
-        "app(sys.argv[1:])\n"
+        "main()\n"
     )
     command = [sys.executable, "-c", program, "stream", str(model)]
     ended = subprocess.run(

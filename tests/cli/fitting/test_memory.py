@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import chunked_grids
 import numpy as np
 import pytest
 import xarray as xr
-from shell import dkrls, refusal
+from shell import dkrls, peak_of, refusal
 
 
 def memory_commands(source: Path, folder: Path) -> list[list[object]]:
@@ -88,18 +85,9 @@ def test_missing_cells_are_counted_once_they_are_known(
     assert "memory" not in other
 
 
-# Runs the command line, and prints the most bytes that its process has held.
-PEAK = (
-    "import sys; from dkrls_cli.cli import app; from dkrls_cli.memory import peak_bytes\n"
-    "app(sys.argv[1:], standalone_mode=False); print('peak', int(peak_bytes()), file=sys.stderr)"
-)
-
-
 @pytest.mark.slow
 def test_a_fit_of_single_precision_holds_at_most_2_2_times_the_data(tmp_path: Path) -> None:
     """Reading with a fill value, the fit and the file; and answers from that no more."""
-    if not Path("/proc/self/status").exists():
-        pytest.skip("the peak of a process is not known here")
     shape = (120, 400, 500)
     axes = {f"d{place}": np.arange(float(size)) for place, size in enumerate(shape)}
     values = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
@@ -108,19 +96,15 @@ def test_a_fit_of_single_precision_holds_at_most_2_2_times_the_data(tmp_path: Pa
     grid[:9, :9, :9].to_netcdf(few := tmp_path / "few.nc")
 
     # freed memory goes back at once: how much of it a heap keeps differs from machine to machine
-    at_once = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
-
-    def peak(*words: str | Path) -> int:
-        run = [sys.executable, "-c", PEAK, *words]
-        done = subprocess.run(run, capture_output=True, text=True, check=True, env=at_once)
-        return int(done.stderr.split("peak ")[-1])
-
+    at_once = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
     given = ["--sigma", "2", "--kernel", "matern32", "--ridge", "0.1"]
     model = tmp_path / "m.npz"
-    process = peak("fit", few, *given, "-o", tmp_path / "few.npz")
-    assert peak("fit", source, *given, "-o", model) - process < 2.2 * values.nbytes
+    _, process = peak_of(["fit", few, *given, "-o", tmp_path / "few.npz"], **at_once)
+    _, fitted = peak_of(["fit", source, *given, "-o", model], **at_once)
+    assert fitted - process < 2.2 * values.nbytes
     asked = [word for dim in axes for word in ("--at", f"{dim}=3.5")]
-    assert peak("predict", model, *asked) - process < 2.2 * values.nbytes
+    _, answered = peak_of(["predict", model, *asked], **at_once)
+    assert answered - process < 2.2 * values.nbytes
 
 
 @pytest.mark.slow
@@ -137,8 +121,6 @@ def test_a_fit_of_single_precision_holds_at_most_2_2_times_the_data(tmp_path: Pa
 def test_the_estimate_is_near_the_peak_of_the_process(
     shape: tuple[int, ...], dtype: str, missing: float, words: list[str], tmp_path: Path
 ) -> None:
-    if not Path("/proc/self/status").exists():
-        pytest.skip("the peak of a process is not known here")
     rng = np.random.default_rng(0)
     values = 0.1 * rng.standard_normal(shape) + np.sin(np.arange(shape[-1]) / 9)
     values[rng.random(shape) < missing] = np.nan
@@ -148,12 +130,9 @@ def test_the_estimate_is_near_the_peak_of_the_process(
     given = ["--sigma", "4", "--kernel", "gaussian"]
     command, *others = words
     target = tmp_path / ("m.npz" if command == "fit" else "out.nc")
-    run = [sys.executable, "-c", PEAK, command, source, "-o", target, *given, *others]
-    done = subprocess.run(run, capture_output=True, text=True, check=True)
-    peak = int(done.stderr.split("peak ")[-1])
-    run += ["--overwrite", "--dry-run", "--json"]
-    line = subprocess.run(run, capture_output=True, text=True, check=True).stdout
-    estimate = json.loads(line.splitlines()[0])["memory_bytes"]
+    run = [command, source, "-o", target, *given, *others]
+    done, peak = peak_of([*run, "--dry-run", "--json"], [*run, "-q"])
+    estimate = json.loads(done.stdout)["memory_bytes"]
     assert peak / 1.5 < estimate < 1.5 * peak
 
 

@@ -1,14 +1,11 @@
 """Fits beyond memory: models that refer to their data, compact models, and runs that go on."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
-from shell import csv_rows, dkrls, refusal
+from shell import csv_rows, dkrls, peak_of, refusal
 from stored_grids import waves
 
 from dkrls_cli import load_model
@@ -126,17 +123,6 @@ def test_the_plan_of_given_settings_is_what_is_read(
     assert sum(read) == plan["bytes_read"]
 
 
-# Tells the plan of a fit, fits, and prints the most bytes that the process has held.
-PLAN_AND_FIT = """
-import sys
-from dkrls_cli.cli import app
-from dkrls_cli.memory import peak_bytes
-app(["fit", *sys.argv[2:], "--dry-run", "--json"], standalone_mode=False)
-app(["fit", *sys.argv[2:], "-o", sys.argv[1], "-q"], standalone_mode=False)
-print(int(peak_bytes()))
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "limit", "given"),
@@ -147,8 +133,6 @@ print(int(peak_bytes()))
     ids=["a long level, given", "dense levels, chosen"],
 )
 def test_a_fit_that_refers_to_its_data_takes_what_is_told(tmp_path, shape, limit, given):
-    if not Path("/proc/self/status").exists():
-        pytest.skip("the peak of a process is not known here")
     dims = ("time", "y", "x")
     axes = {dim: np.arange(float(size)) for dim, size in zip(dims, shape, strict=True)}
     time, y, x = (np.arange(size, dtype=np.float32) for size in shape)
@@ -156,12 +140,11 @@ def test_a_fit_that_refers_to_its_data_takes_what_is_told(tmp_path, shape, limit
     values += np.sin(time / 9)[:, None, None] * np.sin(y / 7)[:, None] + np.cos(x / 8)
     data = xr.DataArray(values, axes, dims, name="f")
     data.to_netcdf(tmp_path / "f.nc", encoding={"f": {"chunksizes": (20, *shape[1:])}})
-    words = [tmp_path / "m.npz", tmp_path / "f.nc", "--max-memory", limit, *given]
-    run = [sys.executable, "-c", PLAN_AND_FIT, *map(str, words)]
-    plan, used = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()
-    told = json.loads(plan)
+    words = ["fit", tmp_path / "f.nc", "--max-memory", limit, *given]
+    done, used = peak_of([*words, "--dry-run", "--json"], [*words, "-o", tmp_path / "m.npz", "-q"])
+    told = json.loads(done.stdout)
     assert told["model"] == "reference"
-    assert 1.0 <= told["memory_bytes"] / int(used) <= 1.5
+    assert 1.0 <= told["memory_bytes"] / used <= 1.5
 
 
 def interrupted(after):

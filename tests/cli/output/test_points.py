@@ -166,7 +166,7 @@ def test_memory_does_not_grow_with_stations_and_times(
 def test_stations_of_a_pipe_are_answered_before_it_ends(model: Path) -> None:
     program = (
         "from dkrls_cli.cli.output import points; points._BLOCK_CELLS = 24; "
-        "from dkrls_cli.cli import main; main()"
+        "from dkrls_cli.__main__ import main; main()"
     )
     words = ["predict", str(model), "--points", "-", "--at", "time=all"]
     with subprocess.Popen(

@@ -1,14 +1,12 @@
 """Commands beyond memory: part by part, within the memory that is told, the same answers."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import xarray as xr
 from chunked_grids import globe
-from shell import dkrls, refusal
+from shell import dkrls, peak_of, refusal
 
 GIVEN = ["--kernel", "matern52", "--sigma", "lat=40,lon=50,time=3", "--ridge", "1e-2"]
 AT = ["--at", "lat=-90:90:10", "--at", "lon=0:350:10"]
@@ -207,17 +205,6 @@ def test_a_run_on_other_input_is_not_resumed(folder, tmp_path, monkeypatch):
     assert "changed" in refusal(*words)
 
 
-CODE = """
-import sys
-from dkrls_cli.cli import app
-from dkrls_cli.memory import peak_bytes
-try:
-    app(sys.argv[1:], standalone_mode=False)
-finally:
-    print(peak_bytes(), file=sys.stderr)
-"""
-
-
 @pytest.mark.slow
 def test_the_memory_that_is_told_is_kept(tmp_path):
     """84 MB of float64 data in 340 MB, of which the process takes most."""
@@ -233,11 +220,8 @@ def test_the_memory_that_is_told_is_kept(tmp_path):
     words = ["regrid", str(tmp_path / "a.nc"), "--at", "y=0:159:0.5", "--at", "x=0:329:0.5"]
     words += ["--kernel", "matern52", "--sigma", "4", "--ridge", "1e-2", "--json"]
     words += ["--max-memory", "340MB", "-o", str(tmp_path / "o.nc")]
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, *words], capture_output=True, text=True, check=True
-    )
+    done, used = peak_of(words)
     told = json.loads(done.stdout)["memory_bytes"]
-    used = float(done.stderr.splitlines()[-1])
     assert told <= 340e6
     assert used < 1.5 * told
     with xr.open_dataset(tmp_path / "o.nc") as found:
