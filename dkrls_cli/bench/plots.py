@@ -89,7 +89,7 @@ class PlotPoint:
         return self.here is not None and self.here[1] == 0
 
 
-def draw_race(rows: Sequence[PlotRow], path: Path, *, overwrite: bool = True) -> None:
+def draw_race(rows: Sequence[PlotRow], path: Path, *, overwrite: bool) -> None:
     """Draw the largest error of every row against its time of learning, one panel per dataset.
 
     Parameters

@@ -96,7 +96,7 @@ def house_style() -> Iterator[None]:
         yield
 
 
-def new_figure(width: float = FULL_WIDTH, height: float = 100.0) -> Any:
+def new_figure(width: float, height: float) -> Any:
     """Return an empty figure whose size is given in mm; labels are laid out without overlap."""
     from matplotlib.figure import Figure
 

@@ -221,7 +221,7 @@ def test_every_dataset_has_a_panel_and_all_share_the_looks() -> None:
 def test_equal_rows_give_equal_files(tmp_path: Path, suffix: str, start: bytes) -> None:
     one, two = (tmp_path / f"{name}{suffix}" for name in "ab")
     for path in (one, two):
-        draw_race(crowd(4), path)
+        draw_race(crowd(4), path, overwrite=True)
     assert one.read_bytes() == two.read_bytes()
     assert one.read_bytes().startswith(start)
     assert sorted(tmp_path.iterdir()) == [one, two]
@@ -232,5 +232,5 @@ def test_equal_rows_give_equal_files(tmp_path: Path, suffix: str, start: bytes) 
 @drawing
 @pytest.mark.parametrize("rows", [[], [row("lost", None, None)], [row("exact", 1.0, 0.0)]])
 def test_few_rows_or_none_are_drawn(tmp_path: Path, rows: Any) -> None:
-    draw_race(rows, tmp_path / "race.png")
+    draw_race(rows, tmp_path / "race.png", overwrite=True)
     assert (tmp_path / "race.png").stat().st_size > 1000

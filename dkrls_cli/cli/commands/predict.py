@@ -220,7 +220,7 @@ def answer_references(
 
 
 def goes_in_parts(queries: Sequence[Query], target: Target, scheduling: SchedulerOptions) -> bool:
-    """Return whether answers are written part by part, not held; rows of so many are refused."""
+    """Return whether answers are written part by part, and not held until all are there."""
     is_large = sum(prod(query.shape) for query in queries) > HELD_CELLS
     if target.form in ("nc", "zarr") and target.path is not None:
         return is_large or scheduling.is_given
@@ -263,7 +263,9 @@ def refuse_many(queries: Sequence[Query], target: Target) -> None:
     """Raise SettingError if answers of models that refer to their data are too many to be held."""
     cells = sum(prod(query.shape) for query in queries)
     if cells > HELD_CELLS:
-        refuse_rows(target, f"{cells} answers from data that the model refers to are many")
+        refuse_rows(
+            target, f"{cells} answers from data that the model refers to are too many to be held"
+        )
 
 
 def refuse_together(**given: object) -> None:

@@ -103,9 +103,9 @@ def run_fit(
     threads: int | None,
     inputs: list[str],
     report: Report,
-    shared: SpectrumCache | None = None,
-    errors_from: float | str | None = None,
-    record: ChoiceCallback | None = None,
+    shared: SpectrumCache | None,
+    errors_from: float | str | None,
+    record: ChoiceCallback | None,
 ) -> tuple[Model, float]:
     """Fit a model, and return it with the seconds that took; `record` is told what was tried."""
     from dkrls_cli.model.fit import error_origin, fit_grid

@@ -126,7 +126,7 @@ class AnswerOptions:
         )
         return replace(self.plain_rules(model, usual), question=question)
 
-    def plain_rules(self, model: Model, usual: Outside = "refuse") -> Rules:
+    def plain_rules(self, model: Model, usual: Outside) -> Rules:
         """Return the rules of answering values that these options give for a model."""
         from dkrls_cli.model.answering.answers import Rules
 
@@ -224,7 +224,7 @@ def asked_grids(
     asked: Sequence[dict[str, Any]],
     answers: AnswerOptions,
     usual: Outside,
-    cells: Sequence[Mapping[str, Array]] = (),
+    cells: Sequence[Mapping[str, Array]],
 ) -> list[Query]:
     """Return where to answer for each of several variables.
 
@@ -249,7 +249,7 @@ def asked_grids(
         ]
     return [
         ask(model, model.axes_at(at), answers.rules(model, usual, at, own), list(at))
-        for model, at, own in zip(models, asked, cells or [{}] * len(models), strict=True)
+        for model, at, own in zip(models, asked, cells, strict=True)
     ]
 
 

@@ -209,7 +209,7 @@ def write_table(tables: Sequence[TableCopy], filled: Sequence[Filled], target: T
 
 
 def write_patched(
-    path: str, filled: Sequence[Filled], target: Target, members: Sequence[Members] = ()
+    path: str, filled: Sequence[Filled], target: Target, members: Sequence[Members]
 ) -> list[str]:
     """Write a copy of the file in which nothing but the filled cells is changed; return notes."""
     from dkrls_cli.files.patching.whole import Patch, write_patched_copy

@@ -109,7 +109,7 @@ def refuse_rows(target: Target, why: str) -> None:
     """Raise SettingError if answers beyond memory are to be rows."""
     if target.path is None or target.form not in ("nc", "zarr"):
         raise SettingError(
-            f"{why}, so it is answered part by part into a file. Give -o OUT.nc or OUT.zarr, or a "
+            f"{why}, so answers go part by part into a file. Give -o OUT.nc or OUT.zarr, or a "
             "larger --max-memory."
         )
 
@@ -120,7 +120,7 @@ def write_streams(
     target: Target,
     report: Report,
     *,
-    key: Mapping[str, Any] | None = None,
+    key: Mapping[str, Any] | None,
     resume: bool = True,
 ) -> int:
     """Write the answers of variables, block by block, and return the number of cells.

@@ -216,7 +216,7 @@ def draw(rows: Sequence[RaceRow], plot: Path | None) -> None:
     if plot is not None:
         from dkrls_cli.bench.plots import draw_race
 
-        draw_race([plotted_row(row) for row in rows], plot)
+        draw_race([plotted_row(row) for row in rows], plot, overwrite=True)
 
 
 def plotted_row(row: RaceRow) -> RaceRow:
