@@ -23,15 +23,19 @@ from dkrls_cli.grid.iso.durations import SECONDS, read_duration
 Dates = NDArray[Any]
 """datetime64 values, or cftime objects in an object array."""
 
-# Microseconds in a unit of time, by the names that CF allows.
-_MICROSECONDS = {
+# Microseconds in a unit of time, by the names that CF allows, and those that files have besides.
+_MICROSECONDS: dict[str, float] = {
+    **dict.fromkeys(("nanosecond", "nanoseconds", "nanosec", "nanosecs", "ns"), 1e-3),
     **dict.fromkeys(("microsecond", "microseconds", "microsec", "microsecs", "us"), 1),
     **dict.fromkeys(("millisecond", "milliseconds", "millisec", "millisecs", "msec", "ms"), 1000),
     **dict.fromkeys(("second", "seconds", "sec", "secs", "s"), 10**6),
     **dict.fromkeys(("minute", "minutes", "min", "mins"), 60 * 10**6),
     **dict.fromkeys(("hour", "hours", "hr", "hrs", "h"), 3600 * 10**6),
     **dict.fromkeys(("day", "days", "d"), 86400 * 10**6),
+    **dict.fromkeys(("week", "weeks"), 7 * 86400 * 10**6),
 }
+# Units of fixed length that cftime does not know.
+_OURS = ("nanosecond", "nanoseconds", "nanosec", "nanosecs", "ns", "week", "weeks")
 # Calendar months in a unit of time that is no fixed number of days.
 _MONTHS = {
     **dict.fromkeys(("month", "months", "mon", "mons"), 1),
@@ -106,7 +110,7 @@ class TimeScale:
         if not match or match[1].lower() not in (*_MICROSECONDS, *_MONTHS):
             raise InputError(
                 f"Time units '{self.units}' are not '<unit> since <date>', with a unit from years "
-                "to microseconds."
+                "to nanoseconds."
             )
         if self.calendar not in _CALENDARS:
             raise InputError(
@@ -125,6 +129,11 @@ class TimeScale:
     def _months(self) -> int:
         """Calendar months in the unit, 0 if it has a fixed length."""
         return _MONTHS.get(self._parts[0].lower(), 0)
+
+    @cached_property
+    def _by_microseconds(self) -> bool:
+        """Whether dates are read and written by the microseconds that the numbers stand for."""
+        return self._months > 0 or self._parts[0].lower() in _OURS
 
     @property
     def counts_months(self) -> bool:
@@ -182,7 +191,7 @@ class TimeScale:
             return np.empty(0)
         if values.dtype.kind == "O" and _are_none(values.ravel()).any():
             raise SettingError(_NO_DATE)
-        if self._months:
+        if self._by_microseconds:
             return self._from_linear(self._linear.numbers(values))
         if values.dtype.kind in "US" or isinstance(values.flat[0], str):
             return self._from_texts([str(v) for v in values.tolist()])
@@ -244,7 +253,7 @@ class TimeScale:
 
     def dates(self, numbers: Array) -> Dates:
         """Return numbers as datetime64[ns] if its calendar and range hold them, else as cftime."""
-        if self._months:
+        if self._by_microseconds:
             return self._linear.dates(self._to_linear(numbers))
         stamps = self._stamps(numbers)
         if stamps is not None:
@@ -258,7 +267,7 @@ class TimeScale:
 
     def texts(self, numbers: Array) -> list[str]:
         """Return numbers as ISO 8601 texts of equal precision, as short as all of them allow."""
-        if self._months:
+        if self._by_microseconds:
             return self._linear.texts(self._to_linear(numbers))
         stamps = self._stamps(numbers)
         if stamps is not None:
@@ -290,7 +299,7 @@ class TimeScale:
         A step is a number and a unit: 7D, 1M. Months and years count from the start, and a day
         that a month does not have is its last one: 01-31, 02-29, 03-31, 04-30.
         """
-        if self._months:
+        if self._by_microseconds:
             return self._from_linear(self._linear.steps(start, stop, step))
         amount, unit = read_duration(step)
         first, last = self.numbers([start, stop])

@@ -481,3 +481,30 @@ def test_dates_of_calendars_that_differ_are_refused():
         TimeScale("days since 2000-01-01", "proleptic_gregorian").numbers(
             [cftime.DatetimeGregorian(1582, 10, 4)]
         )
+
+
+@pytest.mark.parametrize("calendar", ["standard", "noleap", "360_day"])
+@pytest.mark.parametrize(
+    ("units", "day"), [("nanoseconds", 86400e9), ("weeks", 1 / 7), ("ns", 86400e9)]
+)
+def test_weeks_and_nanoseconds_are_units_as_others(units, day, calendar):
+    scale, days = (TimeScale(f"{unit} since 1970-01-01", calendar) for unit in (units, "days"))
+    texts = ["1970-01-01T00:00", "1999-12-30T18:30", "2000-01-30T00:00"]
+    numbers = scale.numbers(texts)
+    np.testing.assert_allclose(numbers, days.numbers(texts) * day, rtol=1e-14)
+    assert scale.texts(numbers) == texts
+    np.testing.assert_array_equal(scale.numbers(scale.dates(numbers)), numbers)
+    assert scale.day == pytest.approx(day)
+    steps = scale.steps("2000-01-01", "2000-03-01", "1M")
+    assert scale.texts(steps) == ["2000-01-01", "2000-02-01", "2000-03-01"]
+    low, high = scale.span("2000-01")
+    assert (high - low) / day == pytest.approx(30 if calendar == "360_day" else 31)
+
+
+def test_nanoseconds_that_xarray_writes_are_the_dates_that_it_reads():
+    times = np.datetime64("2000-01-05T12:00:00.123456", "ns") + np.arange(3) * np.timedelta64(
+        1, "h"
+    )
+    numbers = times.astype(np.int64).astype(np.float64)
+    found = TimeScale("nanoseconds since 1970-01-01").dates(numbers)
+    np.testing.assert_array_equal(found, times)
