@@ -7,15 +7,17 @@ own missing cells, and whoever has the slice asks for it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Mask, Slices
+from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.errorbars.bars import Bars
+from dkrls_cli.cascade.errorbars.bars import Bars, variance_on_grid
+from dkrls_cli.cascade.tensors import lay_out
 from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps.bars import GapBars
 
@@ -56,18 +58,14 @@ class LandBars:
     ) -> Callable[[Slices], Array]:
         """Return a function that computes the variance of one block; 0 at observed cells."""
         self._refuse_varied()
-        places = self._places(cascade)
-        own = [queries[axis] for axis in places]
-        whole = tuple(slice(0, query.size) for query in own)
-        one = self.one.variance_blocks(self.slice_of(cascade), own, smooth=smooth)(whole)
+        own = [queries[axis] for axis in self.places(cascade)]
+        one = variance_on_grid(self.one, self.slice_of(cascade), own, smooth=smooth)
+        return self.over_slices(one, [query.size for query in queries]).__getitem__
 
-        def variance(part: Slices) -> Array:
-            here = one[tuple(part[axis] for axis in places)]
-            shape = [queries[axis][p].size for axis, p in enumerate(part)]
-            thin = [1 if axis in self.slices else size for axis, size in enumerate(shape)]
-            return np.broadcast_to(here.reshape(thin), shape)
-
-        return variance
+    def over_slices(self, one: Array, sizes: Sequence[int]) -> Array:
+        """Return what is the same in all slices, on a product grid of some sizes."""
+        thin = [1 if axis in self.slices else size for axis, size in enumerate(sizes)]
+        return np.broadcast_to(one.reshape(thin), sizes)
 
     def variance_at_points(
         self,
@@ -79,7 +77,7 @@ class LandBars:
     ) -> Array:
         """Return the variance of the answers at scattered points."""
         self._refuse_varied()
-        places = self._places(cascade)
+        places = self.places(cascade)
         own = [points[axis] for axis in places]
         inner = [places.index(axis) for axis in spread if axis in places]
         one = self.one.variance_at_points(self.slice_of(cascade), own, spread=inner, smooth=smooth)
@@ -91,11 +89,38 @@ class LandBars:
     def deviations(
         self, cascade: Cascade, queries: Sequence[Array], *, smooth: bool = False, seed: int = 0
     ) -> Callable[[int], Array]:
-        """Raise SettingError: members of all slices are not drawn."""
-        raise SettingError(
-            "Members of a grid with missing cells need the whole grid in memory. Ask for standard "
-            "errors, or fill the grid first, land as well."
-        )
+        """Return a function that draws the deviation of member i, in every slice on its own."""
+        self._refuse_varied()
+        own = [queries[axis] for axis in self.places(cascade)]
+        draw = self.one.deviations(self.slice_of(cascade), own, smooth=smooth, seed=seed)
+        return self.draw_slices(cascade, [queries[axis] for axis in self.slices], draw)
+
+    def draw_slices(
+        self, cascade: Cascade, asked: Sequence[Array], draw: Callable[[int], Array]
+    ) -> Callable[[int], Array]:
+        """Return a function that draws member i of some slices from draws of one slice.
+
+        `asked` are coordinates along the axes of the slices.
+        """
+        numbers = self._numbers(cascade, [np.asarray(own) for own in np.ix_(*asked)])
+        count = math.prod(cascade.shape[axis] for axis in self.slices)
+        order = np.argsort([*self.slices, *self.places(cascade)])
+
+        def deviation(member: int) -> Array:
+            known = {place: draw(member * count + place) for place in np.unique(numbers).tolist()}
+            found = np.array([known[place] for place in numbers.ravel().tolist()])
+            return found.reshape(*numbers.shape, *found.shape[1:]).transpose(order)
+
+        return deviation
+
+    def _numbers(self, cascade: Cascade, asked: Sequence[Array]) -> Indices:
+        """Return the number of the slice at coordinates along their axes, which broadcast."""
+        found = [
+            cascade.find_nodes(axis, own.ravel(), False).reshape(own.shape)
+            for axis, own in zip(self.slices, asked, strict=True)
+        ]
+        sizes = [cascade.shape[axis] for axis in self.slices]
+        return np.asarray(np.ravel_multi_index(np.broadcast_arrays(*found), sizes))
 
     def deviations_at_points(
         self,
@@ -106,8 +131,29 @@ class LandBars:
         smooth: bool = False,
         seed: int = 0,
     ) -> Callable[[int], Array]:
-        """Raise SettingError: members of all slices are not drawn."""
-        return self.deviations(cascade, points, smooth=smooth, seed=seed)
+        """Return a function that draws the deviation of member i at scattered points."""
+        self._refuse_varied()
+        places = self.places(cascade)
+        own = [points[axis] for axis in places]
+        inner = [places.index(axis) for axis in spread if axis in places]
+        draw = self.one.deviations_at_points(
+            self.slice_of(cascade), own, spread=inner, smooth=smooth, seed=seed
+        )
+        laid_out = lay_out(points, spread)
+        numbers = self._numbers(cascade, [laid_out[axis] for axis in self.slices])
+        count = math.prod(cascade.shape[axis] for axis in self.slices)
+        order = sorted(spread)
+        thin = [1 if axis in self.slices else points[axis].size for axis in order]
+
+        def deviation(member: int) -> Array:
+            found = np.zeros((1,) * numbers.ndim)
+            for place in np.unique(numbers).tolist():
+                drawn = draw(member * count + place)
+                own = drawn.reshape(len(drawn), *thin)
+                found = np.where(numbers == place, own, found)
+            return found
+
+        return deviation
 
     def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
         """Return these error bars: they know the cells that are missing."""
@@ -126,18 +172,18 @@ class LandBars:
         """Raise SettingError if errors depend on the slice, whose missing cells are in the data."""
         if self.most:
             raise SettingError(
-                "Standard errors where every time misses other cells need the data. Ask for those "
-                "of values, or fill the grid first, land as well."
+                "Members of a grid beyond memory where every time misses other cells are not "
+                "drawn. Ask for standard errors, or fill the grid first (land may stay)."
             )
 
-    def _places(self, cascade: Cascade) -> list[int]:
+    def places(self, cascade: Cascade) -> list[int]:
         """Return the axes of one slice."""
         return [axis for axis in range(cascade.ndim) if axis not in self.slices]
 
     def slice_of(self, cascade: Cascade) -> Cascade:
         """Return the cascade of one slice, without its data."""
         if cascade not in self._known:
-            self._known[cascade] = cut_slice(cascade, self._places(cascade))
+            self._known[cascade] = cut_slice(cascade, self.places(cascade))
         return self._known[cascade]
 
 

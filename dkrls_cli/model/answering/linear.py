@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,13 +19,14 @@ from dkrls_cli.cascade.functionals.answers import answer_blocks, answer_grid, an
 from dkrls_cli.cascade.functionals.bars import variance_at_points, variance_blocks
 from dkrls_cli.cascade.functionals.cells import SourceCells
 from dkrls_cli.cascade.functionals.draws import filled_variance, functional_draws
-from dkrls_cli.cascade.functionals.functional import Functional, Means
+from dkrls_cli.cascade.functionals.functional import Functional, Means, Values
 from dkrls_cli.cascade.functionals.regions import SeriesMaker, range_variances, region_blocks
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.cascade.tensors import lay_out
 from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps.bars import GapBars
 from dkrls_cli.gaps.functionals.deviations import GapFunctionals
+from dkrls_cli.gaps.lasting.bars import LandBars
 from dkrls_cli.gaps.noisy.bars import NoisyBars
 from dkrls_cli.model.answering.bounds import Bounds
 
@@ -96,7 +97,11 @@ class LinearAnswers:
         """Return a function that draws the deviation of member i from the answers, bounds aside."""
         bars, whole = self.bars(), tuple(slice(0, size) for size in self.shape)
         factor = self._factor(None if self.spread is not None else whole)
-        if isinstance(bars, GapBars | NoisyBars):
+        if isinstance(bars, LandBars) and not self.region:
+            one = self.of_slice(bars.places(self.cascade), bars.slice_of(self.cascade), bars.one)
+            asked = [_queries(self.functionals[axis]) for axis in bars.slices]
+            draw = bars.draw_slices(self.cascade, asked, one.deviations(seed))
+        elif isinstance(bars, GapBars | NoisyBars):
             draw = self.with_gaps(bars).deviations(seed)
             if self._has_open_ranges:
                 usual = self.with_gaps(bars).variance()
@@ -122,6 +127,22 @@ class LinearAnswers:
         ours = self._observed_blocks(of_levels)(whole)
         return np.sqrt(np.divide(ours, usual, out=np.ones(usual.shape), where=usual > 0))
 
+    def of_slice(self, places: Sequence[int], cascade: Cascade, bars: Bars) -> Self:
+        """Return what is asked of one slice of a grid whose slices are on their own.
+
+        Parameters
+        ----------
+        places
+            Axes of the slice.
+        cascade, bars
+            Those of the slice.
+        """
+        cells = {place: self.cells[axis] for place, axis in enumerate(places) if axis in self.cells}
+        ones = [np.ones(len(self.functionals[axis])) for axis in places]
+        functionals = tuple(self.functionals[axis] for axis in places)
+        how: dict[str, Any] = {"functionals": functionals, "factors": ones, "cells": cells}
+        return replace(self, cascade=cascade, bars=lambda: bars, bounds=None, **how)
+
     def with_gaps(self, bars: GapBars | NoisyBars) -> GapFunctionals:
         """Return what is asked of a model with missing cells or errors of the observations."""
         return GapFunctionals(
@@ -139,6 +160,10 @@ class LinearAnswers:
         if isinstance(bars, GapBars | NoisyBars):
             found = self.with_gaps(bars).variance()
             return (self._at_least(found) if self._has_open_ranges else found).__getitem__
+        if isinstance(bars, LandBars) and not self.region:
+            one = self.of_slice(bars.places(self.cascade), bars.slice_of(self.cascade), bars.one)
+            whole = tuple(slice(0, size) for size in one.shape)
+            return bars.over_slices(one.variance_blocks()(whole), self.shape).__getitem__
         known = complete_bars(bars)
         if isinstance(known, FilledBars):
             observed, filled = self._observed_blocks(known.level_bars), self._filled_variance(known)
@@ -269,6 +294,12 @@ class LinearAnswers:
     def _bounded(self, std: Array) -> Array:
         """Return the standard errors of all answers within the bounds."""
         return std if self.bounds is None else self.bounds.spread(self.free(), std)
+
+
+def _queries(asked: Functional) -> Array:
+    """Return the coordinates of values."""
+    assert isinstance(asked, Values)
+    return asked.query
 
 
 def complete_bars(bars: Bars) -> LevelBars | JointBars | FilledBars:

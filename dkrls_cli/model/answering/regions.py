@@ -13,11 +13,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Mask, Slices, blocks
+from dkrls_cli.cascade.cascade import Cascade
+from dkrls_cli.cascade.errorbars.bars import Bars
 from dkrls_cli.cascade.functionals.answers import answer_blocks
 from dkrls_cli.cascade.functionals.functional import Functional, Means, Values
 from dkrls_cli.errors import SettingError
@@ -276,6 +278,14 @@ class RegionAnswers(LinearAnswers):
     def has_land(self) -> bool:
         """Whether any piece of the region is land."""
         return self.absent is not None and bool(self.absent.any())
+
+    def of_slice(self, places: Sequence[int], cascade: Cascade, bars: Bars) -> Self:
+        """Return the means over the region in one slice of a grid whose slices are on their own."""
+        found, absent = super().of_slice(places, cascade, bars), self.absent
+        assert absent is not None
+        slices = tuple(axis for axis in range(absent.ndim) if axis not in places)
+        cuts = tuple(self.cuts[axis] for axis in places)
+        return replace(found, cuts=cuts, absent=absent.squeeze(slices))
 
     def free(self) -> Array:
         """Return all means, bounds aside; NaN where a region is nothing but land."""

@@ -6,25 +6,30 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array, Indices, Mask, Slices, Tensor
-from dkrls_cli.cascade.errorbars.bars import variance_on_grid
+from dkrls_cli.cascade.errorbars.bars import Bars, variance_on_grid
+from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.functionals.answers import joint_shares
 from dkrls_cli.cascade.functionals.functional import Values
 from dkrls_cli.cascade.streaming.forms import AxisRows, Taken
 from dkrls_cli.cascade.tensors import apply
 from dkrls_cli.errors import SettingError
-from dkrls_cli.gaps.lasting.bars import LandBars
+from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.gaps.lasting.bars import LandBars, cut_slice
 from dkrls_cli.model.answering.answers import Query
 from dkrls_cli.model.answering.ensembles import refuse_unknown_errors
 from dkrls_cli.model.answering.linear import LinearAnswers
+from dkrls_cli.model.answering.regions import RegionAnswers
 from dkrls_cli.model.lasting.choosing import LandSurvey
 from dkrls_cli.model.lasting.slices import LandSlices
 from dkrls_cli.model.streaming.answering import BlockAnswers, stand_in
+
+Linear = TypeVar("Linear", bound=LinearAnswers)
 
 
 @dataclass(frozen=True)
@@ -144,28 +149,57 @@ class LandAnswers(BlockAnswers):
         turned = seen.transpose(order)
         outer = turned.shape[: len(land.slices)]
         flat = np.array(turned.reshape(-1, *land.missing.shape), np.float64)
-        gone = np.isnan(flat) if self.std and land.most else None
+        gone = np.isnan(flat) if land.most else np.broadcast_to(land.missing, flat.shape)
         centred = land.complete(flat)
 
         def put_back(slices: Array) -> Array:
             return slices.reshape(*outer, *slices.shape[1:]).transpose(np.argsort(order))
 
-        variance = None if gone is None else put_back(self._variances(centred, gone, part))
+        told = self.std and (land.most or self._region is not None)
+        variance = put_back(self._variances(centred, gone, part)) if told else None
         return self.finish(put_back(self._answer_slices(centred, part)), part, variance)
+
+    @property
+    def _region(self) -> RegionAnswers | None:
+        """Means over a region, if these are asked for."""
+        linear = self.query.linear
+        return linear if isinstance(linear, RegionAnswers) else None
 
     def _variances(self, centred: Array, missing: Mask, part: Slices) -> Array:
         """Return the variances of answers at the cells of a block (n, ...); NaN without data."""
-        model, land = self.query.model, self.land
-        assert isinstance(model.bars, LandBars)
-        cascade, smooth = model.bars.slice_of(model.cascade), self.query.rules.smooth
-        asked = [own[part[axis]] for axis, own in zip(land.places, self._queries, strict=True)]
-        found = np.full((len(centred), *(query.size for query in asked)), np.nan)
-        for number, bars in land.error_bars(centred, missing):
-            found[number] = variance_on_grid(bars, cascade, asked, smooth=smooth)
+        own = tuple(part[axis] for axis in self.land.places)
+        found = np.full((len(centred), *self._sizes(part)), np.nan)
+        for number, bars in self.land.error_bars(centred, missing):
+            found[number] = self._variance_of(centred[number], bars, own)
         return found
+
+    def _variance_of(self, centred: Array, bars: GapBars, own: Slices) -> Array:
+        """Return the variances of answers in a slice, at some cells of it."""
+        if self._region is not None:
+            found: Array = self._slice_of(self._region, centred, bars).std()[own] ** 2
+            return found
+        if self.query.linear is not None:
+            return self._slice_of(self.query.linear, centred, bars).variance_blocks()(own)
+        model, smooth = self.query.model, self.query.rules.smooth
+        assert isinstance(model.bars, LandBars)
+        asked = [query[here] for query, here in zip(self._queries, own, strict=True)]
+        return variance_on_grid(bars, model.bars.slice_of(model.cascade), asked, smooth=smooth)
+
+    def _slice_of(self, linear: Linear, centred: Array, bars: Bars) -> Linear:
+        """Return what is asked of a completed slice, as if it were a grid in memory."""
+        cascade, places, solver = self.query.model.cascade, self.land.places, self.land.solver
+        alone = cut_slice(cascade, places, centred + cascade.mean)
+        return linear.of_slice(places, replace(alone, factors=solver.spectra), bars)
+
+    def _sizes(self, part: Slices) -> list[int]:
+        """Return the sizes of a block of answers along the axes of a slice."""
+        shape = self.query.shape
+        return [len(range(*part[axis].indices(shape[axis]))) for axis in self.land.places]
 
     def _answer_slices(self, centred: Array, part: Slices) -> Array:
         """Return answers less the mean at the cells of a block, from completed slices (n, ...)."""
+        if self._region is not None:
+            return self._answer_region(self._region, centred, part)
         solver, places = self.land.solver, self.land.places
         coefficients = solver.coefficients(centred)
         if self.query.linear is not None:
@@ -204,6 +238,18 @@ class LandAnswers(BlockAnswers):
             result = result + apply(residual, [None, *(shares[axis] for axis in places)])
         return result
 
+    def _answer_region(self, region: RegionAnswers, centred: Array, part: Slices) -> Array:
+        """Return means over a region at the cells of a block, without what the mean adds."""
+        own = tuple(part[axis] for axis in self.land.places)
+        bars, found = (
+            JointBars(math.nan, math.nan),
+            np.full((len(centred), *self._sizes(part)), np.nan),
+        )
+        for number, one in enumerate(centred):
+            if not np.isnan(one).any():
+                found[number] = self._slice_of(region, one, bars).free()[own] - self.offset
+        return found
+
     def ready(self) -> LandAnswers:
         """Make the solver, before the program is measured and several threads need it."""
         self.land.ready()
@@ -227,15 +273,9 @@ def _refuse_question(query: Query, std: bool, slices: Sequence[int]) -> None:
     """Raise SettingError for what is not answered."""
     if std:
         refuse_unknown_errors(query.model)
-    linear, asked = query.linear, query.rules.question
-    if linear is None or asked is None:
+    linear = query.linear
+    if linear is None:
         return
-    if std or asked.region or query.model.cell_means:
-        raise SettingError(
-            "Means over regions, data that are means over cells, and standard errors of means and "
-            "derivatives of a grid with missing cells need the whole grid in memory. Ask for means "
-            "over cells or derivatives alone, or fill the grid first, land as well."
-        )
     for axis in slices:
         if not isinstance(linear.functionals[axis], Values):
             raise SettingError(

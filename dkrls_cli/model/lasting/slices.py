@@ -130,6 +130,9 @@ class LandSlices:
         """
         bars = self.model.bars
         assert isinstance(bars, LandBars)
+        if not bars.most:
+            yield from ((number, bars.one) for number in range(len(values)))
+            return
         for gone, places in _by_mask(missing):
             if not gone.all():
                 own = bars.of_mask(gone)

@@ -10,7 +10,6 @@ from dkrls_cli.gaps.lasting.bars import LandBars
 from dkrls_cli.model.answering.answers import PointQuery, Query
 from dkrls_cli.model.answering.bounds import Bounds
 from dkrls_cli.model.answering.ensembles import refuse_unknown_errors
-from dkrls_cli.model.model import Model
 
 
 def bounded_values(query: Query | PointQuery) -> Array:
@@ -19,9 +18,11 @@ def bounded_values(query: Query | PointQuery) -> Array:
     return query.blank(query.free() if bounds is None else bounds.clip(query.free()))
 
 
-def follow_data(model: Model) -> bool:
-    """Return whether standard errors depend on which cells of the data are missing."""
-    return isinstance(model.known_bars, LandBars) and model.known_bars.most > 0
+def follow_data(query: Query | PointQuery) -> bool:
+    """Return whether standard errors where cells are missing depend on the data of every slice."""
+    bars, linear = query.model.known_bars, query.linear
+    is_region = linear is not None and linear.region
+    return isinstance(bars, LandBars) and (bars.most > 0 or is_region)
 
 
 def bounded_errors(query: Query | PointQuery, told: Array | None = None) -> Array:

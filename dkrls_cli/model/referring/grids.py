@@ -89,7 +89,7 @@ class ReferredGrid(Query):
 
     def std(self) -> Array:
         """Return the standard errors of the answers, NaN where there is none."""
-        return bounded_errors(self, self._errors if follow_data(self.model) else None)
+        return bounded_errors(self, self._errors if follow_data(self) else None)
 
     def blocks(
         self, cells: int, *, std: bool = False

@@ -74,10 +74,10 @@ def test_what_else_they_are():
     assert bars.unobserved is None
     assert bars.with_unobserved(np.zeros(3, bool), 0) is bars
     assert bars.measured_in(cascade_of("tyx")) is bars
-    with pytest.raises(SettingError, match="Members of a grid with missing cells"):
-        bars.deviations(cascade_of("tyx"), [QT, QY, QX])
-    with pytest.raises(SettingError, match="Members of a grid with missing cells"):
-        bars.deviations_at_points(cascade_of("tyx"), [QT, QY, QT])
+    varied = LandBars((0,), one_slice(), most=3)
+    for ask in (varied.deviations, varied.deviations_at_points):
+        with pytest.raises(SettingError, match="where every time misses other cells"):
+            ask(cascade_of("tyx"), [QT, QY, QX])
 
 
 def test_a_slice_has_the_data_that_it_is_given():

@@ -13,8 +13,10 @@ from dkrls_cli.gaps.lasting.bars import LandBars
 from dkrls_cli.grid.grid import as_grid
 from dkrls_cli.model.answering.answers import Rules, ask
 from dkrls_cli.model.chunked.reference import extend_reference, fit_by_reference
+from dkrls_cli.model.filing.references import Reference
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.lasting import choosing
+from dkrls_cli.model.lasting.choosing import survey_land
 from dkrls_cli.model.lasting.land import scan_land
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.streaming.request import stream_regrid
@@ -194,6 +196,24 @@ def test_a_model_knows_the_errors_of_every_time_also_from_its_file(tmp_path):
     np.testing.assert_allclose(stations, inner[::-1, 0, 0].values[None], rtol=1e-9)
     with pytest.raises(SettingError, match="every time misses other cells"):
         bars.variance_blocks(again.cascade, again.cascade.coordinates)
+
+
+def test_means_have_the_errors_of_their_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(choosing, "_SLICES", (1, 1))
+    data = few_clouds()
+    source = stored(tmp_path, data)
+    found = survey_land(scan_land(source), replace(GIVEN, poles="none"), 1e9, bars=True)
+    model = replace(found.model, reference=Reference.of("f", source.paths))
+    alone = fit_grid(as_grid(data.isel(time=[2])), replace(GIVEN, poles="none"))
+    at = {"lat": np.arange(-60.0, 61.0, 24.0), "lon": np.arange(0.0, 350.0, 55.0)}
+    expected, errors = (one.std(mean=True, mask="none", **at) for one in (alone, model))
+    np.testing.assert_allclose(errors[2], expected[0], rtol=5e-3)  # both are from draws
+    assert float(np.abs(errors[1] / errors[2] - 1).max()) > 0.05
+    region = "lat=-85:-45,lon=100:340"  # without cells that are missing at that time
+    expected, mine = (one.mean_over(region, std=True) for one in (alone, model))
+    np.testing.assert_allclose(mine.f[2], expected.f[0], rtol=1e-6)
+    with pytest.raises(SettingError, match="every time misses other cells"):
+        model.ensemble(2, **at)
 
 
 @pytest.mark.parametrize("land", [True, False])
