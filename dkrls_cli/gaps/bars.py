@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -133,6 +134,11 @@ class GapBars:
     _scales: WeakKeyDictionary[Cascade, Array] = field(
         init=False, repr=False, default_factory=WeakKeyDictionary
     )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what was calibrated: what follows from it is computed anew where it is needed."""
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return GapBars, tuple((given | {"factors": self.hole_factors or None}).values())
 
     @cached_property
     def hole_factors(self) -> tuple[float, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -43,6 +44,10 @@ class LandBars:
     _known: WeakKeyDictionary[Cascade, Cascade] = field(
         init=False, repr=False, default_factory=WeakKeyDictionary
     )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what was calibrated: the cascade of a slice is made anew where it is needed."""
+        return LandBars, (self.slices, self.one, self.most)
 
     @property
     def errors(self) -> Array:

@@ -58,11 +58,12 @@ def streamed_from(source, settings, at=MAP, *, workers=2, limit=ROOM, std=False)
     )
 
 
-def answered(streamed, workers=2):
+def answered(streamed, workers=2, which=0):
+    """Return all answers of a stream; of `which` 1, their standard errors."""
     values = np.full(streamed.query.shape, 9e9)
 
     def sink(part, found):
-        values[part] = found[0]
+        values[part] = found[which]
 
     answer_in_blocks(streamed.boxes, streamed.answers, streamed.plan, Threads(workers), sink)
     return values
@@ -269,6 +270,14 @@ def test_means_and_derivatives_are_those_of_times_on_their_own(tmp_path, questio
 def test_questions_that_take_all_times_are_refused(tmp_path, question):
     with pytest.raises(SettingError, match="no means and no derivatives along 'time'"):
         asked_of(stored(tmp_path, with_land()), GIVEN, question, False)
+
+
+@pytest.mark.parametrize("question", [{}, {"mean": ["lat", "lon"]}])
+def test_answers_with_errors_are_sent_to_other_processes(tmp_path, question):
+    source = stored(tmp_path, globe(2, 10, 12).where(globe(2, 10, 12).lon < 200), (1, 10, 12))
+    streamed, _ = asked_of(source, GIVEN, question, True)
+    there = replace(streamed, answers=pickle.loads(pickle.dumps(streamed.answers)))
+    np.testing.assert_allclose(answered(there, which=1), answered(streamed, which=1), rtol=1e-6)
 
 
 @pytest.mark.parametrize("inexact", [False, True])

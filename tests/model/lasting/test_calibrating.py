@@ -50,6 +50,7 @@ def test_one_slice_tells_what_a_file_of_that_time_does(tmp_path, monkeypatch, at
     assert float(expected.max()) > 0.01
 
 
+@pytest.mark.slow
 def test_means_slopes_and_regions_have_the_errors_of_a_file_of_one_time(tmp_path, monkeypatch):
     monkeypatch.setattr(choosing, "_SLICES", (1, 1))
     data = with_land().isel(time=slice(0, 3))
@@ -65,6 +66,7 @@ def test_means_slopes_and_regions_have_the_errors_of_a_file_of_one_time(tmp_path
         np.testing.assert_allclose(found.f_std[1], expected.f_std[0], rtol=0.01)
 
 
+@pytest.mark.slow
 def test_members_of_every_time_have_its_errors_and_are_independent(tmp_path):
     model = referring(tmp_path, with_land().isel(time=slice(0, 4)))
     at = {"lat": [20.0, 33.0, 70.0], "lon": [5.0, 80.0]}
