@@ -45,7 +45,7 @@ from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.answers import NO_CELLS
 from dkrls_cli.cascade.functionals.cells import SourceCells, known_means
 from dkrls_cli.cascade.functionals.derivatives import ORDERS
-from dkrls_cli.cascade.functionals.detail import Detail, has_detail
+from dkrls_cli.cascade.functionals.detail import Detail, has_detail, split_residuals
 from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means, Values
 from dkrls_cli.cascade.functionals.quadrature import make_rule
 from dkrls_cli.cascade.functionals.rows import kernel_rows, left_variance, long_variance
@@ -121,6 +121,8 @@ class Part:
         Factor of the whole variance by place, 1 where the level is passed through.
     steep
         The variance of slopes of noise of variance 1, where a derivative passes through it; else 0.
+    single
+        s^2 times what of the ridge may be noise of single cells.
     """
 
     between: Indices
@@ -130,6 +132,7 @@ class Part:
     averaged: Array
     local: Array
     steep: Array
+    single: Array
 
     def __getitem__(self, part: slice) -> Part:
         """Return what the level adds at some of its functionals."""
@@ -139,7 +142,7 @@ class Part:
     def vectors(self) -> tuple[NDArray[Any], ...]:
         """All vectors, in the order of the attributes."""
         own = self.between, self.variance, self.white, self.ratio, self.averaged
-        return *own, self.local, self.steep
+        return *own, self.local, self.steep, self.single
 
 
 def level_parts(
@@ -158,7 +161,6 @@ def level_parts(
     """
     _refuse_rough_errors(cascade, asked)
     cascade = cascade.covariance
-    white, shared = split_ridges(cascade)
     return [
         _level_part(
             cascade,
@@ -166,11 +168,9 @@ def level_parts(
             each,
             answered(cascade, axis, each, smooth, cells.get(axis)),
             bars,
-            white[axis],
-            own,
             smooth,
         )
-        for axis, (each, own) in enumerate(zip(asked, shared, strict=True))
+        for axis, each in enumerate(asked)
     ]
 
 
@@ -205,11 +205,11 @@ def _level_part(
     asked: Functional,
     between: Indices,
     bars: LevelBars,
-    white: float,
-    shared: float,
     smooth: bool,
 ) -> Part:
     kernel = cascade.levels[axis].kernel
+    white, shared = (parts[axis] for parts in split_ridges(cascade))
+    single, detail = (parts[axis] for parts in split_residuals(cascade, bars.scales, bars.errors))
     scale = bars.scales[axis] * widening(bars, cascade, axis, asked)
     scale = np.where(between, scale, 0.0)  # that of a level which is passed through may be unknown
     here = np.flatnonzero(between)
@@ -218,7 +218,7 @@ def _level_part(
     variance[here] = left_variance(cascade, axis, asked.take(here))
     variance += shared * averaged * between
     variance *= scale
-    variance += scale * detail_variance(cascade, axis, asked, smooth, white, shared)
+    variance += scale * detail_variance(cascade, axis, asked, smooth, single, detail)
     return Part(
         between,
         variance,
@@ -227,6 +227,7 @@ def _level_part(
         averaged,
         np.where(between, _local_scale(bars, cascade, axis, asked), 1.0),
         detail_variance(cascade, axis, asked, smooth, 1.0, 0.0),
+        np.asarray(scale * single),
     )
 
 
@@ -326,7 +327,7 @@ def _combine(bars: LevelBars, parts: Sequence[Part], spread: Collection[int] | N
         return list(np.meshgrid(*vectors, indexing="ij", sparse=True))
 
     columns = zip(*(part.vectors for part in parts), strict=True)
-    between, variances, whites, ratios, averaged, local, steep = (
+    between, variances, whites, ratios, averaged, local, steep, single = (
         laid_out(list(c)) for c in columns
     )
     total: Array = np.zeros(1)
@@ -334,12 +335,12 @@ def _combine(bars: LevelBars, parts: Sequence[Part], spread: Collection[int] | N
         others = [ratio for other, ratio in enumerate(ratios) if other != place]
         total = total + reduce(np.multiply, others, variance)
     if crossed := crossed_levels(parts):
-        white = sum(whites[level] for level in crossed) / len(crossed)
+        noise = sum(single[level] for level in crossed)
         slopes = [steep[a] if a in crossed else ratio for a, ratio in enumerate(ratios)]
-        total = total + reduce(np.multiply, slopes, white)
-    noise = reduce(np.add, whites) * reduce(np.multiply, averaged)
+        total = total + reduce(np.multiply, slopes, noise)
+    total = total + reduce(np.add, whites) * reduce(np.multiply, averaged)
     factor = reduce(np.multiply, local, bars.factors[tuple(between)])
-    return np.asarray(factor * (total + noise))
+    return np.asarray(factor * total)
 
 
 # A joint ridge ------------------------------------------------------------------------------------

@@ -7,10 +7,10 @@ them it is taken for a field that is as long as their steps: a Matern 5/2 kernel
 steps, times the ridge. With K_s its Gram matrix, its slopes are (L k_s) K_s^-1 times the residual,
 and what is left open of them is the ridge times L L'k_s - (L k_s) K_s^-1 (L k_s)'.
 
-Part of the residual may be noise of single cells, of variance nu
-(:func:`dkrls_cli.cascade.ensembles.split_ridges`), and not detail. Its slopes are then no slopes of
-the field at all: with S = (L k_s) K_s^-1 they miss these by nu S S'. Which of the two it is the
-data cannot tell, so of this part the larger variance counts, question by question.
+Part of the residual may be noise of single cells, of variance nu (:func:`split_residuals`), and not
+detail. Its slopes are then no slopes of the field at all: with S = (L k_s) K_s^-1 they miss these
+by nu S S'. Which of the two it is the data cannot tell, so of this part the larger variance counts,
+question by question.
 
 Every second coordinate held out, root mean square error of slopes in units of that of the better of
 numpy.gradient and a cubic spline through the same data, the truth being a spline through all of it:
@@ -25,6 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from dkrls_cli.arrays import Array
+from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.factors.levels import make_factor
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.functionals.functional import Derivatives, Functional
@@ -43,6 +44,22 @@ def detail_kernel(kernel: Kernel, nodes: Array) -> Kernel:
     """Return the kernel of the detail of a level, of variance 1."""
     step = spacing(kernel.warped(nodes))
     return Kernel("matern52", _STEPS * step, kernel.period, warp=kernel.warp)
+
+
+def split_residuals(
+    cascade: Cascade, scales: Array, errors: Array
+) -> tuple[list[float], list[float]]:
+    """Return what of the ridge of every level may be noise of single cells, and what is detail.
+
+    Such noise is in the errors of slices left out of every level, so its variance is no more than
+    that of the least of them. `scales` are the s_l^2 of all levels, and `errors` the root mean
+    square errors. A level of one coordinate has no errors.
+    """
+    ridges = np.array([level.ridge for level in cascade.levels])
+    least = np.min(errors[np.array(cascade.shape) > 1] ** 2, initial=np.inf)
+    sizes = scales * ridges
+    noises = ridges * np.minimum(1.0, least / np.where(sizes > 0.0, sizes, np.inf))
+    return noises.tolist(), (ridges - noises).tolist()
 
 
 def has_detail(level: Level, asked: Functional, smooth: bool) -> bool:

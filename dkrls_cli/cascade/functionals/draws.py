@@ -47,7 +47,7 @@ from dkrls_cli.cascade.functionals.bars import (
     widening,
 )
 from dkrls_cli.cascade.functionals.cells import SourceCells
-from dkrls_cli.cascade.functionals.detail import Detail, has_detail
+from dkrls_cli.cascade.functionals.detail import Detail, has_detail, split_residuals
 from dkrls_cli.cascade.functionals.functional import Functional
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.spectrum import ROUND_OFF, Spectrum, decompose
@@ -237,7 +237,7 @@ def _term(
 
 def _crossed_term(layout: _Layout, parts: Sequence[Part], crossed: Sequence[int]) -> list[Root]:
     """Return the roots along all axes of slopes of noise by several levels."""
-    white = sum(float(parts[level].white.max()) for level in crossed) / len(crossed)
+    noise = sum(float(parts[level].single.max()) for level in crossed)
     roots = []
     for place, levels in enumerate(layout.axes):
         related = [
@@ -245,7 +245,7 @@ def _crossed_term(layout: _Layout, parts: Sequence[Part], crossed: Sequence[int]
             for level in levels
         ]
         sizes = [parts[level].steep if level in crossed else parts[level].ratio for level in levels]
-        scale = white if place == 0 else 1.0
+        scale = noise if place == 0 else 1.0
         matrix, variance = reduce(np.multiply, related), reduce(np.multiply, sizes)
         roots.append(root_of(scale * matrix, scale * variance))
     return roots
@@ -272,13 +272,16 @@ def _own_covariance(layout: _Layout, bars: LevelBars, level: int, smooth: bool) 
     """Return s^2 (L L'k - (L k) C^-1 (L k)' + mu N) of a level (q, q), and slopes of detail."""
     cascade, asked = layout.cascade, layout.asked[level]
     own = cascade.levels[level]
-    white, shared = (parts[level] for parts in split_ridges(cascade))
+    shared = split_ridges(cascade)[1][level]
     shares = noise_shares(cascade, level, asked)
     found = layout.prior(level) - _explained(cascade, level, asked)
     found += shared * np.asarray(shares @ shares.T)
     if has_detail(own, asked, smooth):
         detail = Detail(own.kernel, cascade.coordinates[level])
-        found += detail.covariance(asked, white, shared)
+        single, other = (
+            parts[level] for parts in split_residuals(cascade, bars.scales, bars.errors)
+        )
+        found += detail.covariance(asked, single, other)
     width = np.sqrt(bars.scales[level] * widening(bars, cascade, level, asked))
     found *= np.multiply.outer(width, width)
     return found

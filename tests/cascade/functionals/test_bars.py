@@ -10,12 +10,12 @@ from long_models import long_model
 
 from dkrls_cli.cascade.calibration.local import LocalScale
 from dkrls_cli.cascade.cascade import Cascade
-from dkrls_cli.cascade.ensembles import split_ridges
 from dkrls_cli.cascade.errorbars.calibrate import calibrate
 from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.errorbars.levels import LevelBars
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals import bars as module
+from dkrls_cli.cascade.functionals.answers import answer_blocks
 from dkrls_cli.cascade.functionals.bars import (
     detail_variance,
     noise_left,
@@ -23,6 +23,7 @@ from dkrls_cli.cascade.functionals.bars import (
     variance_at_points,
     variance_blocks,
 )
+from dkrls_cli.cascade.functionals.detail import split_residuals
 from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means, Values
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
@@ -32,6 +33,7 @@ X, Y = np.linspace(0.0, 9.0, 10), np.arange(12.0) * 30
 KERNELS = Kernel("matern52", 2.0, constant=0.5), Kernel("gaussian", 60.0, period=360.0)
 RIDGES = 0.03, 0.01
 STEP = 1e-3
+EVERYWHERE = (slice(None),) * 3
 
 
 def model(joint: bool) -> Cascade:
@@ -126,7 +128,8 @@ def test_slopes_leave_those_of_the_detail_open():
             else:
                 passed = other == 30.0
                 assert (detail_variance(cascade, 0, slope, True, 1.0, 1.0) == 0).all()
-                white, shared = (parts[0] for parts in split_ridges(cascade))
+                split = split_residuals(cascade, bars.scales, bars.errors)
+                white, shared = (parts[0] for parts in split)
                 detail = white * larger + shared * left
                 told = detail_variance(cascade, 0, slope, False, white, shared)
                 assert np.allclose(told, detail, rtol=1e-9)
@@ -145,7 +148,7 @@ def test_noise_is_as_rough_along_all_axes_of_a_mixed_derivative():
         short = Kernel("matern52", 0.7 * (nodes[1] - nodes[0]), kernel.period)
         system = gram(short, nodes, nodes) + 1e-3 * np.eye(nodes.size)
         rows.append(np.linalg.solve(system, each.rows(short, nodes).T).T)
-    white = np.mean([w * s for w, s in zip(split_ridges(cascade)[0], bars.scales, strict=True)])
+    white = np.dot(split_residuals(cascade, bars.scales, bars.errors)[0], bars.scales)
     expected = white * np.multiply.outer(*((row**2).sum(axis=1) for row in rows))
     whole = (slice(0, 2), slice(0, 2))
     found = variance_blocks(bars, cascade, slopes)(whole)
@@ -153,6 +156,28 @@ def test_noise_is_as_rough_along_all_axes_of_a_mixed_derivative():
     assert np.allclose(variance_at_points(bars, cascade, slopes), found.diagonal(), rtol=1e-12)
     smooth = variance_blocks(bars, cascade, slopes, smooth=True)(whole)
     assert (smooth < found / 3).all()
+
+
+def test_slopes_of_noise_are_in_their_errors_however_smooth_a_level_is():
+    """A long kernel has a tiny ridge, which does not say that there is no noise."""
+    nodes = [np.arange(14.0), np.arange(16.0), np.arange(12.0)]
+    levels = [
+        Level("x", Kernel("matern52", 50.0, constant=1.0), 1e-6),
+        Level("y", Kernel("gaussian", 18.0, constant=1.0), 1e-9),
+        Level("t", Kernel("matern32", 33.0, constant=1.0), 1e-3),
+    ]
+    x, y, t = np.meshgrid(*nodes, indexing="ij")
+    noise = 0.02 * np.random.default_rng(0).standard_normal(x.shape)
+    cascade = fit_cascade(np.sin(x / 5) * np.cos(y / 4) + noise, nodes, levels)
+    bars = calibrate(cascade)
+    x, y, t = np.arange(2.5, 11.0), np.arange(2.5, 13.0), np.array([3.0, 6.0, 8.0])
+    by_x, by_y = np.cos(x / 5) / 5, -np.sin(y / 4) / 4
+    mixed = np.multiply.outer(by_x, by_y)[:, :, None], Derivatives(x, 1), Derivatives(y, 1)
+    trend = 0.0, Derivatives(x, 1), Values(y)
+    for (truth, *asked), last in ((mixed, Values(t)), (trend, Derivatives(t + 0.5, 1))):
+        error = answer_blocks(cascade, [*asked, last])(EVERYWHERE) - truth
+        variance = variance_blocks(bars, cascade, [*asked, last])(EVERYWHERE)
+        assert 0.4 < np.sqrt(np.mean(error**2 / variance)) < 1.4
 
 
 def test_values_have_the_error_bars_of_values():

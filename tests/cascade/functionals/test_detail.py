@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from dkrls_cli.cascade.factors.long import LongFactor
+from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals.derivatives import derivative_covariance
-from dkrls_cli.cascade.functionals.detail import Detail, detail_kernel, has_detail
+from dkrls_cli.cascade.functionals.detail import (
+    Detail,
+    detail_kernel,
+    has_detail,
+    split_residuals,
+)
 from dkrls_cli.cascade.functionals.functional import Derivatives, Means, Values
 from dkrls_cli.cascade.kernels import Kernel, gram
 from dkrls_cli.cascade.level import Level
@@ -25,6 +31,19 @@ def test_the_kernel_of_detail_is_as_long_as_the_steps():
     warped = detail_kernel(Kernel("matern52", 1.0, warp="log"), steps)
     assert (warped.family, warped.warp) == ("matern52", "log")
     assert warped.sigma == pytest.approx(0.7 * np.log(2))
+
+
+def test_noise_is_no_larger_than_the_least_errors_of_left_out_slices():
+    levels = [Level(name, Kernel(), ridge) for name, ridge in [("s", 0.5), ("x", 0.1), ("y", 0.0)]]
+    x = np.arange(4.0)
+    cascade = fit_cascade(np.zeros((1, 4, 4)), [np.zeros(1), x, x], levels)
+    scales, errors = np.array([1.0, 50.0, 3.0]), np.array([0.0, 2.0, 3.0])
+    noises, details = split_residuals(cascade, scales, errors)
+    assert noises == pytest.approx([0.5, 4.0 / 50.0, 0.0])  # that of the single slice is 0.5 < 4
+    assert details == pytest.approx([0.0, 0.1 - 4.0 / 50.0, 0.0])
+    assert split_residuals(cascade, scales, 10 * errors)[0] == pytest.approx([0.5, 0.1, 0.0])
+    alone = fit_cascade(np.ones(1), [np.zeros(1)], [Level("s", Kernel(), 0.3)])
+    assert split_residuals(alone, np.ones(1), np.zeros(1)) == ([0.3], [0.0])
 
 
 def test_only_slopes_that_pass_through_have_detail():
