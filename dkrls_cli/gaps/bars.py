@@ -489,7 +489,7 @@ def mix_deviations(
     which have the first alone, as it is.
     """
     whole = np.maximum(spread**2 + left, np.finfo(float).tiny)
-    wide = np.where(left > 0, np.sqrt(variance / whole), 1.0)
+    wide = np.sqrt(variance / whole)
     return lambda number: wide * (of_cells(number) + between(number))
 
 

@@ -124,6 +124,20 @@ def test_members_between_coordinates_and_at_points_pass_through_those_of_the_cel
     np.testing.assert_allclose(members.var(axis=0), wide, rtol=0.35)
 
 
+def test_members_vary_as_much_as_the_error_bars_where_slices_add_nothing(setup):
+    """In a narrow step the bar is that of the cells around, of which members have the field."""
+    seen, cascade, _, _ = setup
+    near = replace(cascade, coordinates=(AXES[0] + 0.95 * (AXES[0] == 1), AXES[1]))
+    known = BetweenScale(np.full((2, 2), 1e-9), np.ones((2, 2)), open=1.0, climate=0.0)
+    bars = NoisyBars(seen, SCALE, 1.0, factors=(3.0,), between=known)
+    variance = variance_on_grid(bars, near, [np.array([1.97]), AXES[1]])
+    on_grid = bars.deviations(near, [np.array([1.97]), AXES[1]], seed=5)
+    at_points = bars.deviations_at_points(near, [np.full(9, 1.97), AXES[1]], seed=5)
+    for draw in (on_grid, at_points):
+        members = np.array([draw(number).ravel() for number in range(100)])
+        assert (members**2).mean() == pytest.approx(variance.mean(), rel=0.2)
+
+
 def test_a_factor_widens_what_other_cells_tell_and_leaves_accurate_cells_alone(setup):
     seen, cascade, _, _ = setup
     plain, wide = (NoisyBars(seen, SCALE, 1.0, factors=(f,)) for f in (1.0, 4.0))
