@@ -25,7 +25,7 @@ COMMANDS = {
     "predict": "Answer from a model: on a grid, like another file, or at scattered points.",
     "regrid": "Bring a grid onto another one: fit and predict in one step.",
     "fill": "Fill the missing cells of a grid; everything else stays as it is.",
-    "check": "Find cells that the others speak against.",
+    "check": "Find cells that do not fit the others.",
     "update": "Add slices along the last level to a model.",
     "stream": "Forecast every slice that comes on stdin, then learn it.",
     "validate": "Measure a model against a grid, or the method against held-out parts of one.",

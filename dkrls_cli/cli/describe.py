@@ -185,7 +185,7 @@ def error_words(model: Model) -> dict[str, str]:
 
 
 def pole_facts(model: Model) -> dict[str, Any] | None:
-    """Return how a model goes on across the poles, and the rows added behind each end."""
+    """Return how a model is continued across the poles, and the rows added behind each end."""
     rows = model.poles
     if rows is None:
         return None
@@ -202,7 +202,7 @@ def pole_words(model: Model) -> dict[str, str]:
     numbers = model.axes[rows.latitude].numbers
     reached = {"south" if numbers[end] < 0 else "north" for end, added in ends if added}
     where = "both poles" if len(reached) > 1 else f"the {reached.pop()} pole"
-    return {"poles": f"goes on across {where} as {word}"}
+    return {"poles": f"continued across {where} as {word}"}
 
 
 def _group_text(known: Mapping[str, Any]) -> str:

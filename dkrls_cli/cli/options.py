@@ -94,7 +94,7 @@ Engine = Annotated[
     typer.Option(
         metavar="NAME",
         help="Engine of xarray that reads the input, like cfgrib or h5netcdf.",
-        show_default="by its name",
+        show_default="by the name of the input",
     ),
 ]
 ObsError = Annotated[
@@ -169,15 +169,15 @@ class LevelOptions(KernelOptions):
     poles: Annotated[
         Literal["auto", "none", "scalar", "vector"],
         typer.Option(
-            help="How data on the globe goes on across a pole: as a scalar, as a component of a "
-            "vector (the sign changes), not at all, or, if complete, as it predicts best."
+            help="How data on the globe is continued across a pole: as a scalar, as a component of "
+            "a vector (the sign changes), not at all, or, if no cell is missing, as predicts best."
         ),
     ] = "auto"
     robust: Annotated[
         bool,
         typer.Option(
             "--robust",
-            help="Fit without the cells that the others speak against, see dkrls check.",
+            help="Fit without the cells that dkrls check would flag.",
         ),
     ] = False
     obs_error: ObsError = None
@@ -186,7 +186,7 @@ class LevelOptions(KernelOptions):
         typer.Option(
             metavar="LOW,HIGH",
             help="Least and largest answer, like 0,1 or 0, for one alone; none; auto: as the file "
-            "tells (valid_range, fractions).",
+            "says (valid_range, fractions).",
         ),
     ] = "auto"
 
@@ -197,7 +197,7 @@ class FitOptions(LevelOptions):
 
     noise: Annotated[
         Literal["level", "joint", "auto"],
-        typer.Option(help="A ridge per level, or one for the whole grid, as gaps need."),
+        typer.Option(help="One ridge per level, or one for the whole grid, which gaps need."),
     ] = "auto"
     missing: Annotated[
         Literal["model", "error"],
@@ -215,7 +215,7 @@ class FitOptions(LevelOptions):
         bool,
         typer.Option(
             "--compact",
-            help="Keep only what the kernels express: smaller where the data is smooth.",
+            help="Keep only what the kernels can express: smaller where the data is smooth.",
         ),
     ] = False
     tolerance: Annotated[
@@ -234,8 +234,8 @@ class FitOptions(LevelOptions):
         bool,
         typer.Option(
             "--cell-means",
-            help="The data are means over cells, which means over other cells keep. Dimensions: "
-            "those of cell_methods, or else latitude and longitude, or else all.",
+            help="The data are means over cells, and means over other cells agree with them. "
+            "Dimensions: those of cell_methods, or else latitude and longitude, or else all.",
         ),
     ] = False
     cell_means_along: Annotated[
@@ -321,7 +321,9 @@ class SliceOptions:
     max_rank: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Keep N slices that span the others; reports the cost."
+            min=1,
+            metavar="N",
+            help="Keep the N slices that best predict the others; reports the cost.",
         ),
     ] = None
     retune: Retune = False

@@ -62,7 +62,7 @@ class GridMethods:
         return validate(self._data, **settings)
 
     def check(self, **settings: Any) -> xr.Dataset:
-        """Flag the cells that the others speak against: see :func:`dkrls_cli.check`."""
+        """Flag the cells that do not fit the others: see :func:`dkrls_cli.check`."""
         from dkrls_cli.model.quality.check import check
 
         return check(self._data, **settings)

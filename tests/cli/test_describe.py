@@ -223,7 +223,7 @@ def test_the_way_across_the_poles_is_told(
     axes = {"lat": lat, "lon": np.arange(0.0, 360, 45)}
     values = np.random.default_rng(0).normal(size=(len(lat), 8))
     model = fit(values, axes, sigma=30, ridge=0.1, kernel="matern32", poles=kind)
-    assert pole_words(model) == {"poles": f"goes on across {where} as {word}"}
+    assert pole_words(model) == {"poles": f"continued across {where} as {word}"}
     facts = pole_facts(model)
     assert facts is not None
     assert facts["kind"] == kind

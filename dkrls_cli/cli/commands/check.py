@@ -1,4 +1,4 @@
-"""``dkrls check``: cells that the others speak against."""
+"""``dkrls check``: cells that do not fit the others."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def check(
     outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:
-    """Find cells that the others speak against.
+    """Find cells that do not fit the others.
 
-    Every cell is compared with what all others say of it, left out in closed form. Flagged are
-    spikes, stuck and jumping sensors, slices out of line or repeated, and changed units.
+    Every cell is predicted from all others, and compared with that. Flagged are spikes, stuck and
+    jumping sensors, slices out of line or repeated, and changed units.
 
     Exit code 0 whatever is found, unless --fail-above says otherwise.
 

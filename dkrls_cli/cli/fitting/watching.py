@@ -21,7 +21,7 @@ def counting(
 ) -> ChoiceCallback:
     """Return a callback that tells how many levels are chosen, the fit itself counting as one.
 
-    Levels may be chosen twice, to see whether data goes on across the poles.
+    Levels may be chosen twice, to see whether data is continued across the poles.
     """
     chosen = 0
 

@@ -82,7 +82,7 @@ def fit_one_pass(
     if resumed is not None:
         output, key = resumed
         if has_checkpoint(str(output)):
-            report.note("Note: going on with what an earlier run has done.")
+            report.note("Note: resuming what an earlier run has done.")
         kept = open_checkpoint(str(output), key, source.paths, resume=True)
     with kept as keeper, report.working(f"fitting {shape_text(source.axes)}") as done:
         run = slab_runner(scheduler, keeper) if keeper or scheduler.is_remote else None

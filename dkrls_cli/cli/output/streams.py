@@ -52,7 +52,7 @@ class SchedulerOptions:
         bool,
         typer.Option(
             "--resume",
-            help="Work part by part, keep what is done beside the output, and go on with it after "
+            help="Work part by part, keep what is done beside the output, and resume from it after "
             "an interruption.",
         ),
     ] = False
@@ -145,7 +145,7 @@ def write_streams(
     else:
         inputs = [path for one in streams for path in one.source.paths]
         if resume and has_checkpoint(target.path):
-            report.note("Note: going on with what an earlier run has done.")
+            report.note("Note: resuming what an earlier run has done.")
         whole_key = {
             **key,
             "blocks": [[str(cut) for cut in one.plan.blocks.cuts] for one in streams],

@@ -188,7 +188,7 @@ def test_an_interrupted_compact_fit_is_resumed(folder, tmp_path, monkeypatch, of
         "dkrls_cli.model.streaming.summing.reduce_slab",
         lambda read, how, slab: (slabs.append(slab), real(read, how, slab))[1],
     )
-    assert "going on" in dkrls(*words).stderr
+    assert "resuming what" in dkrls(*words).stderr
     resumed = len(slabs)
     words[-1] = tmp_path / "once.npz"
     dkrls(*words)
