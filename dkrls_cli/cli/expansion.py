@@ -45,8 +45,10 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command with its dataclass parameters expanded into their fields, for Typer.
 
     Defaults stand in the dataclasses. The command itself receives one instance of each. It also
-    gets --config and --save-config, unless it has a `config` of its own.
+    gets --config and --save-config, unless it has nothing to set.
     """
+    from dkrls_cli.cli import UNCONFIGURED
+
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters = []
@@ -57,7 +59,8 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
             hint = _in_panel(hints[name], name, WHAT)
             parameters.append(parameter.replace(annotation=hint, kind=_KEYWORD))
     own = [parameter.name for parameter in parameters]
-    added = [] if "config" in own else [one for one in _file_parameters() if one.name not in own]
+    has_settings = command.__name__ not in UNCONFIGURED
+    added = [one for one in _file_parameters() if has_settings and one.name not in own]
 
     @functools.wraps(command)
     def run(**given: Any) -> None:

@@ -145,13 +145,17 @@ def test_answers_take_their_options_from_a_file(model: Path, tmp_path: Path) -> 
     assert dkrls("predict", model, "--config", path).stdout == expected
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in UNCONFIGURED])
-def test_every_command_has_options_from_a_file_and_to_one(name: str) -> None:
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_with_settings_has_options_from_a_file_and_to_one(name: str) -> None:
     command = import_command(name)
     for one in (command, *getattr(command, "commands", {}).values()):
         options = [option for parameter in one.params for option in parameter.opts]
-        for option in ("--config", "--save-config", "--overwrite"):
-            assert options.count(option) == 1
+        expected = 0 if name in UNCONFIGURED else 1
+        assert options.count("--save-config") == expected
+        if name != "info":  # which prints a file of options, and may write weights
+            assert [options.count(option) for option in ("--config", "--overwrite")] == [
+                expected
+            ] * 2
 
 
 @pytest.mark.parametrize(
