@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 from sample_files import EAST, LAT, LON, NORTH, grid
 from shell import dkrls
 
 DAYS = np.arange(0.0, 60, 5)
+SEA_LAT, SEA_LON = np.linspace(-60.0, 60.0, 9), np.arange(0.0, 360.0, 30.0)
 SINCE = {"units": "days since 2020-01-01", "calendar": "standard", "standard_name": "time"}
 
 
@@ -38,3 +40,19 @@ def sites(folder: Path) -> Path:
     axes = {"site": (np.array(["a", "b, north", "c"], object), {}), "x": (np.arange(5.0), {})}
     dkrls("fit", grid(folder / "sites.nc", axes), "-o", folder / "sites.npz")
     return folder / "sites.npz"
+
+
+@pytest.fixture(scope="session")
+def sea(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of a sea with an island of three by three cells, at three times."""
+    folder = tmp_path_factory.mktemp("sea")
+    values = np.add.outer(np.arange(3.0), np.add.outer(np.cos(SEA_LAT / 50), np.sin(SEA_LON / 60)))
+    values[:, 3:6, 4:7] = np.nan
+    time = ("time", np.arange(3.0), {"units": "days since 2000-01-01"})
+    xr.Dataset(
+        {"sst": (("time", "lat", "lon"), values, {"units": "K"})},
+        {"time": time, "lat": ("lat", SEA_LAT, NORTH), "lon": ("lon", SEA_LON, EAST)},
+    ).to_netcdf(folder / "sea.nc")
+    how = ("--kernel", "matern52", "--sigma", "time=2,lat=40,lon=60", "--ridge", "1e-4")
+    dkrls("fit", folder / "sea.nc", "-o", folder / "sea.npz", *how)
+    return folder / "sea.npz"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.asking import read_mask_file
 from dkrls_cli.cli.describe import cv_words, error_words, missing_words, robust_words, shape_text
 from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.fitting.inputs import open_whole, read_values, report_marks
@@ -18,7 +19,6 @@ from dkrls_cli.cli.fitting.memory import estimates, refuse_too_large
 from dkrls_cli.cli.fitting.running import fit_settings, report_fit_notes
 from dkrls_cli.cli.fitting.suggestions import fit_words
 from dkrls_cli.cli.fitting.watching import choice_printer, counting
-from dkrls_cli.cli.output.answers import read_mask_file
 from dkrls_cli.cli.output.ensembles import EnsembleOptions
 from dkrls_cli.cli.output.filled import (
     NOTHING_LEFT,

@@ -11,16 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.asking import AnswerOptions, asked_cells, asked_grids
 from dkrls_cli.cli.expansion import expand
 from dkrls_cli.cli.fitting.inputs import chosen_models
-from dkrls_cli.cli.output.answers import (
-    HELD_CELLS,
-    AnswerOptions,
-    answer_grids,
-    asked_cells,
-    asked_grids,
-    report_cells,
-)
+from dkrls_cli.cli.output.answers import HELD_CELLS, answer_grids, report_cells
 from dkrls_cli.cli.output.ensembles import (
     EnsembleOptions,
     answer_ensembles,

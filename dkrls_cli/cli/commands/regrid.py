@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dkrls_cli.cli import options as opt
+from dkrls_cli.cli.asking import AnswerOptions, asked_cells, asked_grids
 from dkrls_cli.cli.describe import (
     cv_words,
     error_words,
@@ -30,14 +31,7 @@ from dkrls_cli.cli.fitting.memory import (
 )
 from dkrls_cli.cli.fitting.plans import plan_results
 from dkrls_cli.cli.fitting.running import fit_settings, fit_sources, report_fit_notes
-from dkrls_cli.cli.output.answers import (
-    AnswerOptions,
-    answer_grids,
-    asked_cells,
-    asked_grids,
-    refuse_taken_names,
-    report_cells,
-)
+from dkrls_cli.cli.output.answers import answer_grids, refuse_taken_names, report_cells
 from dkrls_cli.cli.output.rows import ROW_FORMATS
 from dkrls_cli.cli.output.streams import (
     SchedulerOptions,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dkrls_cli.cli.asking import AnswerOptions
 from dkrls_cli.cli.output.answers import (
-    AnswerOptions,
     answer_fields,
     refuse_taken_names,
     report_cells,

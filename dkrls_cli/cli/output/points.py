@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dkrls_cli.cli.output.answers import AnswerOptions, refuse_taken_names, report_missing
+from dkrls_cli.cli.asking import AnswerOptions
+from dkrls_cli.cli.output.answers import refuse_taken_names, report_missing
 from dkrls_cli.cli.output.rows import ROW_FORMATS, columns, rows_output, rows_progress
 from dkrls_cli.cli.output.target import Target
 from dkrls_cli.cli.report import Report, command_line

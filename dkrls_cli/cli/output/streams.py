@@ -19,7 +19,7 @@ from dkrls_cli.cli.terminal.tables import bytes_text, pairs
 from dkrls_cli.errors import SettingError
 
 if TYPE_CHECKING:
-    from dkrls_cli.cli.output.answers import AnswerOptions
+    from dkrls_cli.cli.asking import AnswerOptions
     from dkrls_cli.cli.output.target import Target
     from dkrls_cli.files.regions.checkpoint import Checkpoint
     from dkrls_cli.files.regions.writer import Writer

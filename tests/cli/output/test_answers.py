@@ -8,28 +8,12 @@ import numpy as np
 import pytest
 import xarray as xr
 from sample_files import EAST, NORTH
-from shell import csv_rows, dkrls, refusal
+from shell import csv_rows, dkrls
 
 from dkrls_cli.cli.output import answers
 from dkrls_cli.files.regions.writer import NetcdfWriter
 
 LAT, LON = np.linspace(-60.0, 60.0, 9), np.arange(0.0, 360.0, 30.0)
-
-
-@pytest.fixture(scope="module")
-def sea(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of a sea with an island of three by three cells, at three times."""
-    folder = tmp_path_factory.mktemp("sea")
-    values = np.add.outer(np.arange(3.0), np.add.outer(np.cos(LAT / 50), np.sin(LON / 60)))
-    values[:, 3:6, 4:7] = np.nan
-    time = ("time", np.arange(3.0), {"units": "days since 2000-01-01"})
-    xr.Dataset(
-        {"sst": (("time", "lat", "lon"), values, {"units": "K"})},
-        {"time": time, "lat": ("lat", LAT, NORTH), "lon": ("lon", LON, EAST)},
-    ).to_netcdf(folder / "sea.nc")
-    how = ("--kernel", "matern52", "--sigma", "time=2,lat=40,lon=60", "--ridge", "1e-4")
-    dkrls("fit", folder / "sea.nc", "-o", folder / "sea.npz", *how)
-    return folder / "sea.npz"
 
 
 def test_land_is_told_and_left_out_in_every_format(sea: Path, tmp_path: Path) -> None:
@@ -47,25 +31,6 @@ def test_land_is_told_and_left_out_in_every_format(sea: Path, tmp_path: Path) ->
             grid.sst.values.ravel(), [float(row["sst"] or "nan") for row in rows]
         )
     assert "stay missing" not in dkrls("predict", sea, "--mask", "none").stderr
-
-
-def test_a_mask_in_a_file_decides_by_its_nearest_cell(sea: Path, tmp_path: Path) -> None:
-    lat, lon = np.array([-45.0, 45.0]), np.array([-135.0, -45.0, 45.0, 135.0])
-    open_sea = np.ones((2, 4))
-    open_sea[0, 1] = 0
-    xr.Dataset(
-        {"open": (("lat", "lon"), open_sea)},
-        {"lat": ("lat", lat, NORTH), "lon": ("lon", lon, EAST)},
-    ).to_netcdf(tmp_path / "mask.nc")
-    words = ("predict", sea, "--mask", tmp_path / "mask.nc", "--at", "time=2000-01-02")
-    rows = csv_rows(dkrls(*words).stdout)
-    for row in rows:
-        closed = float(row["lat"]) < 0 and 270 < float(row["lon"]) < 360
-        if float(row["lat"]) and float(row["lon"]) not in (0.0, 270.0):
-            assert (row["sst"] == "") == closed, row
-    line = refusal("predict", sea, "--mask", "non")
-    assert "There is no mask 'non'" in line
-    assert "Did you mean 'none'?" in line
 
 
 @pytest.mark.slow
