@@ -68,53 +68,45 @@ class Holdouts:
 
     def plan(self, report: Report) -> list[Result]:
         """Return what measuring would take."""
-        return plan_inputs(self, report)
+        from dkrls_cli.model.streaming.running import local_threads
+        from dkrls_cli.model.validation.planning import plan_holdouts
+
+        sources = self.sources(report)
+        needs = [holdout_needs(source, self) for source in sources]
+        if can_be_streamed(sources) and holdouts_exceed(needs, self):
+            workers = local_threads(self.machine.threads).workers
+            how: dict[str, Any] = {**self.keywords, "limit": self.limit, "workers": workers}
+            return [
+                plan_validation(one, plan_holdouts(one, self.settings, **how)) for one in sources
+            ]
+        results: list[Result] = []
+        for part, besides in needs:
+            refuse_too_large([part], self.settings, self.limit, besides=besides)
+            results += plan_results([part], self.settings, report, besides=besides)
+        return results
 
     def measure(self, kept: Kept, report: Report) -> Measured:
         """Measure the method on what is held out."""
-        return measure_inputs(self, kept, report)
+        from dkrls_cli.tuning.trials.record import ChoiceRecord
 
-
-def plan_inputs(held: Holdouts, report: Report) -> list[Result]:
-    """Return what hold-outs would take: each fit that of a part in memory, or all part by part."""
-    from dkrls_cli.model.streaming.running import local_threads
-    from dkrls_cli.model.validation.planning import plan_holdouts
-
-    sources = held.sources(report)
-    needs = [holdout_needs(source, held) for source in sources]
-    if can_be_streamed(sources) and holdouts_exceed(needs, held):
-        workers = local_threads(held.machine.threads).workers
-        how: dict[str, Any] = {**held.keywords, "limit": held.limit, "workers": workers}
-        return [plan_validation(one, plan_holdouts(one, held.settings, **how)) for one in sources]
-    results: list[Result] = []
-    for part, besides in needs:
-        refuse_too_large([part], held.settings, held.limit, besides=besides)
-        results += plan_results([part], held.settings, report, besides=besides)
-    return results
-
-
-def measure_inputs(held: Holdouts, kept: Kept, report: Report) -> Measured:
-    """Measure the method on parts of the variables of some inputs that are held out."""
-    from dkrls_cli.tuning.trials.record import ChoiceRecord
-
-    sources = held.sources(report)
-    tried = [ChoiceRecord() if kept.trials else None for _ in sources]
-    needs = [holdout_needs(source, held) for source in sources]
-    if can_be_streamed(sources) and holdouts_exceed(needs, held):
-        kept.refuse_in_parts()
-        found = [holdouts_in_parts(one, held, report) for one in sources]
-    else:
-        for part, besides in needs:
-            refuse_too_large([part], held.settings, held.limit, besides=besides)
-        found = [
-            measure_holdouts(source, held, kept, report, record)
-            for source, record in zip(sources, tried, strict=True)
-        ]
-    for one in found:
-        report_bounds(one.model, report)
-    facts = [holdout_facts(one, held.seed) for one in found]
-    about = {"holdout": found[0].held_out, "repeats": held.repeats, "seed": held.seed}
-    return Measured(found, tried, facts, {**about, "options": held.settings.given})
+        sources = self.sources(report)
+        tried = [ChoiceRecord() if kept.trials else None for _ in sources]
+        needs = [holdout_needs(source, self) for source in sources]
+        if can_be_streamed(sources) and holdouts_exceed(needs, self):
+            kept.refuse_in_parts()
+            found = [holdouts_in_parts(one, self, report) for one in sources]
+        else:
+            for part, besides in needs:
+                refuse_too_large([part], self.settings, self.limit, besides=besides)
+            found = [
+                measure_holdouts(source, self, kept, report, record)
+                for source, record in zip(sources, tried, strict=True)
+            ]
+        for one in found:
+            report_bounds(one.model, report)
+        facts = [holdout_facts(one, self.seed) for one in found]
+        about = {"holdout": found[0].held_out, "repeats": self.repeats, "seed": self.seed}
+        return Measured(found, tried, facts, {**about, "options": self.settings.given})
 
 
 def holdouts_exceed(needs: Sequence[tuple[Source, int]], held: Holdouts) -> bool:

@@ -45,37 +45,27 @@ class Comparison:
 
     def plan(self, report: Report) -> list[Result]:
         """Return what measuring would take."""
-        return plan_models(self, report)
+        from dkrls_cli.model.streaming.running import local_threads
+        from dkrls_cli.model.validation.planning import plan_model
+
+        limit, workers = self.machine.memory_limit, local_threads(self.machine.threads).workers
+        results = []
+        for model, name in measured_models(self):
+            source = self.source(name, report)
+            refuse_whole_grid(source, limit)
+            plan = plan_model(model, source, smooth=self.smooth, limit=limit, workers=workers)
+            results.append(plan_validation(source, plan))
+        return results
 
     def measure(self, kept: Kept, report: Report) -> Measured:
         """Measure the models on the grid."""
-        return measure_models(self, kept, report)
-
-
-def plan_models(asked: Comparison, report: Report) -> list[Result]:
-    """Return what measuring the models of a file would take."""
-    from dkrls_cli.model.streaming.running import local_threads
-    from dkrls_cli.model.validation.planning import plan_model
-
-    limit, workers = asked.machine.memory_limit, local_threads(asked.machine.threads).workers
-    results = []
-    for model, name in measured_models(asked):
-        source = asked.source(name, report)
-        refuse_whole_grid(source, limit)
-        plan = plan_model(model, source, smooth=asked.smooth, limit=limit, workers=workers)
-        results.append(plan_validation(source, plan))
-    return results
-
-
-def measure_models(asked: Comparison, kept: Kept, report: Report) -> Measured:
-    """Measure the models of a file."""
-    with report.working(f"reading {asked.path}"):
-        models = measured_models(asked)
-    found = [measure_model(one, name, asked, kept, report) for one, name in models]
-    for one in found:
-        report_outside(one, report)
-    about = {"model": asked.path.name, "fit": origin_text(found)}
-    return Measured(found, [None] * len(found), [model_facts(one) for one in found], about)
+        with report.working(f"reading {self.path}"):
+            models = measured_models(self)
+        found = [measure_model(one, name, self, kept, report) for one, name in models]
+        for one in found:
+            report_outside(one, report)
+        about = {"model": self.path.name, "fit": origin_text(found)}
+        return Measured(found, [None] * len(found), [model_facts(one) for one in found], about)
 
 
 def measured_models(asked: Comparison) -> list[tuple[Model, str | None]]:
