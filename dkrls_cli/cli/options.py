@@ -105,8 +105,22 @@ ObsError = Annotated[
         "some of its dimensions. NAME= is for one of several variables. Repeatable.",
     ),
 ]
+Inputs = Annotated[
+    list[str],
+    typer.Argument(metavar="INPUT", help="NetCDF, Zarr or CSV; several are joined; - is stdin."),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
+]
+AnswerFile = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="OUT", help=".nc, .zarr, .csv, .jsonl, .parquet, or -."),
+]
+AnswerFormat = Annotated[
+    Literal["csv", "jsonl", "nc"] | None,
+    typer.Option("--format", help="Format of OUT.", show_default="what OUT ends in, or csv"),
+]
 RowFormat = Literal["csv", "jsonl"]
-AnyFormat = Literal["csv", "jsonl", "nc"]
 
 
 # --- groups of options ---------------------------------------------------------------------------

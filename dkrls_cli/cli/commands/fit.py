@@ -57,12 +57,7 @@ if TYPE_CHECKING:
 
 @expand
 def fit(
-    inputs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="INPUT", help="NetCDF, Zarr or CSV; several are joined; - is stdin."
-        ),
-    ],
+    inputs: opt.Inputs,
     *,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="MODEL.npz", help="Where to write it.")
@@ -77,9 +72,7 @@ def fit(
             help="Draw what was tried for every level: ends in .png, .svg or .pdf.",
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
-    ] = False,
+    dry_run: opt.DryRun = False,
     outputs: opt.OutputOptions,
     report: Report,
 ) -> None:

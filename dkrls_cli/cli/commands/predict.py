@@ -47,16 +47,8 @@ def predict(
         str | None,
         typer.Option(metavar="TABLE", help="Points, a column per dimension; --at for the others."),
     ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help=".nc, .zarr, .csv, .jsonl, .parquet, or -."
-        ),
-    ] = None,
-    form: Annotated[
-        opt.AnyFormat | None,
-        typer.Option("--format", help="Format of OUT.", show_default="what OUT ends in, or csv"),
-    ] = None,
+    output: opt.AnswerFile = None,
+    form: opt.AnswerFormat = None,
     var: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", show_default="all", help="Variable of the model. Repeatable."),
@@ -65,9 +57,7 @@ def predict(
     members: EnsembleOptions,
     machine: opt.RunOptions,
     scheduling: SchedulerOptions,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
-    ] = False,
+    dry_run: opt.DryRun = False,
     outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:

@@ -6,9 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from dkrls_cli.cli import options as opt
 from dkrls_cli.cli.asking import AnswerOptions, asked_cells, asked_grids
@@ -65,32 +63,17 @@ _SCATTERED = "scattered"
 
 @expand
 def regrid(
-    inputs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="INPUT", help="NetCDF, Zarr or CSV; several are joined; - is stdin."
-        ),
-    ],
+    inputs: opt.Inputs,
     *,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help=".nc, .zarr, .csv, .jsonl, .parquet, or -."
-        ),
-    ] = None,
-    form: Annotated[
-        opt.AnyFormat | None,
-        typer.Option("--format", help="Format of OUT.", show_default="what OUT ends in, or csv"),
-    ] = None,
+    output: opt.AnswerFile = None,
+    form: opt.AnswerFormat = None,
     like: opt.Like = None,
     at: opt.At = None,
     answers: AnswerOptions,
     options: opt.FitOptions,
     machine: opt.RunOptions,
     scheduling: SchedulerOptions,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
-    ] = False,
+    dry_run: opt.DryRun = False,
     outputs: opt.GridOutputOptions,
     report: Report,
 ) -> None:

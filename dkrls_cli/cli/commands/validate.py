@@ -82,9 +82,7 @@ def validate(
     options: opt.FitOptions,
     smooth: opt.Smooth = False,
     machine: opt.RunOptions,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be done, and what it would take.")
-    ] = False,
+    dry_run: opt.DryRun = False,
     outputs: opt.OutputOptions,
     report: Report,
 ) -> None:
