@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Array, Indices, Mask
-from dkrls_cli.checking.cells import check_cells
+from dkrls_cli.checking.cells import CellCheck, check_cells
 from dkrls_cli.checking.choice import CheckAxis, Predictor, choose_predictor
 from dkrls_cli.checking.runs import find_runs
+from dkrls_cli.checking.scales import robust_spread
 from dkrls_cli.checking.shifts import find_shifts
 from dkrls_cli.checking.slices import find_duplicates, find_slices
 from dkrls_cli.checking.units import (
@@ -44,6 +45,12 @@ FALSE_ALARM = 1e-3
 
 # Times that the predictor is chosen and cells are checked. The first time only near cells predict.
 _PASSES = 2
+
+# Share of the cells that are flagged from which on they may be good ones of a field without noise,
+# whose residuals beside gaps are of other sizes than elsewhere, so that each that is left out makes
+# its neighbours look bad. They are checked again with residuals of so much of the spread taken for
+# chance, and are good if that leaves less than so many of them.
+_MANY, _COARSE, _FEWER = 0.02, 1e-3, 0.5
 
 # Steps of a series from which on its median is its usual value, and the fewest series: usual values
 # of a dozen of them are no better known than what is unusual.
@@ -137,11 +144,13 @@ def survey(
     used = flags == GOOD
     used |= flags == UNIT  # these are in the right units by now
     floor, telling = _rounding(work), telling_cells(work)
-    predictor, usual = _choose_first(work, used, axes, along, telling=telling)
-    found = check_cells(work - usual, used, predictor, rate, floor, telling=telling)
-    for _ in range(1, _PASSES):
-        predictor = choose_predictor(work - usual, used & ~found.bad, axes, telling=telling)
-        found = check_cells(work - usual, used, predictor, rate, floor, found.bad, telling)
+    first, usual = _choose_first(work, used, axes, along, telling=telling)
+    predictor, found = _check_cells(work - usual, used, axes, first, rate, floor, telling)
+    coarse = _COARSE * robust_spread((work - usual)[used & telling])
+    if coarse > floor and np.count_nonzero(found.bad) > _MANY * np.count_nonzero(used):
+        other = _check_cells(work - usual, used, axes, first, rate, coarse, telling)
+        if np.count_nonzero(other[1].bad) < _FEWER * np.count_nonzero(found.bad):
+            predictor, found = other
     flags[found.bad & (flags == GOOD)] = SPIKE
     expected = work - found.residual
     spikes = flags == SPIKE
@@ -149,6 +158,23 @@ def survey(
     flags[spikes & (units >= 0)] = UNIT
     limits = (found.limits.low, found.limits.high)
     return Survey(flags, expected, found.std, units, predictor, limits)
+
+
+def _check_cells(
+    values: Array,
+    used: Mask,
+    axes: Sequence[CheckAxis],
+    predictor: Predictor,
+    rate: float,
+    floor: float,
+    telling: Mask,
+) -> tuple[Predictor, CellCheck]:
+    """Return the cells that the others speak against, and how they were predicted in the end."""
+    found = check_cells(values, used, predictor, rate, floor, telling=telling)
+    for _ in range(1, _PASSES):
+        predictor = choose_predictor(values, used & ~found.bad, axes, telling=telling)
+        found = check_cells(values, used, predictor, rate, floor, found.bad, telling)
+    return predictor, found
 
 
 def _choose_first(

@@ -259,3 +259,19 @@ def test_a_few_values_are_rounded_if_most_lie_a_step_apart(numbers, floor):
     values = np.full((10, 20), numbers[0])
     values.flat[: len(numbers)] = numbers
     assert survey_module._rounding(values) == pytest.approx(floor, rel=1e-3)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.03])
+def test_smooth_fields_without_noise_are_good_beside_gaps_and_beside_a_few_bad_cells(share):
+    rng, t = np.random.default_rng(0), np.arange(12.0)
+    lat, lon = np.arange(-60.0, 61, 20), np.arange(0.0, 360, 15)
+    y, x = np.radians(lat)[:, None], np.radians(lon)
+    field = 12 + np.sin(t / 4)[:, None, None] * np.cos(y) * np.cos(x) + 0.02 * lat[:, None]
+    values = field + 1e-6 * rng.normal(size=field.shape)
+    bad = rng.random(field.shape) < share
+    values[bad] += 1.0
+    values[rng.random(field.shape) < 0.05] = np.nan
+    bad &= ~np.isnan(values)
+    found = survey(values, [CheckAxis(t), CheckAxis(lat), CheckAxis(lon, 360.0)], 0)
+    assert found.bad[bad].all()
+    assert found.bad[~bad].mean() < 0.005
