@@ -21,6 +21,9 @@ _OUT = 8.0
 # Times the limit for slices at the ends or next to some that are out of line, which are predicted
 # from one side or from afar, and the ratio of standard errors by which they are told.
 _AT_ENDS, _APART = 3.0, 1.15
+# Times the usual difference of two slices, or of their widths, up to which one at the end differs
+# from the one beside it as others do.
+_USUAL = 4.0
 # The largest limit if slices are fewer than this: their tail is not known, and a few bad ones would
 # raise it further.
 _MOST_OUT, _MANY = 24.0, 300
@@ -153,9 +156,23 @@ def _scores(
     by_width = np.where(
         enough & (np.abs(wide) > _WIDER), _outlying(wide, np.zeros(wide.size, bool)), 0.0
     )
-    size[picked] = np.maximum(by_shift, by_width)
+    ordinary = _ordinary_ends(rows[picked], floor)
+    size[picked] = np.where(ordinary, 0.0, np.maximum(by_shift, by_width))
     score[picked] = size[picked] / times
     return score, size
+
+
+def _ordinary_ends(rows: Array, floor: float) -> Mask:
+    """Return which slices at the ends differ from the one beside them as others do.
+
+    They are predicted from one side, and much worse than all others if the data is smooth.
+    """
+    ordinary = np.zeros(len(rows), bool)
+    steps = np.abs(row_quantile(rows[1:] - rows[:-1], 0.5))
+    widths = np.abs(np.diff(np.log(_width(rows, floor))))
+    for end in (0, -1):
+        ordinary[end] = all(one[end] <= _USUAL * np.median(one) for one in (steps, widths))
+    return ordinary
 
 
 def _width(rows: Array, floor: float) -> Array:
