@@ -7,9 +7,11 @@ import xarray as xr
 from dkrls_cli.arrays import is_frozen
 from dkrls_cli.errors import InputError, SettingError
 from dkrls_cli.grid.axes import axis_of, text_axis
+from dkrls_cli.grid.calendars import TimeScale
 from dkrls_cli.grid.grid import (
     Grid,
     as_grid,
+    coordinate_axes,
     drop_repeats,
     ensemble_variable,
     from_data_array,
@@ -356,3 +358,19 @@ def test_tables_of_pandas_would_lose_their_labels_and_are_refused(kind):
 
     with pytest.raises(InputError, match=f"a {kind} of pandas, .*DataArray"):
         as_grid(getattr(pd, kind)(np.arange(4.0), index=[1.0, 2.5, 3.0, 7.0]))
+
+
+def test_dates_that_a_file_stores_in_single_precision_are_the_numbers_that_it_has():
+    scale = TimeScale("days since 1850-01-01")
+    hours = np.datetime64("2000-01-01", "ns") + np.arange(5) * np.timedelta64(1, "h")
+    stored = scale.numbers(hours).astype(np.float32).astype(np.float64)
+    time = xr.DataArray(scale.dates(stored), dims="time")
+    time.encoding = {"dtype": np.dtype("float32"), "units": scale.units, "calendar": "standard"}
+    data = xr.DataArray(np.arange(5.0), {"time": time}, ("time",), "t")
+    for axis in (coordinate_axes(data)[0], from_data_array(data).axes[0]):
+        np.testing.assert_array_equal(axis.numbers, stored)
+        np.testing.assert_array_equal(axis.encode(hours), stored)
+        np.testing.assert_array_equal(axis.values, time.values)
+    time.encoding["units"] = "fortnights since 1850-01-01"
+    odd = xr.DataArray(np.arange(5.0), {"time": time}, ("time",), "t")
+    assert from_data_array(odd).axes[0].units == "days since 1970-01-01"
