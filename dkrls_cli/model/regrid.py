@@ -127,11 +127,13 @@ def regrid(
     ones where answers would be too large. Settings, standard errors and the number that answers
     fall back to are those of these chunks, and differ a little from those of all data.
 
-    Cells may be missing all along the dimensions that are no places, as land is at all times. Every
-    time is then answered on its own, with one ridge for all its cells. Where others are missing,
-    computing the answers raises InputError with the place; so it does at land if all settings and
-    the mean are given, since no chunk is looked at then. What takes the whole grid at once (errors
-    of the observations, one joint ridge, a robust fit, a compact model) is refused.
+    Cells may be missing all along the dimensions that are no places, as land is at all times, or at
+    some times only. Every time is then answered on its own, with one ridge for all its cells. If
+    the chunks that are looked at show cells that come and go, all of the array is computed once to
+    see which are land. If they do not, computing the answers raises InputError with the place; so
+    it does at any missing cell if all settings and the mean are given, since no chunk is looked at
+    then. What takes the whole grid at once (errors of the observations, one joint ridge, a robust
+    fit, a compact model) is refused.
     ``regrid(array.compute(), ...)`` does all of this in memory.
 
     Examples

@@ -27,8 +27,8 @@ from dkrls_cli.model.answering.answers import Query
 from dkrls_cli.model.chunked.loading import room
 from dkrls_cli.model.chunked.survey import unsurveyed
 from dkrls_cli.model.lasting.answering import LandAnswers
-from dkrls_cli.model.lasting.choosing import survey_land
-from dkrls_cli.model.lasting.land import Land, find_land
+from dkrls_cli.model.lasting.choosing import LandSurvey, survey_land
+from dkrls_cli.model.lasting.land import Land, find_land, scan_land
 from dkrls_cli.model.model import Model
 from dkrls_cli.model.settings import DEFAULTS, Settings
 from dkrls_cli.model.streaming.answering import BlockAnswers
@@ -65,9 +65,8 @@ def lazy_regrid(
     Raises
     ------
     InputError
-        If the chunks on which settings are chosen have missing cells, other than land, which is
-        missing all along the dimensions that are no places. Where others have, the answers raise it
-        when they are computed.
+        If the chunks on which settings are chosen have missing cells, and these are no places at
+        times. Where only others have some, the answers raise it when they are computed.
     SettingError
         If a setting is not possible, or not part by part.
     """
@@ -76,25 +75,35 @@ def lazy_regrid(
     wanted = _asked_between(ask_model(unsurveyed(source, settings)))
     try:
         answers, _ = survey_answers(source, settings, ask_model, wanted, std=std, limit=room())
+        kept = tuple(axis.distinct for axis in source.axes)
+        return answers.query, *lazy_answers(array, kept, answers)
     except ScatteredGapsError:
-        land = find_land(source)
+        land = find_land(source) or scan_land(source)
         if land is None:
             raise
-        return _lazy_land(array, land, settings, ask_model, std=std)
-    kept = tuple(axis.distinct for axis in source.axes)
-    return answers.query, *lazy_answers(array, kept, answers)
+    return _lazy_land(array, _survey_land(land, settings, std), settings, ask_model, std=std)
+
+
+def _survey_land(land: Land, settings: Settings, std: bool) -> LandSurvey:
+    """Choose the settings of an array with missing cells; all of it is computed if they vary."""
+    try:
+        return survey_land(land, settings, room(), bars=std)
+    except ScatteredGapsError:
+        every = None if land.varied else scan_land(land.source)
+        if every is None:
+            raise
+    return survey_land(every, settings, room(), bars=std)
 
 
 def _lazy_land(
     array: xr.DataArray,
-    land: Land,
+    found: LandSurvey,
     settings: Settings,
     ask_model: Callable[[Model], Query],
     *,
     std: bool,
 ) -> tuple[Query, Any, Any | None]:
-    """Return the same of an array with land."""
-    found = survey_land(land, settings, room(), bars=std)
+    """Return the same of an array with missing cells."""
     asked, inexact = ask_model(found.model), settings.accept_inexact
     answers = LandAnswers.of_land(asked, found, std=std, inexact=inexact)
     return answers.query, *lazy_answers(array, found.kept, answers)

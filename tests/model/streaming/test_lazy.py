@@ -288,11 +288,12 @@ def test_what_cannot_be_done_is_refused_before_anything_is_computed(options, tol
     assert computed == []
 
 
-def test_missing_cells_of_the_part_on_which_settings_are_chosen_are_refused():
-    data = data_of()
-    data[:21, 3, 2] = np.nan
-    with pytest.raises(InputError, match="missing at some coordinates of time only"):
-        dkrls_cli.regrid(data.chunk(time=4), MAP, poles="none")
+def test_missing_cells_that_are_no_places_at_times_are_refused():
+    data = data_of().isel(lon=0, drop=True).drop_attrs().rename(lat="band", time="run")
+    data[:21, 3] = np.nan
+    data["band"].attrs.clear()
+    with pytest.raises(InputError, match="in the part on which settings are chosen"):
+        dkrls_cli.regrid(data.chunk(run=4), {"band": MAP["lat"]})
 
 
 # -------------------------------------------------------------------------------- other processes
@@ -360,6 +361,24 @@ def test_errors_and_settings_of_a_grid_with_land_are_those_of_a_part():
     np.testing.assert_array_equal(errors, np.broadcast_to(errors[:1], errors.shape))
     plain = dkrls_cli.regrid(data.isel(time=[3]), MAP, mask="none", group="none", poles="none")
     np.testing.assert_allclose(found.f[3, 2:], plain[0, 2:], atol=0.15)  # other settings
+
+
+@pytest.mark.parametrize("std", [False, True])
+def test_gaps_that_come_and_go_are_answered_time_by_time(std):
+    data = with_land().isel(time=slice(0, 6))
+    data[[1, 3, 4], 9:11, 9] = np.nan
+    data[5, 8] = np.nan
+    ask_model = partial(query_of, at=MAP)
+    settings = Settings(**ALONE)
+    query, values, errors = lazy_regrid(data.chunk(time=2), settings, ask_model, std=std)
+    whole = ask_model(fit_grid(as_grid(data), Settings(**ALONE, mean=query.model.cascade.mean)))
+    found = values.compute(scheduler="synchronous")
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(whole.values()))
+    np.testing.assert_allclose(found, whole.values(), atol=2e-7)
+    assert (errors is not None) == std
+    if std:
+        ratio = np.sqrt(np.nanmean(errors.compute() ** 2) / np.nanmean(whole.std() ** 2))
+        assert 0.8 < ratio < 1.25
 
 
 def test_gaps_beside_land_are_named_when_they_are_met():
