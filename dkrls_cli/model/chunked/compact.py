@@ -168,15 +168,35 @@ def plan_compact(ground: Ground, surveyed: Surveyed, limit: float = math.inf) ->
             break
         workers -= 1
     if memory > limit:
-        raise InputError(
-            f"The compact model has {' x '.join(map(str, sizes))} numbers, and its fit takes about "
-            f"{memory / 1e6:.0f} MB where {limit / 1e6:.0f} MB are allowed: the kernels are rough, "
-            "and hardly anything is left out. Allow more memory, give longer sigmas, or keep the "
-            "data where it is, with a model that refers to it.",
-            setting="max_memory",
-        )
+        raise _too_large(sizes, levels, numbers, memory, limit)
     return CompactPlan(
         ground, levels, rows, factors, frames, slabs, core, stored.bytes, memory, workers
+    )
+
+
+def _too_large(
+    sizes: Sequence[int],
+    levels: Sequence[Level],
+    numbers: Sequence[Array],
+    memory: float,
+    limit: float,
+) -> InputError:
+    """Return the error of a model that memory does not hold; it names the levels that are rough."""
+    kept = [
+        f"{size} of {own.size} directions of {level.name} ({level.kernel.family}"
+        + ("" if level.kernel.is_spline else f", sigma {level.kernel.sigma:.3g}")
+        + ")"
+        for size, level, own in zip(sizes, levels, numbers, strict=True)
+        if size > own.size / 2
+    ]
+    why = f": its kernels are rough and keep {', '.join(kept)}" if kept else ""
+    remedy = "longer sigmas or Gaussian kernels there" if kept else "longer sigmas"
+    return InputError(
+        f"The compact model has {' x '.join(map(str, sizes))} numbers, and its fit takes about "
+        f"{math.ceil(memory / 1e6)} MB where {limit / 1e6:.0f} MB are allowed{why}. Allow so much "
+        f"memory, give {remedy}, or keep the data where it is, with a model that refers to it and "
+        "is not compact.",
+        setting="max_memory",
     )
 
 

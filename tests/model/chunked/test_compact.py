@@ -1,6 +1,7 @@
 """Compact models made part by part, beside those of fits in memory."""
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -182,12 +183,19 @@ def test_progress_is_told_and_bounds_are_those_of_all_data():
 
 
 def test_a_core_beyond_memory_is_refused_with_what_to_try():
-    rough = [Level(dim, Kernel("matern12", 0.1), 0.1) for dim in ("lat", "lon", "time")]
+    rough = [Level(dim, Kernel("matern12", 0.1), 0.1) for dim in ("lat", "time")]
+    smooth = Level("lon", Kernel("gaussian", 30.0), 0.1)
     source = stored(waves(100, 100, 100), (10, 10, 10))
-    settings = Settings(levels=rough, mean=0.0)
-    with pytest.raises(InputError, match=r"100 x 100 x 100 numbers.*Allow more memory"):
-        fit_compact(source, settings, process_bytes() + 10e6)
+    settings = Settings(levels=[*rough, smooth], mean=0.0)
+    with pytest.raises(InputError, match=r"100 x 100 x \d+ numbers") as refused:
+        fit_compact(source, settings, process_bytes() + 1e6)
+    text = str(refused.value)
+    assert "keep 100 of 100 directions of time (matern12, sigma 0.1), 100 of 100" in text
+    assert "of lon" not in text
+    assert "a model that refers to it" in text
     assert source.read.calls == 0
+    enough = 1.2e6 * float(re.search(r"about (\d+) MB", text)[1])
+    assert plan_given(source, settings, enough).memory <= enough
 
 
 def test_the_plan_keeps_to_its_limit():
