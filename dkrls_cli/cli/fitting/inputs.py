@@ -57,7 +57,7 @@ def open_whole(
 
     paths = expand(path)
     if len(paths) > 1:
-        raise SettingError(f"'{path}' is {len(paths)} files. Fill them one by one, or joined.")
+        raise SettingError(f"'{path}' is {len(paths)} files. Give one of them, or join them first.")
     return open_inputs(paths, var, levels, report, errors)
 
 

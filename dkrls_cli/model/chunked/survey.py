@@ -24,6 +24,7 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.errors import InputError, ScatteredGapsError
 from dkrls_cli.files.source import Source
+from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid
 from dkrls_cli.grid.quantities import mark_note
 from dkrls_cli.model.answering.bounds import Bounds, bounds_asked, choose_bounds
@@ -262,6 +263,11 @@ def unsurveyed(source: Source, settings: Settings, wanted: Collection[int] | Non
     return make_stand_in(ground, levels, mean, bars=bars, rows=rows, bounds=(None, ""), facts={})
 
 
+def coordinate_marks(axes: Sequence[Axis]) -> list[str]:
+    """Return warnings of coordinates that seem to mark missing ones."""
+    return [*filter(None, (mark_note(axis.name, axis.plain, "coordinate") for axis in axes))]
+
+
 class _Choice:
     """Levels of a grid and their error bars, chosen on one panel after the other."""
 
@@ -270,7 +276,7 @@ class _Choice:
         self.known_mean = ground.settings.centre
         self.levels: dict[int, Level] = {}
         self.found: list[tuple[Panel, LevelBars | None, Continuation | None]] = []
-        self.notes: list[str] = []
+        self.notes = coordinate_marks(ground.axes)
         self.bounds: list[tuple[Bounds | None, str]] = []
 
     @property

@@ -33,7 +33,7 @@ from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.chunked.ground import refuse_whole_grid, stored_chunks
 from dkrls_cli.model.chunked.panels import Stored
 from dkrls_cli.model.chunked.standin import any_level
-from dkrls_cli.model.chunked.survey import SURVEYED, SurveyPlan
+from dkrls_cli.model.chunked.survey import SURVEYED, SurveyPlan, coordinate_marks
 from dkrls_cli.model.lasting.calibrating import calibrate_gaps, calibrate_land
 from dkrls_cli.model.lasting.land import Land, slice_axes
 from dkrls_cli.model.model import Model
@@ -147,7 +147,7 @@ def survey_land(land: Land, settings: Settings, limit: float, *, bars: bool = Fa
     note = "; ".join(filter(None, (note, land.gap_note)))
     bounds, told = choose_bounds(settings.bounds, panel)
     facts = {"dropped_coordinates": notes, "bounds": told, SURVEYED: note}
-    facts["notes"] = [marks] if marks else []
+    facts["notes"] = [*filter(None, [marks]), *coordinate_marks(axes)]
     levels = [any_level(level, axis) for level, axis in zip(plan.levels, axes, strict=True)]
     known: Bars = JointBars(math.nan, math.nan)
     if bars:

@@ -179,6 +179,15 @@ def test_bounds_are_as_the_panels_tell():
     assert survey(stored(data), asked, bars=False).model.bounds.high == 9.0
 
 
+def test_coordinates_that_mark_missing_ones_are_told():
+    data = waves(20, 8, 9)
+    data = data.assign_coords(lat=("lat", [-9999.0, *data.lat.values[1:]], data.lat.attrs))
+    found = survey(stored(data), GIVEN)
+    (note,) = found.model.origin["notes"]
+    assert "'lat'" in note
+    assert "-9999" in note
+
+
 def test_missing_cells_are_refused_before_anything_is_chosen(monkeypatch):
     data = waves(40, 12, 14)
     data.values[np.random.default_rng(1).random(data.shape) < 0.2] = np.nan
