@@ -12,9 +12,10 @@ known by their usual values, far from all others, and warned of: they may be mea
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ from numpy.typing import NDArray
 from dkrls_cli.arrays import Array
 from dkrls_cli.errors import InputError
 from dkrls_cli.grid.style import Packing
+
+if TYPE_CHECKING:
+    from dkrls_cli.grid.axes import Axis
 
 # Words for angles that go round: wind_from_direction, solar_azimuth_angle, "tidal phase".
 _GOES_ROUND = re.compile(r"\b(direction|azimuth|bearing|heading|aspect|phase)\b")
@@ -56,6 +60,8 @@ _MARKS = np.array(
 
 # Values of which one may be a mark, and the least that is beyond any measurement.
 _FEWEST, _BEYOND = {"cell": 1, "coordinate": 4}, 1e15
+# Marks of a kind that a warning counts at most: each takes 8 bytes for a moment.
+_COUNTED = 2**20
 # What to do about marks of missing cells and coordinates.
 _REMEDIES = {
     "cell": "declare it as _FillValue, or leave these fields of a table empty",
@@ -205,9 +211,51 @@ def mark_note(name: str, values: NDArray[Any], what: Literal["cell", "coordinate
     return ""
 
 
+def coordinate_marks(axes: Iterable[Axis]) -> list[str]:
+    """Return warnings of coordinates that seem to mark missing ones."""
+    return [*filter(None, (mark_note(axis.name, axis.plain, "coordinate") for axis in axes))]
+
+
 def _is_mark(value: float) -> bool:
     """Return whether a number is one of those that usually mark missing cells."""
     return bool(np.isclose(value, _MARKS, _ROUNDING, 0).any())
+
+
+@dataclass
+class MarkCounts:
+    """Range of values that are read part by part, and how many seem to mark missing ones.
+
+    Examples
+    --------
+    >>> counts = MarkCounts()
+    >>> for part in ([12.0, -9999.0], [14.5, -9999.0]):
+    ...     counts.add(np.array(part))
+    >>> counts.note("t")[:49]
+    "2 cells of 't' hold -9999, and all others 12 to 1"
+    """
+
+    least: float = np.inf
+    largest: float = -np.inf
+    found: Counter[float] = field(default_factory=Counter)
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Count values, none of which is missing."""
+        while values.size:
+            ends = float(values.min()), float(values.max())
+            marks = [end for end in ends if _is_mark(end)]
+            if not marks:
+                self.least, self.largest = min(self.least, ends[0]), max(self.largest, ends[1])
+                return
+            here = values == marks[0]
+            self.found[marks[0]] += int(np.count_nonzero(here))
+            values = values[~here]
+
+    def note(self, name: str) -> str:
+        """Return a warning of all values that seem to be marks, as :func:`mark_note` does."""
+        if self.least > self.largest:
+            return ""
+        marks = [np.full(min(count, _COUNTED), mark) for mark, count in self.found.items()]
+        return mark_note(name, np.concatenate([[self.least, self.largest], *marks]))
 
 
 @dataclass

@@ -11,7 +11,14 @@ import pytest
 import xarray as xr
 
 from dkrls_cli import DkrlsError, check, fill, fit, open_grid, regrid, validate
-from dkrls_cli.grid.quantities import codes_of, holds_codes, mark_note, refuse_no_averages, turn_of
+from dkrls_cli.grid.quantities import (
+    MarkCounts,
+    codes_of,
+    holds_codes,
+    mark_note,
+    refuse_no_averages,
+    turn_of,
+)
 from dkrls_cli.grid.style import Packing
 
 FROM = {"standard_name": "wind_from_direction", "units": "degree"}
@@ -219,3 +226,21 @@ def test_a_fit_warns_of_marks(tmp_path: Path) -> None:
     (note,) = [n for n in fit(data).origin["notes"] if "-9999" in n]
     assert "if that marks missing cells" in note
     assert not any("marks" in n for n in fit(data.where(data >= 0)).origin["notes"])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [12.0, 14.5, 13.0, 9.0],
+        [12.0, -9999.0, 13.0, -9999.0],
+        [-9999.0, -9999.0, 13.0, 15.0],
+        [1e20, 3.0, 1e20, -9999.0],
+        [-9999.0, -9999.0, -9999.0, -9999.0],
+        [-9000.0, -9999.0, 3.0, 4.0],
+    ],
+)
+def test_marks_in_parts_are_those_of_all_values(values):
+    counts = MarkCounts()
+    for part in ([], values[:2], values[2:]):
+        counts.add(np.array(part))
+    assert counts.note("t") == mark_note("t", np.array(values))

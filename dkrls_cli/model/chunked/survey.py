@@ -24,9 +24,8 @@ from dkrls_cli.cascade.level import Level
 from dkrls_cli.cascade.poles.continuation import Continuation
 from dkrls_cli.errors import InputError, ScatteredGapsError
 from dkrls_cli.files.source import Source
-from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.grid import Grid
-from dkrls_cli.grid.quantities import mark_note
+from dkrls_cli.grid.quantities import coordinate_marks, mark_note
 from dkrls_cli.model.answering.bounds import Bounds, bounds_asked, choose_bounds
 from dkrls_cli.model.chunked.ground import Ground, prepare
 from dkrls_cli.model.chunked.panels import Panel, plan_panels
@@ -261,11 +260,6 @@ def unsurveyed(source: Source, settings: Settings, wanted: Collection[int] | Non
         rows = continue_rows(ground.axes, poles, sign, levels, None, mean)
     bars = no_bars(len(levels))
     return make_stand_in(ground, levels, mean, bars=bars, rows=rows, bounds=(None, ""), facts={})
-
-
-def coordinate_marks(axes: Sequence[Axis]) -> list[str]:
-    """Return warnings of coordinates that seem to mark missing ones."""
-    return [*filter(None, (mark_note(axis.name, axis.plain, "coordinate") for axis in axes))]
 
 
 class _Choice:

@@ -27,13 +27,13 @@ from dkrls_cli.gaps.lasting.completion import completion_bytes, mask_bytes
 from dkrls_cli.gaps.pattern import empty_slices
 from dkrls_cli.grid.axes import Axis, text_axis
 from dkrls_cli.grid.grid import Grid
-from dkrls_cli.grid.quantities import mark_note
+from dkrls_cli.grid.quantities import coordinate_marks, mark_note
 from dkrls_cli.model.answering.bounds import choose_bounds
 from dkrls_cli.model.answering.coverage import Coverage
 from dkrls_cli.model.chunked.ground import refuse_whole_grid, stored_chunks
 from dkrls_cli.model.chunked.panels import Stored
 from dkrls_cli.model.chunked.standin import any_level
-from dkrls_cli.model.chunked.survey import SURVEYED, SurveyPlan, coordinate_marks
+from dkrls_cli.model.chunked.survey import SURVEYED, SurveyPlan
 from dkrls_cli.model.lasting.calibrating import calibrate_gaps, calibrate_land
 from dkrls_cli.model.lasting.land import Land, slice_axes
 from dkrls_cli.model.model import Model

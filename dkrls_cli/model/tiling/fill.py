@@ -316,7 +316,7 @@ class _Run:
             tiles.model if self.filled and tiles else None,
             found.land_note,
             (*found.notes, *_near_notes(layout)),
-            (),
+            found.warnings,
             self.task.reader.bytes_read,
         )
 

@@ -15,6 +15,7 @@ from dkrls_cli.arrays import Array, Indices, Mask, fits_single
 from dkrls_cli.errors import InputError
 from dkrls_cli.files.source import Source, mask_unusable
 from dkrls_cli.grid.axes import Axis
+from dkrls_cli.grid.quantities import MarkCounts
 from dkrls_cli.model.answering.bounds import Bounds
 
 _AT_ONCE = 2**21
@@ -143,6 +144,8 @@ class Summary:
         Values outside of bounds.
     unusable
         Values that are taken as missing, by reason.
+    marks
+        Values that seem to mark missing ones.
     """
 
     cells: int
@@ -156,6 +159,7 @@ class Summary:
     seen: dict[tuple[int, ...], Mask]
     outside: Tally
     unusable: Counter[str]
+    marks: MarkCounts
 
 
 def scan(
@@ -189,7 +193,7 @@ def scan(
         for axes in along
     }
     total, known, single, outside = 0.0, 0, True, Tally(bounds)
-    least, largest = math.inf, -math.inf
+    least, largest, marks = math.inf, -math.inf, MarkCounts()
     for part, values in reader.parts():
         observed = ~np.isnan(values)
         for place in range(len(shape)):
@@ -208,6 +212,7 @@ def scan(
         largest = max(largest, float(there.max(initial=-math.inf)))
         single = single and fits_single(there)
         outside.add(there)
+        marks.add(there)
         tell(part.stop / shape[axis])
     cells = math.prod(shape)
     if not known:
@@ -224,6 +229,7 @@ def scan(
         seen,
         outside,
         Counter(reader.unusable),
+        marks,
     )
 
 

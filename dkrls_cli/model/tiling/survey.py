@@ -12,6 +12,7 @@ from dkrls_cli.arrays import Indices
 from dkrls_cli.files.source import Source, unusable_notes
 from dkrls_cli.grid.cf import hierarchy_of
 from dkrls_cli.grid.grid import Grid
+from dkrls_cli.grid.quantities import coordinate_marks
 from dkrls_cli.model.answering.bounds import Bounds, bounds_asked, settle_bounds, unclear_limits
 from dkrls_cli.model.settings import Settings
 from dkrls_cli.model.tiling.planning import FillRequest
@@ -81,8 +82,8 @@ class Survey:
         What was decided about land.
     bounds
         The least and the largest value of an answer, or None.
-    notes
-        What else was decided.
+    notes, warnings
+        What else was decided, and what looks wrong with the data.
     """
 
     summary: Summary
@@ -90,6 +91,7 @@ class Survey:
     land_note: str
     bounds: Bounds | None
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def survey_grid(task: Task, tell: Callable[[float], None]) -> Survey:
@@ -120,7 +122,9 @@ def survey_grid(task: Task, tell: Callable[[float], None]) -> Survey:
         rounded, known = asked.round_out(ends), summary.cells - summary.missing
         bounds, told = settle_bounds(rounded, told_by, summary.outside.words(rounded, known))
     notes = (*unusable_notes(summary.unusable), *([told] if told else []))
-    return Survey(summary, rules, land_note, bounds, notes)
+    marks = filter(None, [summary.marks.note(task.source.name)])
+    warnings = (*marks, *coordinate_marks(task.source.axes))
+    return Survey(summary, rules, land_note, bounds, notes, warnings)
 
 
 def _seen_along(task: Task) -> list[tuple[int, ...]]:

@@ -13,7 +13,7 @@ from dkrls_cli.circle import spacing
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import period_beside
 from dkrls_cli.grid.grid import Grid, drop_repeats
-from dkrls_cli.grid.quantities import mark_note
+from dkrls_cli.grid.quantities import coordinate_marks, mark_note
 from dkrls_cli.model.answering.bounds import Bounds, choose_bounds
 from dkrls_cli.model.answering.cellmeans import cell_mean_dims, source_cells, with_cells
 from dkrls_cli.model.answering.coverage import Coverage
@@ -110,7 +110,7 @@ def prepare_grid(given: Grid, settings: Settings) -> PreparedGrid:
 def suspicious_marks(grid: Grid, settings: Settings) -> list[str]:
     """Return notes on values and coordinates that may stand for missing ones, or lose digits."""
     notes = [mark_note(grid.name, grid.values)]
-    notes += [mark_note(axis.name, axis.plain, "coordinate") for axis in grid.axes]
+    notes += coordinate_marks(grid.axes)
     notes += [grid.single_note] if settings.dtype == "float32" else []
     return [note for note in notes if note]
 

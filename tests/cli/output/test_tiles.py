@@ -48,6 +48,18 @@ def raw(path: Path) -> xr.Dataset:
     return xr.open_dataset(path, **options).load()
 
 
+def test_cells_that_mark_missing_ones_are_told_as_in_memory(tmp_path):
+    data = daily(dtype="float32")
+    data.values[[10, 20, 50], 3, 3] = -9999.0
+    data.to_netcdf(source := tmp_path / "in.nc")
+    told = []
+    for limit in ("none", LIMIT):
+        done = dkrls("fill", source, "-o", tmp_path / f"{limit}.nc", *GIVEN, "--max-memory", limit)
+        told.append([line for line in done.stderr.splitlines() if line.startswith("Warning")])
+    assert told[0] == told[1]
+    assert "3 cells of 't2m' hold -9999" in told[0][0]
+
+
 @pytest.mark.parametrize("ending", ["nc", "zarr"])
 @pytest.mark.parametrize("form", ["f4", "i2"])
 def test_a_file_filled_in_tiles_is_the_file_filled_whole(ending, form, tmp_path):
