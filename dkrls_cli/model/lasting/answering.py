@@ -94,9 +94,9 @@ class LandAnswers(BlockAnswers):
             nodes = cascade.find_nodes(axis, asked, False)
             if (nodes < 0).any():
                 raise SettingError(
-                    f"Beyond memory, a grid with missing cells is answered at the coordinates of "
-                    f"'{query.model.axes[axis].name}' that it has. Fill it first, land as well, to "
-                    "ask between them."
+                    "Beyond memory, a grid with missing cells is answered at the coordinates of "
+                    f"'{query.model.axes[axis].name}' that it has. Ask there, or fill it first, "
+                    "land as well."
                 )
             rows.append(Taken(nodes, cascade.shape[axis]))
         land = LandSlices.of(found, query.model, inexact=inexact)

@@ -204,7 +204,6 @@ def slice_nodes(model: Model, axis: int, numbers: Array) -> Indices:
     if (nodes < 0).any():
         raise SettingError(
             f"Beyond memory, a grid with missing cells is answered at the coordinates of "
-            f"'{model.axes[axis].name}' that it has. Fill it first, land as well, to ask between "
-            "them."
+            f"'{model.axes[axis].name}' that it has. Ask there, or fill it first, land as well."
         )
     return nodes

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dkrls_cli.arrays import Array, Indices, Slices
-from dkrls_cli.errors import SettingError
+from dkrls_cli.errors import ScatteredGapsError, SettingError
 from dkrls_cli.files.source import Source, mask_unusable
 from dkrls_cli.grid.alignment import check_units
 from dkrls_cli.model.answering.answers import Query
@@ -251,7 +251,8 @@ def _run(
         asked.append(ask_truth(model, axes, axes, source.style, smooth))
         return asked[-1]
 
-    streamed = stream_regrid(
+    stream = partial(
+        stream_regrid,
         restrict(source, tuple(own.train for own in splits)),
         settings,
         ask_model,
@@ -260,7 +261,12 @@ def _run(
         limit=process + SHARE * (limit - process),
         workers=scheduler.workers,
         beside=COMPARED,
+        land=True,
     )
+    try:
+        streamed = stream()
+    except ScatteredGapsError:
+        streamed = stream(scattered=True)
     fitted = perf_counter()
     truth = Truth.of(source, [axis.name for axis in axes], tuple(own.held for own in splits))
     compared = _compare_all(streamed, truth, [True] * len(axes), scheduler, progress)

@@ -182,10 +182,28 @@ def test_truth_with_errors_or_without_a_file_is_held(data, source):
     assert as_grid(data).values.shape == source.shape
 
 
+@pytest.mark.parametrize("clouds", [False, True])
+def test_places_of_a_grid_with_missing_cells_are_held_out_as_in_memory(tmp_path, clouds):
+    data = globe(4, 12, 14)
+    data[:, 4:7, 3:6] = np.nan
+    if clouds:
+        data.values[1:3][np.random.default_rng(1).random((2, 12, 14)) < 0.2] = np.nan
+    data.to_netcdf(tmp_path / "holes.nc", encoding={"f": {"chunksizes": (1, 12, 14)}})
+    given = {**GIVEN, "group": "none"}
+    how = {"holdout": {"lat": 0.2, "lon": 0.2}, "repeats": 1}
+    source = open_source([str(tmp_path / "holes.nc")])
+    found = validate_holdout_in_blocks(source, Settings(**given), scheduler=Threads(2), **how)
+    alone = {**given, "sigma": {**GIVEN["sigma"], "time": 1e-3}}
+    known = validate(data, **how, **alone).metrics
+    for name in ERRORS:
+        assert found.metrics[name] == pytest.approx(known[name], rel=1e-5), name
+    assert found.metrics["coverage90"] == pytest.approx(known["coverage90"], abs=0.1)
+
+
 def test_what_cannot_go_part_by_part_is_refused(data, source, tmp_path):
     data[:, 2, 1] = np.nan
     data.to_netcdf(tmp_path / "holes.nc")
-    with pytest.raises(InputError, match="missing cells"):
+    with pytest.raises(SettingError, match=r"that it has\. Ask there, or fill"):
         parts(open_source([str(tmp_path / "holes.nc")]), holdout={"time": 0.3})
     with pytest.raises(SettingError, match="joint ridge needs the whole grid"):
         validate_holdout_in_blocks(
