@@ -25,6 +25,7 @@ bands of very smooth fields are too wide.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -80,38 +81,35 @@ class WeightedMean:
 
 
 @dataclass(frozen=True, eq=False)
-class _Candidate:
-    """Some settings but for their scale.
+class _Candidates:
+    """Settings of one kernel with each share of noise (s of them), but for their scales.
 
     Attributes
     ----------
     directions
         Directions of all series but constants (m, m - 1).
     values
-        Variances along them (m - 1,).
+        Variances along them (s, m - 1).
     expected
-        Rows that tell the mean, less that of all samples, from what a series has along them.
+        Rows that tell the mean, less that of all samples, from what a series has along them
+        (s, m - 1).
     left
-        The variance that they leave open.
+        The variances that they leave open (s,).
     """
 
     directions: Array
     values: Array
     expected: Array
-    left: float
+    left: Array
 
-    def scale(self, series: Array) -> tuple[Array, Array]:
-        """Return the scales of series, and their log-likelihoods (n,)."""
+    def judge(self, series: Array, answer: Array) -> tuple[Array, Array]:
+        """Return log-likelihoods of series, and squares of expected errors of answers (s, n)."""
+        freedom = self.values.shape[1]
         known = self.directions.T @ series
-        square = np.einsum("mn,m->n", known**2, 1.0 / self.values) / self.values.size
-        scale = np.maximum(square, _LEAST)
-        return scale, -0.5 * (np.log(self.values).sum() + self.values.size * np.log(scale))
-
-    def square(self, series: Array, answer: Array, scale: Array) -> Array:
-        """Return what errors of answers are expected to be, squared (n,)."""
-        told = (self.expected / self.values) @ (self.directions.T @ series)
-        off = told + series.mean(axis=0) - answer
-        return np.asarray(np.maximum(self.left * scale + off**2, _LEAST))
+        scale = np.maximum((1.0 / self.values) @ known**2 / freedom, _LEAST)
+        likelihood = -0.5 * (np.log(self.values).sum(axis=1)[:, None] + freedom * np.log(scale))
+        off = (self.expected / self.values) @ known + (series.mean(axis=0) - answer)
+        return likelihood, np.maximum(self.left[:, None] * scale + off**2, _LEAST)
 
 
 def averaged_variances(
@@ -139,23 +137,23 @@ def averaged_variances(
     tried = _candidates(kernel, nodes, asked)
     some = np.unique(np.linspace(0, series.shape[1] - 1, _POOLED).astype(np.intp))
     others = series[:, some]
-    pooled = np.array([each.scale(others)[1].mean() for each in tried])
+    pooled = _judge(tried, others, answer[some])[0].mean(axis=1, keepdims=True)
     pooled *= count_independent((others - others.mean(axis=0)).T) - 1.0
     found = np.empty(series.shape[1])
     for start in range(0, found.size, _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        scales, likelihoods = zip(*(each.scale(series[:, part]) for each in tried), strict=True)
-        squares = np.array(
-            [
-                each.square(series[:, part], answer[part], scale)
-                for each, scale in zip(tried, scales, strict=True)
-            ]
-        )
-        gain = np.array(likelihoods) + pooled[:, None]
+        likelihoods, squares = _judge(tried, series[:, part], answer[part])
+        gain = likelihoods + pooled
         weights = np.exp(gain - gain.max(axis=0))
         powers = (weights * squares**_POWER).sum(axis=0) / weights.sum(axis=0)
         found[part] = powers ** (1.0 / _POWER)
     return np.asarray(found * _student(nodes.size - 1) ** 2)
+
+
+def _judge(tried: Sequence[_Candidates], series: Array, answer: Array) -> tuple[Array, Array]:
+    """Return log-likelihoods and squares of expected errors by all settings (S, n)."""
+    likelihoods, squares = zip(*(each.judge(series, answer) for each in tried), strict=True)
+    return np.concatenate(likelihoods), np.concatenate(squares)
 
 
 def _student(freedom: int) -> float:
@@ -171,7 +169,7 @@ def _student(freedom: int) -> float:
     return 1.0 + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
 
 
-def _candidates(kernel: Kernel, nodes: Array, asked: WeightedMean) -> list[_Candidate]:
+def _candidates(kernel: Kernel, nodes: Array, asked: WeightedMean) -> list[_Candidates]:
     """Return all settings that are tried.
 
     Coordinates whose steps differ by far are tried as they are, and by their order: they are dense
@@ -184,19 +182,18 @@ def _candidates(kernel: Kernel, nodes: Array, asked: WeightedMean) -> list[_Cand
     if kernel.period is None and gaps.max() > _UNEVEN * gaps.min():
         tried.append((1.0, np.interp(line, order, rank), np.interp(places, order, rank)))
     return [
-        candidate
-        for step, coordinates, unknown in tried
-        for family in _FAMILIES
-        for steps in _STEPS
-        for candidate in _of_kernel(
+        _of_kernel(
             Kernel(family, steps * step, kernel.period),
             coordinates,
             replace(asked, places=unknown),
         )
+        for step, coordinates, unknown in tried
+        for family in _FAMILIES
+        for steps in _STEPS
     ]
 
 
-def _of_kernel(kernel: Kernel, nodes: Array, asked: WeightedMean) -> list[_Candidate]:
+def _of_kernel(kernel: Kernel, nodes: Array, asked: WeightedMean) -> _Candidates:
     """Return the settings of one kernel, with each share of noise."""
     contrasts = np.linalg.svd(np.ones((1, nodes.size)))[2][1:].T
     among, across = gram(kernel, nodes, nodes), gram(kernel, asked.places, nodes)
@@ -208,10 +205,8 @@ def _of_kernel(kernel: Kernel, nodes: Array, asked: WeightedMean) -> list[_Candi
     prior += among.mean() - 2 * told.mean()
     noise_of = asked.shares - 1.0 / nodes.size
     unknown = float(noise_of @ noise_of) + asked.unseen
-    found = []
-    for noise in _NOISE:
-        own = np.maximum(values, _ROUNDING) + noise
-        expected = (smooth + noise * noise_of) @ directions
-        left = float(prior + noise * unknown - expected**2 @ (1.0 / own))
-        found.append(_Candidate(directions, own, expected, max(left, _ROUNDING**2)))
-    return found
+    noises = np.array(_NOISE)
+    own = np.maximum(values, _ROUNDING) + noises[:, None]
+    expected = (smooth + np.multiply.outer(noises, noise_of)) @ directions
+    left = prior + noises * unknown - (expected**2 / own).sum(axis=1)
+    return _Candidates(directions, own, expected, np.maximum(left, _ROUNDING**2))
