@@ -44,13 +44,16 @@ def squares(mean, typical):
         (CUBIC, 0.49, 1.5, True),
         (CUBIC, 0.51, 1.01, False),
         (CUBIC, 0.79, 0.99, True),
-        (CUBIC, 0.81, 0.11, False),
+        (CUBIC, 0.81, 0.71, False),
+        (CUBIC, 0.81, 0.69, True),
         (CUBIC, 1.99, 0.09, True),
         (CUBIC, 2.01, 0.09, False),
         (WARPED, 0.79, 0.79, True),
         (WARPED, 0.81, 0.05, False),
-        (LINEAR, 1.01, 0.66, False),
-        (CUBIC, 1.01, 0.66, False),
+        (LINEAR, 1.01, 0.66, True),
+        (LINEAR, 1.03, 0.66, False),
+        (LINEAR, 1.01, 0.71, False),
+        (CUBIC, 1.01, 0.66, True),
         (JOINED, 1.01, 0.66, True),
         (EDGED, 1.01, 0.66, True),
         (EDGED, 1.03, 0.66, False),
@@ -66,8 +69,10 @@ def test_a_rival_is_taken_if_it_is_clearly_better(rival, mean, typical, taken):
     ("kernel", "rival", "mean", "typical", "taken"),
     [
         (EXACT, QUINTIC, 1.99, 1.99, True),
-        (EXACT, QUINTIC, 2.01, 1.0, False),
-        (EXACT, QUINTIC, 1.9, 2.01, False),
+        (EXACT, QUINTIC, 2.01, 2.0, False),
+        (EXACT, QUINTIC, 1.9, 2.12, False),
+        (EXACT, QUINTIC, 3.9, 1.02, True),
+        (EXACT, QUINTIC, 1.02, 3.9, True),
         (EXACT, CUBIC, 1.5, 1.5, False),
         (EXACT, JOINED, 1.5, 1.5, False),
         (NOISY, QUINTIC, 1.5, 1.5, False),
@@ -90,13 +95,16 @@ def test_the_best_rival_is_taken_and_none_where_there_is_none():
 @pytest.mark.parametrize(
     ("rival", "mean", "cells", "taken"),
     [
+        (LINEAR, 1.01, 0.29, True),
+        (LINEAR, 1.01, 0.31, False),
+        (LINEAR, 1.03, 0.29, False),
         (LINEAR, 1.99, 0.009, True),
         (LINEAR, 1.99, 0.011, False),
         (LINEAR, 2.01, 0.009, False),
         (WARPED, 0.9, 0.009, False),
     ],
 )
-def test_a_spline_is_taken_that_is_far_better_but_for_one_fibre(rival, mean, cells, taken):
+def test_a_spline_is_taken_that_is_far_better_in_all_fibres_but_one(rival, mean, cells, taken):
     known, own = np.ones((9, 100)), np.ones((9, 100))
     known[:, -1] = 1e6
     own[:, -1] = mean * 1e6
