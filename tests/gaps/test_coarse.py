@@ -62,7 +62,7 @@ def test_on_all_directions_the_solution_is_that_of_the_dense_system(grouping, ri
     field = field_of((6, 7), grouping=grouping)
     weights = weights_of((6, 7))
     near = CoarseMaker(weights, field.variances.size).make(field, ridge)
-    exact = 1e-7 if near.factor[0].dtype == np.float64 else 1e-5
+    exact = 1e-7 if near.factor.dtype == np.float64 else 1e-5
     assert near.places[0].size == field.variances.size
     left = np.random.default_rng(2).standard_normal(field.variances.shape)
     result = np.zeros(left.shape)
@@ -124,12 +124,12 @@ def test_the_gram_is_made_again_only_for_other_bases_or_places(monkeypatch):
     one = maker.make(field, 0.1)
     again = maker.make(field, 0.1)
     assert len(made) == 1
-    np.testing.assert_array_equal(one.factor[0], again.factor[0])
+    np.testing.assert_array_equal(one.factor, again.factor)
     scaled = Field(field.bases, 5.0 * field.variances, field.grouped)  # another kernel, same waves
     found = maker.make(scaled, 0.2)
     assert len(made) == 1
     fresh = CoarseMaker(weights, 10).make(scaled, 0.2)
-    np.testing.assert_allclose(np.tril(found.factor[0]), np.tril(fresh.factor[0]))
+    np.testing.assert_allclose(np.tril(found.factor), np.tril(fresh.factor))
     assert len(made) == 2
     copied = Field(tuple(b.copy() for b in field.bases), field.variances, field.grouped)
     maker.make(copied, 0.1)
@@ -138,7 +138,7 @@ def test_the_gram_is_made_again_only_for_other_bases_or_places(monkeypatch):
     other = maker.make(turned, 0.1)
     assert len(made) == 4
     fresh = CoarseMaker(weights, 10).make(turned, 0.1)
-    np.testing.assert_allclose(np.tril(other.factor[0]), np.tril(fresh.factor[0]))
+    np.testing.assert_allclose(np.tril(other.factor), np.tril(fresh.factor))
 
 
 @pytest.mark.parametrize("family", ["matern12", "matern32", "gaussian"])
@@ -244,7 +244,7 @@ def test_on_all_directions_of_a_sphere_the_solution_is_that_of_the_dense_system(
     near.add_solution(left, result)
     back = field.analysis(field.fold(weights) * field.synthesis(result))
     back += ridge / field.variances * result
-    exact = 1e-6 if near.factor[0].dtype == np.float64 else 1e-3
+    exact = 1e-6 if near.factor.dtype == np.float64 else 1e-3
     np.testing.assert_allclose(back, left, atol=exact * np.abs(left).max())
 
 
