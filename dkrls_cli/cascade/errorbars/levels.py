@@ -15,6 +15,7 @@ from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.drawing.fields import Field
 from dkrls_cli.cascade.ensembles import Draw, filled_draws, level_draws
 from dkrls_cli.cascade.errorbars.bars import Bars, Drawn, outer_sum, unexplained
+from dkrls_cli.cascade.errorbars.runs import variance_in_runs
 from dkrls_cli.cascade.factors.long import LongFactor
 from dkrls_cli.cascade.panels import sum_squares
 from dkrls_cli.cascade.tensors import lay_out
@@ -223,6 +224,8 @@ class FilledBars(Drawn):
         """Return a function that computes the variance of one block of a product grid."""
         nodes = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(queries)]
         observed_variance = self.level_bars.variance_blocks(cascade, queries, smooth=smooth)
+        if any((found < 0).all() for found in nodes):
+            return observed_variance
         filled = self._filled_variance(cascade)
 
         def variance(part: Slices) -> Array:
@@ -246,7 +249,8 @@ class FilledBars(Drawn):
         found = [cascade.find_nodes(axis, query, smooth) for axis, query in enumerate(points)]
         nodes = np.broadcast_arrays(*lay_out(found, spread))
         known = np.all([n >= 0 for n in nodes], axis=0)
-        result[known] += self._filled_variance(cascade)[tuple(n[known] for n in nodes)]
+        if known.any():
+            result[known] += self._filled_variance(cascade)[tuple(n[known] for n in nodes)]
         return result
 
     def draws(self, field: Field, seed: int) -> Draw:
@@ -254,14 +258,38 @@ class FilledBars(Drawn):
         observed = self.level_bars.draws(field, seed)
         alone = self.level_bars.filled_variance(field.cascade, self.axis)
         filled = filled_draws(field, self.axis, self.unobserved, alone, seed)
-        return lambda member: observed(member) + filled(member)
+        nodes = np.broadcast_arrays(*field.lay_out(field.nodes))
+        known = np.all([n >= 0 for n in nodes], axis=0)
+        wider = np.ones(known.shape)
+        if known.any():
+            least = self._as_if_left_out(field.cascade)
+            ratio = np.divide(
+                self._filled_variance(field.cascade),
+                least,
+                out=np.ones(least.shape),
+                where=least > 0,
+            )
+            wider[known] = np.sqrt(ratio)[tuple(n[known] for n in nodes)]
+        return lambda member: observed(member) + field.repeat(wider) * filled(member)
 
     def with_unobserved(self, unobserved: Mask, axis: int) -> Bars:
         """Return the error bars with other filled cells."""
         return FilledBars(self.level_bars, unobserved, axis)
 
     def _filled_variance(self, cascade: Cascade) -> Array:
-        """Return the variance of filled cells, 0 in all others, in the shape of the grid."""
+        """Return the variance of filled cells, 0 in all others, in the shape of the grid.
+
+        In a run of missing cells it is that of the level which tells most of them from outside, at
+        most that of the data.
+        """
+        least = self._as_if_left_out(cascade)
+        found = variance_in_runs(cascade, self.unobserved, self.level_bars.variance_alone)
+        most = _spread_along(cascade, self.axis) if _holds_data(cascade) else math.inf
+        found = np.minimum(found, most)
+        return np.maximum(least, np.where(np.isfinite(found), found, 0.0))
+
+    def _as_if_left_out(self, cascade: Cascade) -> Array:
+        """Return the variance of filled cells if each was a slice that is left out; 0 of others."""
         alone = self.level_bars.filled_variance(cascade, self.axis)
         beside = [-1 if axis == self.axis else 1 for axis in range(cascade.ndim)]
         return np.asarray(self.unobserved * alone.reshape(beside))

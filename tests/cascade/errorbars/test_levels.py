@@ -7,7 +7,6 @@ import pytest
 from refitted_bars import (
     KERNELS,
     NEW,
-    RNG,
     SPLINES,
     VALUES,
     D,
@@ -21,6 +20,7 @@ from dkrls_cli.cascade import cascade as cascade_module
 from dkrls_cli.cascade.errorbars.bars import variance_on_grid
 from dkrls_cli.cascade.errorbars.calibrate import calibrate
 from dkrls_cli.cascade.errorbars.levels import FilledBars, LevelBars
+from dkrls_cli.cascade.errorbars.runs import variance_in_runs
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.kernels import SPLINE_RIDGE, Kernel, gram
 from dkrls_cli.cascade.level import Level
@@ -104,7 +104,8 @@ def test_filled_cells_are_as_uncertain_as_if_left_out():
     model = fitted(joint=False)
     plain = calibrate(model)
     assert isinstance(plain, LevelBars)
-    filled = RNG.random((11, 8)) < 0.3
+    filled = np.zeros((11, 8), bool)
+    filled[1::3, ::3] = True
     for axis, nodes in enumerate((X, D)):
         bars = plain.with_unobserved(filled, axis)
         system = gram(KERNELS[axis], nodes, nodes) + model.levels[axis].ridge * np.eye(nodes.size)
@@ -113,6 +114,27 @@ def test_filled_cells_are_as_uncertain_as_if_left_out():
         expected = np.where(filled, alone[:, None] if axis == 0 else alone, 0.0)
         np.testing.assert_allclose(variance_on_grid(bars, model, [X, D]), expected, rtol=1e-9)
         assert bars.errors is plain.errors
+
+
+def test_cells_in_runs_are_as_uncertain_as_the_level_that_tells_most_of_them_says():
+    values = np.outer(np.sin(X), np.cos(D))
+    levels = [Level(n, Kernel("matern32", 3.0), 1e-3) for n in "xd"]
+    model = fit_cascade(values, [X, D], levels)
+    plain = calibrate(model)
+    filled = np.zeros((11, 8), bool)
+    filled[2:9, 3:6] = True
+    bars = plain.with_unobserved(filled, 1)
+    alone = plain.filled_variance(model, 1)[None, :]
+    told = variance_in_runs(model, filled, plain.variance_alone)
+    spread = model.predict() - model.predict().mean(axis=1, keepdims=True)
+    expected = np.maximum(alone, np.minimum(told, (spread**2).mean()))
+    found = variance_on_grid(bars, model, [X, D])
+    np.testing.assert_allclose(found, np.where(filled, expected, 0.0), rtol=1e-9)
+    assert found[5, 4] > 1.5 * alone[0, 4]
+    draw = bars.deviations(model, [X, D], seed=5)
+    members = np.array([draw(number) for number in range(200)])
+    np.testing.assert_allclose(members.var(axis=0)[filled], found[filled], rtol=0.45)
+    assert not members[:, ~filled].any()
 
 
 @pytest.mark.parametrize("smooth", [False, True])
