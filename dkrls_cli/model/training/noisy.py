@@ -62,6 +62,11 @@ def train_with_errors(
     whole = Observations(values, np.asarray(grid.errors, np.float64))
     if not whole.observed.any():
         raise InputError(f"All {values.size} values are missing. Expected at least one number.")
+    if values.size == 1:
+        raise InputError(
+            "Only one coordinate of every dimension has data, and nothing tells one observation "
+            "from its error. Expected at least two, or leave the errors of the observations out."
+        )
     spread = measure_spread(whole.values, whole.errors)
     mean = spread.mean if settings.centre is None else settings.centre
     thin = JointAxes.of(grid, plan)

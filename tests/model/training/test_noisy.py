@@ -268,6 +268,12 @@ def test_settings_that_do_not_go_with_errors_are_refused(settings, said):
         fit(observed(), obs_error="e", **settings)
 
 
+@pytest.mark.parametrize("values", [[7.0], [7.0, np.nan], [[np.nan, 7.0]]])
+def test_one_observation_tells_nothing_of_its_error(values):
+    with pytest.raises(InputError, match="Only one coordinate of every dimension has data"):
+        fit(np.array(values), obs_error=0.1)
+
+
 def test_long_dimensions_are_refused_before_any_work():
     for size, refused in ((2048, False), (2049, True)):
         axes = [axis_of("x", [0.0, 1.0]), axis_of("t", np.arange(float(size)))]
