@@ -12,15 +12,16 @@ and only the first term is cut to windows: the second is one product with g for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from dkrls_cli.arrays import Array, Tensor
-from dkrls_cli.cascade.streaming.products import Both, fold, multiply
+from dkrls_cli.cascade.streaming.products import Both, fold, multiply, multiply_all
 
 NEGLIGIBLE = 1e-13
 """Length of the entries of a row outside its window, as a vector, beside that of all of them: less
@@ -32,6 +33,15 @@ GROUPS = (16, 32, 64)
 
 _THIN = 2.0
 """Extra cost of a product with a group of rows, in rows: thin products are slow."""
+
+_WIDER = 1.05
+"""Width of the windows of a run, beside that of their own, up to which they are made equal."""
+
+_FEWEST = 4
+"""Groups of a run at least."""
+
+_ROWS = 64
+"""Rows to which the share of a constant is added at a time: what is added stays in the cache."""
 
 Window = tuple[slice, ...]
 """Samples that rows are applied to: one part of an axis, or two, the first and the last of it."""
@@ -59,6 +69,51 @@ class Constant:
 
 
 @dataclass(frozen=True, eq=False)
+class Run:
+    """Groups one after the other whose windows are equally wide and equally far from each other.
+
+    One call applies all of them: what runs beside in other threads is not held up by many.
+
+    Attributes
+    ----------
+    groups
+        Places of the groups.
+    start, step
+        First sample of the first window, and samples from each window to the next.
+    rows
+        The rows of all groups (groups, rows, width), in double and in single precision.
+    """
+
+    groups: range
+    start: int
+    step: int
+    rows: Both
+
+    @property
+    def first(self) -> int:
+        """The first row."""
+        return self.groups.start * int(self.rows.double.shape[1])
+
+    @property
+    def last(self) -> int:
+        """The row behind the last."""
+        return self.groups.stop * int(self.rows.double.shape[1])
+
+    @property
+    def window(self) -> slice:
+        """All samples of the windows."""
+        count, _, width = self.rows.double.shape
+        return slice(self.start, self.start + self.step * (count - 1) + width)
+
+    def apply(self, fibres: Tensor, out: Tensor) -> None:
+        """Put the rows, applied to fibres (any, m, any), into `out` (any, all rows, any)."""
+        rows = self.rows.as_type(fibres.dtype)
+        windows: Any = sliding_window_view(fibres[:, self.window], rows.shape[2], axis=1)
+        found = out.reshape(len(out), len(rows), -1, out.shape[2])  # a view: one axis is cut in two
+        multiply_all(rows, windows[:, :: self.step].swapaxes(2, 3), found)
+
+
+@dataclass(frozen=True, eq=False)
 class Banded:
     """Rows as matrices, in groups of neighbours that share a window, and a constant's share.
 
@@ -74,6 +129,8 @@ class Banded:
         Rows of every group but the last, which may have fewer.
     trend
         s of every row (size,) and g (samples,), in double and in single precision; or None.
+    runs
+        Groups that are applied together.
     """
 
     samples: int
@@ -81,6 +138,7 @@ class Banded:
     groups: tuple[Both, ...]
     group: int
     trend: tuple[Both, Both] | None = None
+    runs: tuple[Run, ...] = ()
 
     @classmethod
     def build(
@@ -110,7 +168,8 @@ class Banded:
         ((slice(0, 2, None),),)
         """
         made = (cls._in_groups(make_rows, size, group, constant, negligible) for group in GROUPS)
-        return min(made, key=lambda one: one.operations * (1.0 + _THIN / one.group))
+        best = min(made, key=lambda one: one.operations * (1.0 + _THIN / one.group))
+        return replace(best, runs=tuple(best._find_runs()))
 
     @classmethod
     def _in_groups(
@@ -137,6 +196,43 @@ class Banded:
             trend = Both.of(np.concatenate(shares)), Both.of(constant.weights)
         return cls(samples, tuple(windows), tuple(groups), group, trend)
 
+    def _find_runs(self) -> Iterator[Run]:
+        """Yield runs of groups of all rows, as long as they can be."""
+        full = sum(len(own.double) == self.group for own in self.groups)
+        first = 0
+        while first < full:
+            last = first + 1
+            while last < full and self._layout(range(first, last + 1)) is not None:
+                last += 1
+            if last - first >= _FEWEST:
+                yield self._run(range(first, last))
+            first = last
+
+    def _layout(self, places: range) -> tuple[int, int, int] | None:
+        """Return start, step and width of the windows of a run; None if they differ too much."""
+        windows = [self.windows[place] for place in places]
+        if any(len(window) > 1 for window in windows):
+            return None
+        starts, stops = np.array([(window[0].start, window[0].stop) for window in windows]).T
+        step = round((starts[-1] - starts[0]) / (len(places) - 1))
+        away = step * np.arange(len(places))
+        start = int((starts - away).min())
+        width = int((stops - away).max()) - start
+        inside = start >= 0 and start + away[-1] + width <= self.samples
+        narrow = width <= _WIDER * (stops - starts).min()
+        return (start, step, width) if step > 0 and inside and narrow else None
+
+    def _run(self, places: range) -> Run:
+        """Return some groups, whose windows differ little, as a run."""
+        layout = self._layout(places)
+        assert layout is not None
+        start, step, width = layout
+        rows = np.zeros((len(places), self.group, width))
+        for number, place in enumerate(places):
+            own, origin = self.windows[place][0], start + step * number
+            rows[number, :, own.start - origin : own.stop - origin] = self.groups[place].double
+        return Run(places, start, step, Both.of(rows))
+
     @cached_property
     def size(self) -> int:
         """Number of rows."""
@@ -157,11 +253,15 @@ class Banded:
         fibres = fold(tensor, axis)
         result: Tensor = np.empty((len(fibres), stop - start, fibres.shape[2]), tensor.dtype)
         shares, constant = self._constant_part(fibres)
-        for own, rows, window in self._pieces(start, stop, tensor.dtype):
-            here = result[:, own]
-            multiply(rows, _pick(fibres, window), here)
-            if shares is not None:
-                here += shares[own.start + start : own.stop + start, None] * constant
+        together = [run for run in self.runs if start <= run.first and run.last <= stop]
+        for run in together:
+            run.apply(fibres, result[:, run.first - start : run.last - start])
+        for own, rows, window in self._pieces(start, stop, tensor.dtype, together):
+            multiply(rows, _pick(fibres, window), result[:, own])
+        if shares is not None:
+            for first in range(0, stop - start, _ROWS):
+                some = slice(first, min(first + _ROWS, stop - start))
+                result[:, some] += shares[start:stop][some, None] * constant
         return result.reshape(*tensor.shape[:axis], stop - start, *tensor.shape[axis + 1 :])
 
     def _constant_part(self, fibres: Tensor) -> tuple[Tensor | None, Tensor]:
@@ -174,10 +274,15 @@ class Banded:
         return shares, constant
 
     def _pieces(
-        self, start: int, stop: int, dtype: np.dtype[Any]
+        self, start: int, stop: int, dtype: np.dtype[Any], without: Sequence[Run]
     ) -> Iterator[tuple[slice, Tensor, Window]]:
-        """Yield rows from `start` to `stop` group by group: their place, matrix and window."""
+        """Yield rows from `start` to `stop` group by group: their place, matrix and window.
+
+        Those of some runs are left out.
+        """
         for place in range(start // self.group, -(-stop // self.group)):
+            if any(place in run.groups for run in without):
+                continue
             origin = place * self.group
             first, end = max(start, origin), min(stop, origin + self.group)
             rows = self.groups[place].as_type(dtype)[first - origin : end - origin]

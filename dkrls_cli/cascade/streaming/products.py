@@ -58,6 +58,21 @@ def multiply(rows: Tensor, fibres: Tensor, out: Tensor) -> None:
         np.matmul(rows, fibres[:, :, part], out=out[:, :, part])
 
 
+def multiply_all(rows: Tensor, fibres: Tensor, out: Tensor) -> None:
+    """Put groups of rows, each applied to fibres of its own, into `out` (any, groups, p, any).
+
+    The rows are (groups, p, m), and the fibres (any, groups, m, any).
+    """
+    if fibres.shape[3] == 1:
+        columns = np.ascontiguousarray(rows.swapaxes(1, 2))
+        flat, found = fibres[..., 0].swapaxes(0, 1), out[..., 0].swapaxes(0, 1)
+        for part in _parts(flat.shape[1], _SMALL // max(1, rows[0].size)):
+            np.matmul(flat[:, part], columns, out=found[:, part])
+        return
+    for part in _parts(fibres.shape[3], _SMALL // max(1, rows[0].size)):
+        np.matmul(rows, fibres[..., part], out=out[..., part])
+
+
 def size_of_noise(length: float, shape: tuple[int, ...]) -> float:
     """Return the largest singular value of a matrix (p, m) of noise, of a length in each row.
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dkrls_cli.cascade.streaming import products as module
-from dkrls_cli.cascade.streaming.products import Both, fold, multiply
+from dkrls_cli.cascade.streaming.products import Both, fold, multiply, multiply_all
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -40,3 +40,15 @@ def test_a_tensor_is_folded_around_an_axis_also_if_it_is_a_view():
     np.testing.assert_array_equal(
         fold(data.swapaxes(0, 2), 0)[0], data.swapaxes(0, 2).reshape(4, 6)
     )
+
+
+@pytest.mark.parametrize("behind", [1, 3, 1100])
+def test_groups_of_rows_are_applied_to_fibres_of_their_own(behind):
+    rng = np.random.default_rng(0)
+    rows, fibres = rng.standard_normal((4, 16, 70)), rng.standard_normal((2, 4, 70, behind))
+    room = np.full((2, 66, behind), np.nan)  # answers lie between others
+    out = room[:, 1:65].reshape(2, 4, 16, behind)
+    multiply_all(rows, fibres, out)
+    np.testing.assert_allclose(out, np.einsum("gpm,agmn->agpn", rows, fibres), rtol=0, atol=1e-11)
+    assert np.isnan(room[:, [0, 65]]).all()
+    assert not np.isnan(room[:, 1:65]).any()
