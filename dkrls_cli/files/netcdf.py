@@ -98,7 +98,7 @@ def open_dataset(
         axes, scalars = _axes(dataset, array, grows, notes)
         if not axes:
             raise InputError(f"'{array.name}' in '{path}' has no dimension of more than one cell.")
-        notes.extend(_fill_notes(array))
+        notes.extend(_fill_notes(array, kind))
         name, attrs, style = str(array.name), attrs_of(array), style_of(dataset, array, axes)
         shape = tuple(axis.size for axis in axes)
         stored = StoredVariable(path, kind, name, shape, float_type(array.dtype).name)
@@ -413,8 +413,19 @@ def _decode(value: Any) -> str:
     return text.strip().strip("\x00")
 
 
-def _fill_notes(array: xr.DataArray) -> list[str]:
-    """Return a note if a variable is marked with more than one fill value."""
+def _fill_notes(array: xr.DataArray, kind: FileKind) -> list[str]:
+    """Return notes on what marks missing cells, if it is more than one value, or 0 in a Zarr store.
+
+    Stores that nobody told otherwise have a fill value of 0, which readers take for missing.
+    """
     fills = marked_fills(array)
-    texts = ", ".join(f"{fill:g}" for fill in fills)
-    return [f"several fill values are marked, all taken as missing: {texts}"] if fills[1:] else []
+    notes = []
+    if kind == "zarr" and 0.0 in fills and not is_packed(array):
+        notes.append(
+            f"cells of '{array.name}' that hold 0, its fill value in the store, are taken as "
+            "missing: if zeros are data, take that mark out (fill_value null in .zarray)"
+        )
+    if fills[1:]:
+        texts = ", ".join(f"{fill:g}" for fill in fills)
+        notes.append(f"several fill values are marked, all taken as missing: {texts}")
+    return notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -513,3 +514,19 @@ def test_coordinates_in_half_precision_are_written_in_single(tmp_path: Path) -> 
     data.to_zarr(tmp_path / "a.zarr", consolidated=False, encoding={"x": {"dtype": "f2"}})
     axis = open_file(str(tmp_path / "a.zarr")).axes[0]
     assert (axis.dtype, axis.stored.tolist()) == ("float32", [0.5, 1.5, 2.5])
+
+
+@pytest.mark.parametrize(("fill", "told"), [(0.0, True), (np.nan, False), (-9.0, False)])
+def test_zeros_that_a_store_has_for_missing_are_told(
+    tmp_path: Path, fill: float, told: bool
+) -> None:
+    path, encoding = tmp_path / "a.zarr", {"a": {"_FillValue": fill}}
+    data = xr.DataArray([1.0, 0.0, 4.0], {"x": [0.5, 1.5, 2.5]}, ("x",), "a")
+    data.to_zarr(path, consolidated=False, encoding=encoding, zarr_format=2)
+    source = open_file(str(path))
+    assert any("'a' that hold 0, its fill value" in note for note in source.notes) == told
+    assert np.isnan(source.grid().values[1]) == told
+    if told:
+        about = json.loads((path / "a" / ".zarray").read_text())
+        (path / "a" / ".zarray").write_text(json.dumps({**about, "fill_value": None}))
+        assert open_file(str(path)).grid().values[1] == 0.0
