@@ -1,6 +1,7 @@
 """The setting that is taken predicts most like the weighted average of all."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -29,6 +30,8 @@ def test_the_setting_nearest_to_the_weighted_average_of_all_is_taken():
     scores = np.array([math.sqrt(candidate.error * candidate.typical) for candidate in candidates])
     weights = shares * (scores / scores.min()) ** -float(X.size)
     weights *= [max(candidate.ridge, 1e-6) ** -0.1 for candidate in candidates]
+    clean = Counter(candidate.kernel for candidate in candidates if candidate.ridge < 2e-6)
+    weights *= [min(1, 3 / clean[c.kernel]) if c.ridge < 2e-6 else 1 for c in candidates]
     some = np.flatnonzero(weights > 1e-3 * weights.max())
     found = {i: answers(X, ROUGH, candidates[i].kernel, candidates[i].ridge, middles) for i in some}
     average = sum(weights[i] * found[i] for i in some) / weights[some].sum()
@@ -52,6 +55,22 @@ def test_of_settings_that_miss_slices_alike_those_of_a_small_ridge_count_more(ri
     segment = Segment(X, [ROUGH], False, None, SpectrumCache())
     alike = [Candidate(kernel, ridge, 1.0) for ridge in ridges]
     assert nearest_to_average([segment], alike).ridge == ridges[nearest] == taken
+
+
+@pytest.mark.parametrize(("clean", "counts"), [(2, 2), (3, 3), (12, 3)])
+def test_candidates_of_one_kernel_without_noise_count_as_three_at_most(clean, counts):
+    kernel, middles = Kernel("matern32", 2.0, constant=1.0), (X[1:] + X[:-1]) / 2
+    ridges = [*np.geomspace(1e-14, 1e-6, clean), *np.geomspace(1e-5, 10.0, 30)]
+    found = np.array([answers(X, ROUGH, kernel, ridge, middles) for ridge in ridges])
+    weights = np.maximum(ridges, 1e-6) ** -0.1
+    weights[:clean] *= counts / clean
+    average = np.average(found, axis=0, weights=weights)
+    away = np.linalg.norm(found - average, axis=(1, 2))
+    close = np.flatnonzero(weights >= 0.3 * weights.max())
+    segment = Segment(X, [ROUGH], False, None, SpectrumCache())
+    alike = [Candidate(kernel, ridge, 1.0) for ridge in ridges]
+    taken = nearest_to_average([segment], alike)
+    assert taken.ridge == ridges[min(close, key=lambda i: away[i])]
 
 
 class Answers:
