@@ -40,8 +40,8 @@ _WIDER = 1.05
 _FEWEST = 4
 """Groups of a run at least."""
 
-_ROWS = 64
-"""Rows to which the share of a constant is added at a time: what is added stays in the cache."""
+_ADDED = 2**16
+"""Numbers to which the share of a constant is added at a time: what is added stays in the cache."""
 
 Window = tuple[slice, ...]
 """Samples that rows are applied to: one part of an axis, or two, the first and the last of it."""
@@ -259,9 +259,7 @@ class Banded:
         for own, rows, window in self._pieces(start, stop, tensor.dtype, together):
             multiply(rows, _pick(fibres, window), result[:, own])
         if shares is not None:
-            for first in range(0, stop - start, _ROWS):
-                some = slice(first, min(first + _ROWS, stop - start))
-                result[:, some] += shares[start:stop][some, None] * constant
+            _add_products(result, shares[start:stop], constant)
         return result.reshape(*tensor.shape[:axis], stop - start, *tensor.shape[axis + 1 :])
 
     def _constant_part(self, fibres: Tensor) -> tuple[Tensor | None, Tensor]:
@@ -287,6 +285,19 @@ class Banded:
             first, end = max(start, origin), min(stop, origin + self.group)
             rows = self.groups[place].as_type(dtype)[first - origin : end - origin]
             yield slice(first - start, end - start), rows, self.windows[place]
+
+
+def _add_products(out: Tensor, shares: Tensor, constant: Tensor) -> None:
+    """Add shares (p,) times a constant (any, 1, any) to `out` (any, p, any), a part at a time."""
+    before, rows, behind = out.shape
+    if behind == 1:  # many rows at once, which lie one after the other
+        step = max(1, _ADDED // rows)
+        for first in range(0, before, step):
+            out[first : first + step, :, 0] += constant[first : first + step, :, 0] * shares
+        return
+    step = max(1, _ADDED // (before * behind))
+    for first in range(0, rows, step):
+        out[:, first : first + step] += shares[first : first + step, None] * constant
 
 
 def _window(rows: Array, negligible: float) -> Window:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkrls_cli.cascade.streaming.banded import Banded
+from dkrls_cli.cascade.streaming import banded as module
+from dkrls_cli.cascade.streaming.banded import Banded, Constant
 from dkrls_cli.cascade.streaming.products import Both
 
 
@@ -115,3 +116,16 @@ def test_runs_begin_on_the_axis_and_have_full_groups(starts, rows, found):
     groups = tuple(Both.of(np.ones((size, 20))) for size in sizes)
     runs = list(Banded(100, windows, groups, 16)._find_runs())
     assert sum(len(run.groups) for run in runs) == found
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("added", [1, 40, 2**16])
+def test_the_share_of_a_constant_is_added_part_by_part(added, axis, monkeypatch):
+    monkeypatch.setattr(module, "_ADDED", added)
+    rng, shape = np.random.default_rng(2), [3, 4, 5]
+    shape[axis] = 30
+    rows, data = rng.standard_normal((20, 30)), rng.standard_normal(shape)
+    constant = Constant(0.5, rng.random(30))
+    found = Banded.build(lambda part: rows[part], 20, constant, 0.0)
+    truth = np.moveaxis(np.tensordot(rows[3:17], data, (1, axis)), 0, axis)
+    np.testing.assert_allclose(found.apply(data, axis, slice(3, 17)), truth, rtol=0, atol=1e-11)
