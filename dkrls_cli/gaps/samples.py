@@ -31,6 +31,13 @@ _MOST_DRAWS, _DRAWN_CELLS = 100, 200_000
 _EXACT = 3e-3
 """Largest change of a missing cell at the end of a solve, as a share of the largest value."""
 
+_STILL = 0.99
+"""Size of a draw, as a share of that ten iterations before, from which its solve may end.
+
+What a solve lacks changes the mean square of a draw. Error bars of 24 draws err by a seventh, and
+those in deep holes of made grids changed by one percent with this rule, and took half the time.
+"""
+
 _LIMIT = 300
 """Iterations of a solve."""
 
@@ -47,6 +54,7 @@ def posterior_draws(
     *,
     everywhere: bool = False,
     watched: Mask | None = None,
+    only_size: bool = False,
 ) -> Callable[[int], Array]:
     """Return a function that draws the deviation of a field from its mean given the observed cells.
 
@@ -67,7 +75,10 @@ def posterior_draws(
         noise: what is known of them is known with the noise of the ridge.
     watched
         The cells whose change decides when a solve ends; by default those that it answers for.
+    only_size
+        Whether only the size of a draw is asked for: its solve ends as soon as that stays.
     """
+    asked = ~observed if watched is None or not watched.any() else watched
     ridge = max(ridge, LEAST_RIDGE * float(field.variances.max()))
     coarse = CoarseMaker(cell_weights(observed, ridge, noise))
     field = useful_field(field, ridge, _EXACT)  # as solves have it: they share a coarse space
@@ -88,6 +99,7 @@ def posterior_draws(
             coarse=coarse,
             noise=noise,
             watched=watched,
+            give_up=_size_stays(truth, asked) if only_size else None,
         )
         if noise is None and everywhere:
             return truth - _smooth(field, done.values, ridge)
@@ -97,6 +109,18 @@ def posterior_draws(
         return truth
 
     return draw
+
+
+def _size_stays(truth: Array, asked: Mask) -> Callable[[Array], bool]:
+    """Return a function that tells whether a draw is as large with new answers as with the last."""
+    known, last = truth[asked], math.inf
+
+    def stays(answers: Array) -> bool:
+        nonlocal last
+        before, last = last, math.sqrt(float(np.mean((answers[asked] - known) ** 2)))
+        return last >= _STILL * before
+
+    return stays
 
 
 def _smooth(field: Field, completed: Array, ridge: float) -> Array:
@@ -122,7 +146,9 @@ def posterior_variance(
 
     `watched` are the cells that are asked for, if others may be less accurate.
     """
-    draw = posterior_draws(field, observed, ridge, seed, noise, watched=watched)
+    draw = posterior_draws(
+        field, observed, ridge, seed, noise, watched=watched, only_size=noise is None
+    )
     total = np.zeros(observed.shape)
     for number in range(draws):
         deviation = draw(number)

@@ -9,8 +9,10 @@ from sphere_grids import SPHERE, kernels_of
 from dkrls_cli.cascade.kernels import Kernel
 from dkrls_cli.gaps import coarse
 from dkrls_cli.gaps import samples as module
+from dkrls_cli.gaps.coarse import CoarseMaker
 from dkrls_cli.gaps.field import Grouping, SphereField, make_field
 from dkrls_cli.gaps.samples import posterior_draws, posterior_variance, thinning
+from dkrls_cli.gaps.solve import complete_field
 
 PAIR = Grouping(((0, 1),))
 GROUPINGS = pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_without_data_nearby_a_draw_is_one_of_the_prior():
 def test_the_variance_is_the_mean_square_of_the_draws(grouping):
     field, observed = small(grouping)
     found = posterior_variance(field, observed, 0.05, (1,), draws=7)
-    draw = posterior_draws(field, observed, 0.05, (1,))
+    draw = posterior_draws(field, observed, 0.05, (1,), only_size=True)
     np.testing.assert_allclose(found, np.mean([draw(i) ** 2 for i in range(7)], axis=0))
     usual = posterior_variance(field, observed, 0.05, (1,))
     expected = np.diag(posterior(field, observed, 0.05)).reshape(SHAPE)[~observed]
@@ -174,3 +176,24 @@ def test_the_longest_axes_of_a_large_grid_are_thinned(shape, strides):
     found = thinning(shape)
     assert sorted(found) == sorted(strides)
     assert np.prod([-(-m // s) for m, s in zip(shape, found, strict=True)]) <= 60_000
+
+
+def test_the_solve_of_a_draw_ends_as_soon_as_its_size_stays(monkeypatch):
+    axes = [np.arange(48.0)] * 2
+    field = make_field(axes, [Kernel("matern32", 4.0)] * 2)
+    observed = np.ones((48, 48), bool)
+    observed[10:38, 12:36] = False
+    steps = []
+
+    def count(*given, coarse, **options):
+        done = complete_field(*given, coarse=CoarseMaker(observed * 1.0, 20), **options)
+        steps.append(done.iterations)
+        return done
+
+    monkeypatch.setattr(module, "complete_field", count)
+    exact = posterior_draws(field, observed, 1e-3, (1,))(0)
+    rough = posterior_draws(field, observed, 1e-3, (1,), only_size=True)(0)
+    assert steps[1] % 10 == 0
+    assert 10 < steps[1] < 0.8 * steps[0]
+    sizes = [np.sqrt(np.mean(draw[~observed] ** 2)) for draw in (rough, exact)]
+    assert sizes[0] == pytest.approx(sizes[1], rel=0.05)

@@ -44,6 +44,9 @@ several deep holes, each time that the gaps are placed puts all of them to other
 _SEED = 1
 """Seed of the cells that are hidden: others than those that the setting was chosen by."""
 
+_LOOSER = 5.0
+"""Tolerance of solves for hidden cells, in that of the last solve: a hundredth of their error."""
+
 _ITERATIONS = 300
 """Iterations until a solve is given up."""
 
@@ -85,14 +88,18 @@ def usual_grid_error(values: Array, coordinates: Sequence[Array], chosen: GapCho
 
     The setting has a spectrum for every axis.
     """
-    done = _complete(values, coordinates, chosen, None)
+    done = _complete(values, coordinates, chosen, None, chosen.tolerance)
     spectra = cast(Sequence[Spectrum], chosen.spectra)
     errors = left_out_errors(done - chosen.mean, spectra, chosen.setting.ridge)
     return usual_error(errors, np.isfinite(values))
 
 
 def _complete(
-    values: Array, coordinates: Sequence[Array], chosen: GapChoice, watched: Mask | None
+    values: Array,
+    coordinates: Sequence[Array],
+    chosen: GapChoice,
+    watched: Mask | None,
+    tolerance: float,
 ) -> Array:
     """Return a grid whose missing cells are solved for."""
     setting = chosen.setting
@@ -102,7 +109,7 @@ def _complete(
         values,
         setting.ridge,
         chosen.mean,
-        tolerance=chosen.tolerance,
+        tolerance=tolerance,
         limit=_ITERATIONS,
         watched=watched,
     ).values
@@ -197,7 +204,8 @@ def _miss_cells(
     """Return errors of hidden cells in units of their spread, and powers of their distances."""
     kernels, ridge = chosen.setting.kernels, chosen.setting.ridge
     seen = np.isfinite(values) & ~hidden
-    done = _complete(np.where(seen, values, np.nan), coordinates, chosen, hidden)
+    shown = np.where(seen, values, np.nan)
+    done = _complete(shown, coordinates, chosen, hidden, _LOOSER * chosen.tolerance)
     near = distance(coordinates, kernels, seen, ridge)
     grouping = chosen.setting.grouping
     drawn = field_variance(
