@@ -243,9 +243,9 @@ def worst_of_neighbours(score: Array, size: Array, axes: Sequence[int]) -> Mask:
     score
         How much speaks against a cell, NaN for those that do not count.
     size
-        By what the worst is told: the residuals of all steps in units of their standard errors by
-        the model. Of a single bad cell they are larger than of any that the bad one predicts
-        wrongly, by the inequality of Cauchy and Schwarz.
+        By what the worst is told: residuals by one step and by all, in units of their standard
+        errors by the model. Of a single bad cell they are larger than of any that the bad one
+        predicts wrongly, by the inequality of Cauchy and Schwarz.
     axes
         Axes along which cells are predicted.
 

@@ -149,18 +149,16 @@ class Trace:
 
     @property
     def size(self) -> Array:
-        """Size of residuals in units of their standard errors: the geometric mean of all steps.
+        """Size of residuals in units of their standard errors: by the first step, and by all.
 
         Of two bad neighbours that are off alike, each agrees with the other along the axis that
-        they share, and good ones beside them do not. But along other axes only the bad ones do not.
+        they share, and good ones beside them do not. Along another axis only the bad ones do not.
+        So it is the geometric mean of both.
         """
-        if not self.results:
-            return np.abs(self.values)
-        spread, product = np.ones(self.values.shape), np.ones(self.values.shape)
-        for result in self.results:
-            spread = spread * result.spread
-            product *= (np.abs(result.left) / spread) ** (1 / len(self.results))
-        return product
+        left, spread = self.residuals
+        first = self.results[0] if self.results else None
+        before = left if first is None else first.left / first.spread
+        return np.asarray(np.sqrt(np.abs(before * left / spread)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,7 +106,7 @@ def test_the_middle_of_nothing_is_0():
     assert middle(np.full(3, np.nan), np.ones(3, bool)) == 0.0
 
 
-def test_the_size_of_residuals_counts_every_step():
+def test_the_size_of_residuals_is_that_by_the_first_step_and_by_all():
     walk = np.random.default_rng(0).normal(size=(30, 20)).cumsum(axis=0).cumsum(axis=1)
     walk[12, 7:9] += 5 * walk.std()
     axes = [CheckAxis(np.arange(float(n))) for n in walk.shape]
