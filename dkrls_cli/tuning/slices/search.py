@@ -81,11 +81,10 @@ class Search:
     def _assess(self, kernel: Kernel) -> list[Candidate]:
         """Return the candidates of one kernel, one for each ridge."""
         ridges = self._ridges(kernel)
-        seen = [segment.slices for segment in self.segments]
         squares = [segment.squares(kernel, ridges) for segment in self.segments]
         means = [s @ own.weights for s, own in zip(squares, self.segments, strict=True)]
-        errors = np.sqrt(np.average(means, axis=0, weights=seen)).tolist()
-        many = sum(seen) >= _MANY_SLICES
+        errors = np.sqrt(self._average(means)).tolist()
+        many = sum(segment.slices for segment in self.segments) >= _MANY_SLICES
         typical = self._typical_errors(squares).tolist() if many else [None] * len(errors)
         found = zip(ridges.tolist(), errors, typical, strict=True)
         return [Candidate(kernel, ridge, error, usual) for ridge, error, usual in found]
@@ -96,8 +95,12 @@ class Search:
             np.log(np.maximum(s, TINY)) @ own.weights
             for s, own in zip(squares, self.segments, strict=True)
         ]
-        seen = [segment.slices for segment in self.segments]
-        return np.asarray(np.exp(np.average(logarithms, axis=0, weights=seen) / 2))
+        return np.asarray(np.exp(self._average(logarithms) / 2))
+
+    def _average(self, numbers: Sequence[Array]) -> Array:
+        """Return the mean over the segments, each of which counts by its slices."""
+        seen = np.array([segment.slices for segment in self.segments], np.float64)
+        return np.asarray(seen @ np.array(numbers) / seen.sum())
 
     def _ridges(self, kernel: Kernel) -> Array:
         """Return the ridges to try: large enough that no direction drops out of the solve.
