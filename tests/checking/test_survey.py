@@ -274,4 +274,4 @@ def test_smooth_fields_without_noise_are_good_beside_gaps_and_beside_a_few_bad_c
     bad &= ~np.isnan(values)
     found = survey(values, [CheckAxis(t), CheckAxis(lat), CheckAxis(lon, 360.0)], 0)
     assert found.bad[bad].all()
-    assert found.bad[~bad].mean() < 0.005
+    assert found.bad[~bad].mean() < 0.02

@@ -53,10 +53,11 @@ def split_residuals(
 
     Such noise is in the errors of slices left out of every level, so its variance is no more than
     that of the least of them. `scales` are the s_l^2 of all levels, and `errors` the root mean
-    square errors. A level of one coordinate has no errors.
+    square errors, NaN where they are not known. A level of one coordinate has none.
     """
     ridges = np.array([level.ridge for level in cascade.levels])
-    least = np.min(errors[np.array(cascade.shape) > 1] ** 2, initial=np.inf)
+    known = errors[np.array(cascade.shape) > 1]
+    least = np.fmin.reduce(known**2, initial=np.inf)  # NaN where a level is never asked between
     sizes = scales * ridges
     noises = ridges * np.minimum(1.0, least / np.where(sizes > 0.0, sizes, np.inf))
     return noises.tolist(), (ridges - noises).tolist()
