@@ -211,7 +211,10 @@ class FitOptions(LevelOptions):
 
     noise: Annotated[
         Literal["level", "joint", "auto"],
-        typer.Option(help="One ridge per level, or one for the whole grid, which gaps need."),
+        typer.Option(
+            help="One ridge per level, or one for the whole grid. auto: joint if cells are missing "
+            "and one ridge is given."
+        ),
     ] = "auto"
     missing: Annotated[
         Literal["model", "error"],

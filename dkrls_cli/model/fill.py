@@ -43,6 +43,7 @@ from dkrls_cli.model.filling.cells import MaskLike, choose_cells, leave_out
 from dkrls_cli.model.filling.lengths import Distance, GapLimits
 from dkrls_cli.model.fit import fit_grid
 from dkrls_cli.model.model import Model
+from dkrls_cli.model.planning.refusals import refuse_with_gaps
 from dkrls_cli.model.poles.planning import Poles
 from dkrls_cli.model.settings import DEFAULTS, PerLevel, Settings
 from dkrls_cli.model.training.lost import drop_lost_slices
@@ -373,6 +374,7 @@ def fill_grid(
         members = None if ensemble is None else repeat(grid.values, ensemble)
         errors = _no_errors(grid) if std else None
         return Filled(grid, cells, errors, left, None, chosen.note, members)
+    refuse_with_gaps(settings)
     if ensemble is not None:
         _refuse_long(grid)
     land = _fills_land(grid, settings, cells)

@@ -36,7 +36,7 @@ from dkrls_cli.model.model import OBS_ERRORS, Model
 from dkrls_cli.model.planning.plan import plan_fit
 from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
 from dkrls_cli.model.poles.planning import Poles
-from dkrls_cli.model.quality.robust import ROBUST, Cleaned
+from dkrls_cli.model.quality.robust import ROBUST
 from dkrls_cli.model.settings import DEFAULTS, Missing, Noise, PerLevel, Settings, Storage
 from dkrls_cli.model.training.complete import train
 from dkrls_cli.model.training.gaps import train_through_gaps
@@ -105,7 +105,8 @@ def fit(
         that of the circle the coordinates close, if they do.
     noise
         ``level``: a ridge per level, the paper's. ``joint``: one ridge over the whole grid.
-        ``auto``: level on complete grids, joint where cells are missing.
+        With ``level`` missing cells are solved for first, under one ridge, and the complete grid is
+        fitted. ``auto``: joint if `ridge` is one number and cells are missing, else level.
     missing
         ``model``: fit through missing cells; cells that never had data stay missing in answers.
         ``error``: refuse missing cells.
@@ -284,8 +285,11 @@ def fit_grid(
     if allowed is not None:
         allowed.check_units(grid.name, grid.attrs)
         settings = replace(settings, compact=False, dtype="float64")
-    ready = prepare_grid(grid, settings)
+    ready = prepare_grid(grid, settings, gaps=outages, tell=tell)
     warnings = suspicious_marks(grid, stored)
+    if ready.completed is not None:  # its group has told the missing cells
+        settings = replace(settings, group=DEFAULTS.group)
+        warnings += ready.completed.notes
     plan = _plan(ready, settings, outages)
     warnings += jump_notes(ready.grid, plan)
     result = _train(ready, plan, settings, spectra, watch, land, tell)
@@ -303,6 +307,7 @@ def fit_grid(
         PROMISE: promise,
         OBS_ERRORS: error_facts(origin, fitted),
         ROBUST: ready.cleaned and ready.cleaned.facts,
+        **({} if ready.completed is None else {"missing": ready.completed.facts}),
         "notes": [*result.facts.get("notes", ()), *warnings] if warnings else None,
     }
     return Model(
@@ -314,7 +319,7 @@ def fit_grid(
         fitted.attrs,
         fitted.style,
         {**origin, **result.facts, **{key: found for key, found in facts.items() if found}},
-        filled=_filled(ready.cleaned, result),
+        filled=_filled(ready.filled, result),
         known_coverage=coverage,
         bounds=ready.bounds,
         poles=result.poles,
@@ -351,12 +356,11 @@ def _train(
     )
 
 
-def _filled(cleaned: Cleaned | None, result: TrainingResult) -> Mask | None:
-    """Return the cells of the cascade whose data was replaced by what the others say."""
-    replaced = None if cleaned is None else cleaned.replaced
-    if replaced is None or result.poles is None:
-        return replaced
-    return result.poles.extend_mask(replaced)
+def _filled(cells: Mask | None, result: TrainingResult) -> Mask | None:
+    """Return the cells of the cascade whose data is what the others say of them."""
+    if cells is None or result.poles is None:
+        return cells
+    return result.poles.extend_mask(cells)
 
 
 def error_origin(obs_error: object) -> dict[str, Any]:

@@ -219,7 +219,7 @@ def test_all_levels_with_gaps_or_errors_tell_what_was_tried_together(errors):
     values = VALUES[:, :, None].copy()
     values[np.random.default_rng(0).random(values.shape) < 0.1] = np.nan
     at = {"d": D, "x": X, "one": [0.0]}
-    model, record = recorded(values, at, obs_error=errors)
+    model, record = recorded(values, at, obs_error=errors, noise="joint")
     assert record.of("one") == ()
     d, x = (record.of(dim)[0] for dim in ("d", "x"))
     assert len(d.tried) == len(x.tried) > 5

@@ -172,7 +172,8 @@ def test_retuning_under_a_joint_ridge_keeps_to_the_observed_cells():
     again = retune(model)
     assert again.joint_ridge is not None
     assert again.levels[0] == model.levels[0]
-    gappy = fit(labelled(values), levels=[*model.levels[:1], "time"], mean=model.cascade.mean)
+    levels, mean = [*model.levels[:1], "time"], model.cascade.mean
+    gappy = fit(labelled(values), levels=levels, mean=mean, noise="joint")
     assert again.levels == gappy.levels
     assert again.joint_ridge == gappy.joint_ridge
 

@@ -23,8 +23,8 @@ def refuse_with_gaps(settings: Settings) -> None:
         )
     if settings.noise == "level":
         raise SettingError(
-            "A ridge per level needs a complete grid, and cells are missing here: through gaps "
-            "there is one joint ridge only. Leave the noise auto, or fill the gaps first."
+            "Missing cells are solved for under one joint ridge only here, and a ridge per level "
+            "is asked for. Leave the noise auto."
         )
 
 

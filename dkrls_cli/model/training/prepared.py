@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dkrls_cli.arrays import Array
+from dkrls_cli.arrays import Array, Mask
 from dkrls_cli.circle import spacing
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import period_beside
@@ -21,7 +21,13 @@ from dkrls_cli.model.answering.masks import lasting_mask
 from dkrls_cli.model.planning.requests import FitPlan, LevelRequest
 from dkrls_cli.model.quality.robust import Cleaned, clean_grid
 from dkrls_cli.model.settings import Settings
+from dkrls_cli.model.training.completed import (
+    CompletedGrid,
+    complete_grid,
+    is_fitted_complete,
+)
 from dkrls_cli.model.training.lost import drop_lost_slices
+from dkrls_cli.model.training.result import Tell
 
 # Times that neighbours across the seam of a circle differ more than any others, by step, where the
 # data does not go round: rings of 6 to 72 random waves reach 2.3, a line from end to end of eight
@@ -47,6 +53,8 @@ class PreparedGrid:
         Notes on coordinates that are left out: as they are repeated, or have no observed cell.
     cleaned
         What a robust fit found; None in others.
+    completed
+        The grid with its missing cells solved for, if these are fitted with a ridge per level.
     bounds, bounds_note
         Bounds of the answers, and how they were told.
     cell_means
@@ -59,9 +67,17 @@ class PreparedGrid:
     repeats: list[str]
     lost: list[str]
     cleaned: Cleaned | None
+    completed: CompletedGrid | None
     bounds: Bounds | None
     bounds_note: str
     cell_means: tuple[str, ...]
+
+    @property
+    def filled(self) -> Mask | None:
+        """Cells of the grid with values that were not observed, or None."""
+        if self.completed is not None:
+            return self.completed.filled
+        return None if self.cleaned is None else self.cleaned.replaced
 
     @cached_property
     def missing(self) -> float:
@@ -78,8 +94,12 @@ class PreparedGrid:
         return Coverage(given.axes, lasting.cells), lasting.note
 
 
-def prepare_grid(given: Grid, settings: Settings) -> PreparedGrid:
+def prepare_grid(
+    given: Grid, settings: Settings, *, gaps: bool = False, tell: Tell = lambda share: None
+) -> PreparedGrid:
     """Make a grid ready for a fit.
+
+    With `gaps` answers are needed in missing cells only: they are not solved for before the fit.
 
     Raises
     ------
@@ -102,8 +122,12 @@ def prepare_grid(given: Grid, settings: Settings) -> PreparedGrid:
     averaged = cell_mean_dims(settings.cell_means, grid.axes, grid.attrs)
     for dim in averaged:
         source_cells(grid.axes[grid.dims.index(dim)], grid.style, None)  # refused before the fit
+    completed = None
+    if not gaps and is_fitted_complete(grid, settings):
+        completed = complete_grid(grid, settings, tell)
+        grid = completed.grid
     return PreparedGrid(
-        given, with_lost, grid, repeats, lost, cleaned, bounds, bounds_note, averaged
+        given, with_lost, grid, repeats, lost, cleaned, completed, bounds, bounds_note, averaged
     )
 
 

@@ -32,8 +32,10 @@ def test_gaps_are_reported_and_validated(tmp_path: Path) -> None:
     metrics = json.loads(dkrls(*held).stdout)["metrics"]
     assert metrics["rmse"] < 0.5
     assert 0 < metrics["coverage90"] <= 1
-    words = ("fit", source, "-o", tmp_path / "n.npz", "--noise", "level")
-    assert "one joint ridge only" in refusal(*words, code=2)
+    level = (*given[:-1], "lat=1e-4", "--noise", "level", "--json")
+    told = json.loads(dkrls("fit", source, "-o", tmp_path / "n.npz", *level).stdout)
+    assert told["joint_ridge"] is None
+    assert told["missing"]["share"] == pytest.approx(0.3136, abs=1e-4)
 
 
 def test_folds_choose_for_wide_gaps(globe: Path, tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_what_is_open_is_chosen_beside_what_is_given(tmp_path):
         ({"poles": "scalar"}, "poles"),
         ({"cell_means": True}, "means over cells"),
         ({"ridge": {"lat": 1e-2}}, "joint ridge is one number"),
-        ({"noise": "level"}, "needs a complete grid"),
+        ({"noise": "level"}, "one joint ridge only"),
         ({"robust": True}, "robust"),
     ],
 )

@@ -359,7 +359,8 @@ def test_errors_and_settings_of_a_grid_with_land_are_those_of_a_part():
     errors = found.f_std.values[:, 2:]  # no answers outside the range of the data
     assert (errors > 0).all()
     np.testing.assert_array_equal(errors, np.broadcast_to(errors[:1], errors.shape))
-    plain = dkrls_cli.regrid(data.isel(time=[3]), MAP, mask="none", group="none", poles="none")
+    alone = {"noise": "joint", "group": "none", "poles": "none"}
+    plain = dkrls_cli.regrid(data.isel(time=[3]), MAP, mask="none", **alone)
     np.testing.assert_allclose(found.f[3, 2:], plain[0, 2:], atol=0.15)  # other settings
 
 

@@ -134,10 +134,11 @@ def test_storage_and_compactness_are_kept_through_gaps():
 
 
 def test_settings_are_chosen_and_recover_the_field():
-    chosen = fit(VALUES, {"x": X, "d": D})
+    chosen = fit(VALUES, {"x": X, "d": D}, noise="joint")
     assert chosen.cascade.joint_ridge is not None
     assert np.sqrt(np.mean((chosen.predict().values - CLEAN)[GAPS] ** 2)) < 0.03
-    kept = fit(VALUES, {"x": X, "d": D}, kernel={"x": "matern12"}, sigma={"d": 2.5})
+    given = {"kernel": {"x": "matern12"}, "sigma": {"d": 2.5}}
+    kept = fit(VALUES, {"x": X, "d": D}, **given, noise="joint")
     assert kept.levels[0].kernel.family == "matern12"
     assert kept.levels[1].kernel.sigma == 2.5
 
@@ -174,9 +175,8 @@ def test_masked_arrays_are_gaps():
     [
         ({"missing": "error"}, InputError, "cells of 'values' are missing"),
         ({"missing": "ignore"}, SettingError, "ignore"),
-        ({"noise": "level"}, SettingError, "joint ridge"),
-        ({"ridge": {"x": 0.1}}, SettingError, "one number"),
-        ({"folds": 3}, SettingError, "complete grids"),
+        ({"noise": "joint", "ridge": {"x": 0.1}}, SettingError, "one number"),
+        ({"noise": "joint", "folds": 3}, SettingError, "complete grids"),
     ],
 )
 def test_settings_that_need_a_complete_grid_are_refused(options, error, message):
@@ -293,7 +293,7 @@ def test_a_ridge_that_was_chosen_is_raised_until_the_solve_ends(monkeypatch):
     smooth = np.outer(np.sin(X), np.cos(D))
     smooth[np.isnan(VALUES)] = np.nan
     kernels = {"kernel": "gaussian", "sigma": {"x": 3.0, "d": 3.0}}
-    model = fit(smooth, {"x": X, "d": D}, **kernels)
+    model = fit(smooth, {"x": X, "d": D}, **kernels, noise="joint")
     assert model.joint_ridge == ridges[-1] == pytest.approx(ridges[0] * 100 ** (len(ridges) - 1))
     assert len(ridges) == 3
     assert ridges[-1] <= 1e-3
