@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dkrls_cli.arrays import Slices
 from dkrls_cli.files.output.atomic import atomic_write
+from dkrls_cli.files.output.placing import flush_several
 from dkrls_cli.files.regions.creating import Plan, create_file, finish_file, plan_file
 from dkrls_cli.files.regions.slots import Blank, Slot, Tally
 from dkrls_cli.files.stored.handles import NETCDF_LOCK
@@ -262,9 +263,7 @@ def flushed_meanwhile(path: Path, every: float = _FLUSH_EVERY) -> Iterator[None]
             start = perf_counter()
             fresh = _files(path) - known
             pause = max(every, _REST * (perf_counter() - start))
-            for file in fresh:
-                with suppress(OSError):
-                    _flush(file)
+            flush_several(fresh, _try_to_flush)
             if path.is_dir():  # files of a store are written once
                 known |= fresh
 
@@ -282,6 +281,12 @@ def _files(path: Path) -> set[Path]:
     if not path.is_dir():
         return {path}
     return {Path(folder, name) for folder, _, names in os.walk(path) for name in names}
+
+
+def _try_to_flush(path: Path) -> None:
+    """Bring the contents of a file onto the disk, if it is still there and the system can."""
+    with suppress(OSError):
+        _flush(path)
 
 
 def _flush(path: Path) -> None:

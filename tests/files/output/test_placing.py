@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -101,3 +102,27 @@ def test_everything_is_on_disk_before_and_the_folder_after_the_rename(
             inodes[path.stat().st_ino] = path.relative_to(part).name or "top"
     assert sorted(done[:3]) == ["0", "inner", "top"]
     assert done[3:] == ["rename", "parent"]
+
+
+def test_files_of_a_folder_wait_for_the_disk_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_store(tmp_path / "a", "one")
+    both, flushed = Barrier(2, timeout=30.0), []
+
+    def flush(path: Path) -> None:
+        if path.is_file():
+            both.wait()  # for another file
+        flushed.append(path)
+
+    monkeypatch.setattr(module, "flush", flush)
+    module._flush_tree(tmp_path / "a")
+    assert {path.name for path in flushed[:2]} == {".zgroup", "mark"}
+    assert flushed[2:] == [tmp_path / "a"]
+
+
+def test_a_file_that_cannot_be_brought_onto_the_disk_is_told_of(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).touch()
+    with pytest.raises(FileNotFoundError, match="gone"):
+        module.flush_several([tmp_path / "a", tmp_path / "gone", tmp_path / "b", tmp_path / "c"])
