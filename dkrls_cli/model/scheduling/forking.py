@@ -23,11 +23,21 @@ _IMPORTED = (
     "dkrls_cli.model.chunked.reduction",
     "dkrls_cli.model.lasting.answering",
     "dkrls_cli.model.streaming.stages",
+    "threadpoolctl",
 )
 """Modules that workers need; what is not installed is left out."""
 
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Variables with the number of threads of matrix products: a process with threads cannot fork."""
+_ALONE = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "ZARR_ASYNC__CONCURRENCY",
+    "ZARR_THREADING__MAX_WORKERS",
+    "PYTHONSAFEPATH",
+)
+"""Variables that are 1: threads of matrix products, as a process with threads cannot fork, and of
+reading and writing stores, where those of several workers get in each other's way; and that modules
+are not looked for in the folder where a command is run, whose files may be called as libraries."""
 
 
 def fork_ahead() -> bool:
@@ -41,16 +51,16 @@ def fork_ahead() -> bool:
     from multiprocessing.forkserver import ensure_running
 
     multiprocessing.get_context("forkserver").set_forkserver_preload([*_IMPORTED])
-    with _one_thread():
+    with _started_alone():
         ensure_running()
     return True
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let processes that are started use one thread for matrix products."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
+def _started_alone() -> Iterator[None]:
+    """Let processes that are started use one thread, and no module of the working folder."""
+    before = {name: os.environ.get(name) for name in _ALONE}
+    os.environ.update(dict.fromkeys(_ALONE, "1"))
     try:
         yield
     finally:
