@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -168,6 +168,8 @@ def write_stream(
     streamed: Streamed, scheduler: Scheduler, writer: Writer, path: str, report: Report
 ) -> None:
     """Write the answers of one variable, block by block."""
+    from dkrls_cli.model.streaming.stages import put_answers
+
     names = [blank.name for blank in answer_blanks(streamed.query, streamed.answers.std)]
     blocks, remote = list(streamed.plan.blocks), writer.remote()
     if not scheduler.is_remote:
@@ -197,6 +199,8 @@ def resume_stream(
     report: Report,
 ) -> None:
     """Write those answers of one variable that are not there yet; `first` numbers its blocks."""
+    from dkrls_cli.model.streaming.stages import put_answers
+
     names = [blank.name for blank in answer_blanks(streamed.query, streamed.answers.std)]
     remote = writer.remote()
     assert remote is not None  # regions of a checkpoint are files of their own
@@ -243,13 +247,6 @@ def run_stream(
             folder=folder,
             **how,
         )
-
-
-def put_answers(
-    write: Callable[..., Any], names: Sequence[str], part: Any, answers: Sequence[Any]
-) -> list[Any]:
-    """Write the answers of a block and their errors; return what the writer tells of each."""
-    return [write(name, part, values) for name, values in zip(names, answers, strict=False)]
 
 
 def compression_of(streams: Sequence[Streamed], target: Target) -> int | None:

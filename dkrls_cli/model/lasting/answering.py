@@ -114,6 +114,11 @@ class LandAnswers(BlockAnswers):
         """False: all axes of a slice are answered together."""
         return False
 
+    @property
+    def needs_factors(self) -> bool:
+        """True: slices are completed with them."""
+        return True
+
     def passes(self, axis: int) -> bool:
         """Return whether an axis passes through: those of slices do."""
         return axis in self.land.slices

@@ -158,6 +158,11 @@ class BlockAnswers:
         """Whether one axis may be answered before the others."""
         return True
 
+    @property
+    def needs_factors(self) -> bool:
+        """Whether blocks need the factors of the levels, beside the rows that were made of them."""
+        return self.std
+
     def working_bytes(self, cells: int) -> int:
         """Return the bytes that a box of so many cells takes besides values and answers."""
         return 0
@@ -279,8 +284,20 @@ class BlockAnswers:
         return model.bars.variance_blocks(model.cascade, queries, smooth=query.rules.smooth)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is sent to other processes: not the function, which each makes for itself."""
-        return {key: value for key, value in self.__dict__.items() if key != "_variance"}
+        """Return what is sent to other processes.
+
+        Not the function, which each makes for itself, nor factors of levels that are not needed:
+        two levels of 720 coordinates have 8 MB.
+        """
+        state = {key: value for key, value in self.__dict__.items() if key != "_variance"}
+        return state if self.needs_factors else {**state, "query": _without_factors(self.query)}
+
+
+def _without_factors(query: Query) -> Query:
+    """Return a query of a model whose factors are computed again if they are needed."""
+    model = query.model
+    cascade = replace(model.cascade, factors=(None,) * model.cascade.ndim)
+    return replace(query, model=replace(model, cascade=cascade))
 
 
 def _refuse_region(linear: RegionAnswers, std: bool) -> None:

@@ -31,6 +31,13 @@ class Sink(Protocol):
         """Take the answers of a block; return what another process is to be told of them."""
 
 
+def put_answers(
+    write: Callable[..., Any], names: Sequence[str], part: Slices, answers: Sequence[Any]
+) -> list[Any]:
+    """Write the answers of a block and their errors; return what the writer tells of each."""
+    return [write(name, part, values) for name, values in zip(names, answers, strict=False)]
+
+
 @dataclass(frozen=True, eq=False)
 class DirectTask:
     """Answers a block from its box; with a sink, the answers go there and are not returned."""

@@ -124,6 +124,20 @@ def test_answers_are_the_same_in_another_process():
     np.testing.assert_array_equal(here[1], there[1])
 
 
+@pytest.mark.parametrize("asked", [{}, {"mean": True}])
+def test_answers_without_errors_are_sent_without_factors(asked):
+    data = globe(lats=60)
+    answers = BlockAnswers.of(
+        query_of(fitted(data, poles="none"), MAP, **asked), std=False, single=False
+    )
+    assert answers.query.model.cascade.known_factor(1) is not None
+    there = pickle.loads(pickle.dumps(answers))
+    assert there.query.model.cascade.known_factor(1) is None
+    np.testing.assert_array_equal(
+        by_blocks(there, data.values, 6)[0], by_blocks(answers, data.values, 6)[0]
+    )
+
+
 def test_a_stand_in_has_no_data():
     model = fitted(globe(times=40, lats=40, lons=40))
     assert len(pickle.dumps(stand_in(model))) < 0.5 * model.cascade.core.nbytes
