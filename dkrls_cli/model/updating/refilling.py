@@ -86,13 +86,17 @@ def refill_slices(
     """Fill slices with gaps from the complete ones and from each other, under level ridges.
 
     All stand in the order of the axis, whenever they came: an iterative solve depends on the order,
-    to its tolerance.
+    to its tolerance. If the fit has solved for missing cells, under a ridge that suits these, old
+    slices stay as they are.
     """
     growing, old = model.growing, model.axes[model.grows].size
-    gappy: Mask = np.asarray(missing.reshape(len(missing), -1).any(axis=1))
+    open_cells = missing.copy()
+    if model.origin.get("missing", {}).get("settings_tried"):
+        open_cells[source < old] = False
+    gappy: Mask = np.asarray(open_cells.reshape(len(missing), -1).any(axis=1))
     whole = _take_complete(growing, values, axis.take(~gappy).numbers, source[~gappy], old)
     slices = _gather(growing, values, source[gappy], old)
-    slices[np.moveaxis(missing[gappy], 0, growing.axis)] = np.nan
+    slices[np.moveaxis(open_cells[gappy], 0, growing.axis)] = np.nan
     coordinates = axis.numbers[gappy]
     done = judge.check(fill_slices(whole, coordinates, slices), slices)
     done = _like_data(model, values, done, np.isnan(slices))

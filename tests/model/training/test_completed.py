@@ -98,6 +98,19 @@ def test_one_ridge_is_that_of_the_whole_grid(settings, expected):
     assert not is_fitted_complete(errors, asked)
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_an_update_keeps_what_the_fit_has_solved_for(lost):
+    data = gappy()
+    model = fit(data.isel(t=slice(0, 12)))
+    new = truth(DEPTH).isel(t=slice(12, None)).copy()
+    new[5, 6, 1] = np.nan if lost else new[5, 6, 1]
+    grown = model.update(new)
+    found = grown.predict()
+    np.testing.assert_allclose(found[..., :12], model.predict(), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found[..., 12:], truth(DEPTH)[..., 12:], atol=0.05)
+    assert grown.unobserved.sum() == model.unobserved.sum() + lost
+
+
 def test_a_fill_has_one_ridge():
     with pytest.raises(SettingError, match="under one joint ridge only"):
         fill_grid(as_grid(gappy()), Settings(noise="level"))
