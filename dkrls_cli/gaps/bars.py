@@ -30,7 +30,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dkrls_cli.arrays import Array, Mask, Slices
+from dkrls_cli.arrays import Array, Indices, Mask, Slices
 from dkrls_cli.cascade.calibration.between import (
     BetweenErrors,
     grid_answers,
@@ -188,6 +188,10 @@ class GapBars:
     def slices(self) -> BetweenErrors:
         """Errors between coordinates."""
         return BetweenErrors(self.unobserved, self.between)
+
+    def between_sizes(self, cascade: Cascade, left: Array, pattern: Sequence[Indices]) -> Array:
+        """Return the factor from what a complete grid leaves open for values, `left`, to errors."""
+        return self.slices.scale_in(cascade).sizes(left, pattern)
 
     def measured_in(self, cascade: Cascade) -> GapBars:
         """Return these error bars as they are measured on the data of a cascade."""

@@ -128,6 +128,10 @@ class BetweenScale:
             result[far] = here * (np.maximum(self.climate, here) / here) ** share
         return result
 
+    def sizes(self, left: Array, pattern: Sequence[Indices]) -> Array:
+        """Return the factor from what is left open to the variance of answers."""
+        return self.variance(left, pattern) / np.maximum(left, _ROUND_OFF * self.open)
+
     def unbounded(self, left: Array, pattern: Sequence[Indices]) -> Array:
         """Return the variance of answers that nothing is known to bound."""
         return np.asarray(self.factors[tuple(pattern)] * np.maximum(left, _ROUND_OFF * self.open))

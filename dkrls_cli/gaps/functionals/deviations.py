@@ -21,9 +21,12 @@ Where the data are means over cells, T is that of a sharpened field
 (:mod:`dkrls_cli.cascade.functionals.sharpening`), and the mean over a union of cells is S of the
 quantity itself: its error is S q.
 
-All this is in units of the kernels. The variance is multiplied, answer by answer, by what the error
-bars of values there are larger than these draws of values are: so it is as well calibrated as they
-are, however they came about.
+All this is in units of the kernels. Two things tell how large errors are, as for values. The
+variance of what comes of the cells, T e + S (q - e) and noise, is multiplied, answer by answer, by
+what the error bars of the cells there are larger than these draws of cells are. That of L r is
+multiplied by what slices left out are missed by more than they leave open
+(:mod:`dkrls_cli.cascade.calibration.folds`): cells held out one by one say nothing of it. So both
+are as well calibrated as values are, however these came about.
 """
 
 from __future__ import annotations
@@ -32,14 +35,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dkrls_cli.arrays import Array, Mask
+from dkrls_cli.arrays import Array, Indices, Mask
 from dkrls_cli.cascade.calibration.hats import Hats
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars.bars import variance_on_grid
-from dkrls_cli.cascade.errorbars.joint import JointBars
 from dkrls_cli.cascade.functionals.answers import answer_data, joint_shares
 from dkrls_cli.cascade.functionals.bars import (
     joint_answered,
@@ -52,7 +56,7 @@ from dkrls_cli.cascade.functionals.draws import functional_draws
 from dkrls_cli.cascade.functionals.functional import Derivatives, Functional, Means, Values
 from dkrls_cli.cascade.kernels import gram
 from dkrls_cli.cascade.tensors import Rows, apply, contract, lay_out
-from dkrls_cli.gaps.bars import GapBars, other_seed, refuse_long
+from dkrls_cli.gaps.bars import UNSCALED, GapBars, other_seed, refuse_long
 from dkrls_cli.gaps.field import make_field
 from dkrls_cli.gaps.noisy.analysis import detail_share, quantity_variance, split_noise
 from dkrls_cli.gaps.noisy.bars import NoisyBars
@@ -78,8 +82,6 @@ _BEST = 0.1
 
 # Seed of the draws behind standard errors: the same model has the same standard errors.
 _SEED = 2019
-
-_UNSCALED = JointBars(error=1.0, scale=1.0)
 
 Reduce = Callable[[Array], Array]
 """Takes a mean with weights of parts of the answers."""
@@ -139,18 +141,21 @@ class GapFunctionals:
             squares += field**2
             total = total + reduce_parts(self._carried(field, quantity)) ** 2
         squares /= draws
-        left = whole.left_open()
-        return np.asarray((total / draws + left) * self._sizes(cells, squares, reduce_parts))
+        of_cells = (total / draws + whole._noise()) * self._sizes(cells, squares, reduce_parts)
+        return np.asarray(of_cells + whole.left_open() * whole._open_sizes())
 
     def deviations(self, seed: int) -> Callable[[int], Array]:
         """Return a function that draws the deviation of member i from the answers."""
-        return self.reduced_deviations(lambda parts: parts, seed)
+        return self.reduced_deviations(lambda parts: parts, self, seed)
 
-    def reduced_deviations(self, reduce_parts: Reduce, seed: int) -> Callable[[int], Array]:
+    def reduced_deviations(
+        self, reduce_parts: Reduce, whole: GapFunctionals, seed: int
+    ) -> Callable[[int], Array]:
         """Return a function that draws the deviation of member i from means of the answers.
 
-        `reduce_parts` takes these means. They are as wide as :meth:`reduced_variance` tells: the
-        error bars of the means, and not of the parts one by one, tell how wide.
+        `reduce_parts` takes these means, and `whole` is what is asked for as if it were one mean.
+        They are as wide as :meth:`reduced_variance` tells: the error bars of the means, and not of
+        the parts one by one, tell how wide.
         """
         known = self._cell_draws(_SEED)
         squares = np.zeros(self.cascade.shape)
@@ -159,7 +164,7 @@ class GapFunctionals:
         sizes = np.sqrt(self._sizes(known, squares, reduce_parts))
         cells = self._cell_draws(seed)
         between = functional_draws(
-            _UNSCALED,
+            UNSCALED,
             self._fine,
             self.asked,
             spread=self.spread,
@@ -167,25 +172,27 @@ class GapFunctionals:
             seed=other_seed(seed),
         )
         noise, opened = np.sqrt(self._noise()), self._opened
+        open_sizes = np.sqrt(whole._open_sizes())
 
         def deviation(member: int) -> Array:
             rng = np.random.default_rng([seed, member, 2])
-            parts = self._carried(*cells.draw(member)) + opened * between(member)
+            parts = self._carried(*cells.draw(member))
             parts += noise * rng.standard_normal(parts.shape)
-            return np.asarray(sizes * reduce_parts(parts))
+            left = reduce_parts(opened * between(member))
+            return np.asarray(sizes * reduce_parts(parts) + open_sizes * left)
 
         return deviation
 
     def left_open(self) -> Array:
-        """Return the variance of L r, and of noise in answers that are not the data's."""
+        """Return the variance of L r."""
         if self.spread is None:
             whole = tuple(slice(0, len(each)) for each in self.asked)
-            found = variance_blocks(_UNSCALED, self._fine, self.asked, smooth=True)(whole)
+            found = variance_blocks(UNSCALED, self._fine, self.asked, smooth=True)(whole)
         else:
             found = variance_at_points(
-                _UNSCALED, self._fine, self.asked, spread=self.spread, smooth=True
+                UNSCALED, self._fine, self.asked, spread=self.spread, smooth=True
             )
-        return np.asarray(found * self._opened + self._noise())
+        return np.asarray(found * self._opened)
 
     @cached_property
     def _opened(self) -> Array:
@@ -264,7 +271,7 @@ class GapFunctionals:
             found = found * np.clip(1.0 - reduce(np.multiply, covered), 0.0, 1.0)
         return np.asarray(found)
 
-    def _lay_out(self, vectors: Sequence[Array]) -> list[Array]:
+    def _lay_out(self, vectors: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         if self.spread is not None:
             return lay_out(vectors, self.spread)
         return list(np.meshgrid(*vectors, indexing="ij", sparse=True))
@@ -273,13 +280,13 @@ class GapFunctionals:
         return CellDraws.of(self.bars, self.cascade, seed)
 
     def _sizes(self, cells: CellDraws, squares: Array, reduce_parts: Reduce) -> Array:
-        """Return the factor from the variance in units of the kernels to that of errors.
+        """Return the factor from the variance of what comes of the cells to that of errors.
 
         `squares` is the variance of draws of the field.
         """
         nodes, drawn = self.cascade.coordinates, squares + self.ridge
-        known = variance_on_grid(self.bars, self.cascade, nodes, smooth=True)
         missing = ~cells.observed
+        known = self._field_variance(bool(missing.any()))
         if missing.any() and not cells.noise.any():
             known[cells.observed] = _ratio_beside(known, drawn, missing) * drawn[cells.observed]
         if self._shares is not None:
@@ -291,20 +298,59 @@ class GapFunctionals:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(above / below)
 
+    def _field_variance(self, some_missing: bool) -> Array:
+        """Return the variance of the field in every cell, lambda included.
+
+        In a slice without missing cells none was held out, and left-out slices tell it.
+        """
+        if isinstance(self.bars, NoisyBars):
+            return self.bars.cells_in(self.cascade).field
+        nodes = self.cascade.coordinates
+        return variance_on_grid(self.bars, self.cascade, nodes, smooth=not some_missing)
+
+    def _open_sizes(self) -> Array:
+        """Return the factor from the variance of L r to that of errors: that of values there.
+
+        Where a ridge is less than round-off allows T, L r is larger than what the model leaves
+        open, and the factor is smaller.
+        """
+        between = self._lay_out([self._is_between(axis) for axis in range(self.cascade.ndim)])
+        left, largest = (self._left_of_values(each) for each in (self.cascade, self._fine))
+        found = self.bars.between_sizes(self.cascade, left, between)
+        found = found * (left / np.maximum(left, largest))
+        return np.where(reduce(np.maximum, between), found, 0.0)
+
+    def _is_between(self, axis: int) -> Indices:
+        """Return 1 where errors along an axis are those between coordinates, else 0 (q,)."""
+        asked = self.asked[axis]
+        if isinstance(asked, Values):
+            return (self.cascade.find_nodes(axis, asked.query) < 0).astype(np.intp)
+        return np.ones(len(asked), np.intp)
+
+    def _left_of_values(self, cascade: Cascade) -> Array:
+        """Return what a complete grid leaves open of values where functionals ask."""
+        middles = [_middle(each) for each in self.asked]
+        if self.spread is None:
+            return variance_on_grid(UNSCALED, cascade, middles, smooth=True)
+        return UNSCALED.variance_at_points(cascade, middles, spread=self.spread, smooth=True)
+
     def _near(self, axis: int) -> Array | Rows:
         """Return rows that average the cells near what is asked for along an axis."""
         asked, nodes = self.asked[axis], self.cascade.coordinates[axis]
-        if isinstance(asked, Means):
-            if axis in self.cells:
-                shares = self.cells[axis].cut(asked).shares(nodes.size)
-                total = shares.sum(axis=1, keepdims=True)
-                if (total > 0).all():
-                    return np.asarray(shares / total)
-            query = (asked.low + asked.high) / 2
-        else:
-            assert isinstance(asked, Values | Derivatives)
-            query = asked.query
-        return Hats.between(nodes, query, self.cascade.levels[axis].kernel.period)
+        if isinstance(asked, Means) and axis in self.cells:
+            shares = self.cells[axis].cut(asked).shares(nodes.size)
+            total = shares.sum(axis=1, keepdims=True)
+            if (total > 0).all():
+                return np.asarray(shares / total)
+        return Hats.between(nodes, _middle(asked), self.cascade.levels[axis].kernel.period)
+
+
+def _middle(asked: Functional) -> Array:
+    """Return where functionals ask, means in their middle."""
+    if isinstance(asked, Means):
+        return (asked.low + asked.high) / 2
+    assert isinstance(asked, Values | Derivatives)
+    return asked.query
 
 
 def _ratio_beside(known: Array, drawn: Array, missing: Mask) -> float:

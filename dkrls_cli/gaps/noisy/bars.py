@@ -114,6 +114,11 @@ class NoisyBars:
         """Errors between coordinates."""
         return BetweenErrors(~self.observations.observed, self.between)
 
+    def between_sizes(self, cascade: Cascade, left: Array, pattern: Sequence[Indices]) -> Array:
+        """Return the factor from what a complete grid leaves open for values, `left`, to errors."""
+        nearest = self.scale * self.known_factors[0]
+        return np.maximum(self.slices.scale_in(cascade).sizes(left, pattern), nearest)
+
     def measured_in(self, cascade: Cascade) -> NoisyBars:
         """Return these error bars as they are measured on the data of a cascade."""
         return replace(self, between=self.slices.scale_in(cascade))

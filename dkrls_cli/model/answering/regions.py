@@ -342,7 +342,8 @@ class RegionAnswers(LinearAnswers):
             return super().deviations(seed)
         bars, factors = self.bars(), self._factors()
         if isinstance(bars, GapBars | NoisyBars):
-            at_sea = self._pieces().with_gaps(bars).reduced_deviations(self._at_sea, seed)
+            pieces, whole = self._pieces().with_gaps(bars), self.with_gaps(bars)
+            at_sea = pieces.reduced_deviations(self._at_sea, whole, seed)
             return lambda member: at_sea(member) * factors
         draw = self._pieces().deviations(seed)
         return lambda member: self._at_sea(draw(member)) * factors

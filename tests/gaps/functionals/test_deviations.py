@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 import pytest
 
+from dkrls_cli.cascade.calibration.folds import BetweenScale
 from dkrls_cli.cascade.errorbars.bars import variance_on_grid
 from dkrls_cli.cascade.fit import fit_cascade
 from dkrls_cli.cascade.functionals.answers import answer_grid
@@ -81,6 +82,7 @@ def exact(asked, noise, shares=None, detail=None):
 def unscaled(monkeypatch):
     """Leave variances in units of the kernels."""
     monkeypatch.setattr(GapFunctionals, "_sizes", lambda *args: 1.0)
+    monkeypatch.setattr(GapFunctionals, "_open_sizes", lambda *args: 1.0)
 
 
 @pytest.mark.slow
@@ -137,10 +139,12 @@ def test_the_mean_over_an_observed_cell_errs_by_what_lies_between_alone():
     assert OBSERVED[1, 3]
     passed = make(one, cells=CELLS).variance(draws=50).item()
     smooth = make(one, cells=CELLS, smooth=True).variance(draws=50).item()
-    between = make(one).left_open().item()
+    plain = make(one)
     assert 0 < passed < 0.2 * smooth
     assert smooth > RIDGE
-    assert between > RIDGE  # without cells of the data there is nothing to pass through
+    assert (
+        plain.left_open().item() + plain._noise().item() > RIDGE
+    )  # without cells of the data there is nothing to pass through
 
 
 @pytest.mark.slow
@@ -149,8 +153,10 @@ def test_values_have_the_error_bars_that_values_have(noisy):
     asked = [Values(X), Values(Y)]
     linear = make(asked, noisy=noisy)
     found = linear.variance(draws=200)
-    known = variance_on_grid(linear.bars, linear.cascade, [X, Y], smooth=True)
-    cells = ~OBSERVED if not noisy else np.ones(OBSERVED.shape, bool)
+    if noisy:
+        known, cells = linear.bars.cells_in(linear.cascade).field, np.ones(OBSERVED.shape, bool)
+    else:
+        known, cells = variance_on_grid(linear.bars, linear.cascade, [X, Y]), ~OBSERVED
     assert np.allclose(found[cells], known[cells], rtol=0.05)
 
 
@@ -243,3 +249,55 @@ def test_errors_of_means_are_carried_by_the_sharpened_field():
     plain = answer_grid(replace(linear._fine, core=data), asked, smooth=True)
     assert np.allclose(found, exact, rtol=0, atol=1e-12)
     assert np.abs(found - plain).max() > 5e-3
+
+
+def scaled(between, size):
+    """Return error bars whose errors between coordinates are told, by pattern."""
+    scale = BetweenScale(np.array(between), np.full((2, 2), 1e3), 1e3, 1e3)
+    return GapBars(~OBSERVED, size, 1.0, 1.0, between=scale)
+
+
+def test_what_lies_between_coordinates_is_scaled_by_slices_left_out():
+    factors = [[7.0, 5.0], [3.0, 2.0]]
+    asked = make(MEANS, cells=CELLS)
+    assert np.allclose(replace(asked, bars=scaled(factors, 0.3))._open_sizes(), 2.0)
+    one = make((MEANS[0], Values(Y[[1, 4]])))
+    assert np.allclose(replace(one, bars=scaled(factors, 0.3))._open_sizes(), 3.0)
+    points = make((SLOPES[0], Values(np.array([5.0, 12.0]))), spread=())
+    found = replace(points, bars=scaled(factors, 0.3))._open_sizes()
+    assert np.allclose(found, [2.0, 3.0])  # 12 is a coordinate
+    nodes = make((Values(X), Values(Y)))
+    assert (replace(nodes, bars=scaled(factors, 0.3))._open_sizes() == 0).all()
+
+
+def test_cells_held_out_say_nothing_of_what_lies_between_coordinates():
+    def variance(size, factor):
+        asked = make(MEANS, cells=CELLS)
+        bars = scaled(np.full((2, 2), factor), size)
+        return replace(asked, bars=bars).variance(draws=12)
+
+    of_cells, between = variance(1.0, 0.0), variance(0.0, 1.0)
+    left = make(MEANS, cells=CELLS).left_open()
+    assert np.allclose(between, left, rtol=1e-9)
+    assert np.allclose(variance(50.0, 1.0), 50.0 * of_cells + between, rtol=1e-9)
+    assert np.allclose(variance(1.0, 50.0), of_cells + 50.0 * between, rtol=1e-9)
+
+
+def test_members_scale_both_parts_as_the_variance_does():
+    asked = make(MEANS, cells=CELLS)
+    for size, factor in ((1.0, 0.0), (0.0, 4.0)):
+        linear = replace(asked, bars=scaled(np.full((2, 2), factor), size))
+        draw = linear.deviations(5)
+        drawn = np.mean([draw(member) ** 2 for member in range(400)], axis=0)
+        ratio = drawn / linear.variance(draws=100)
+        assert np.all((ratio > 0.6) & (ratio < 1.6))
+
+
+def test_a_ridge_below_round_off_makes_no_error_larger():
+    asked = make(MEANS, cells=CELLS)
+    cascade = fit_cascade(asked.cascade.core, [X, Y], asked.cascade.levels, joint_ridge=1e-15)
+    linear = replace(asked, cascade=cascade, bars=scaled(np.full((2, 2), 1e4), 1.0))
+    middles = [(each.low + each.high) / 2 for each in MEANS]
+    told = 1e4 * variance_on_grid(module.UNSCALED, cascade, middles, smooth=True)
+    values = variance_on_grid(module.UNSCALED, linear._fine, middles, smooth=True)
+    assert np.allclose(values * linear._open_sizes(), np.minimum(told, 1e4 * values), rtol=1e-6)

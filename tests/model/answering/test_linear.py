@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import xarray as xr
 
+from dkrls_cli import fit
 from dkrls_cli.cascade.errorbars.calibrate import calibrate
 from dkrls_cli.cascade.errorbars.levels import FilledBars
 from dkrls_cli.cascade.fit import fit_cascade
@@ -136,3 +138,45 @@ def test_errors_of_filled_cells_add_to_those_of_the_data():
     wider = std("filled") / std("level")
     assert wider[0, 0] > 1.05  # beside the filled cell
     assert wider[1, 0] > 1.00001
+
+
+def waves(seed, noise):
+    """Return a field of waves with land and noise, the land, and its exact means over cells."""
+    rng = np.random.default_rng(seed)
+    w, phase = np.clip(rng.standard_t(3, (2, 60)) / 4, -25, 25), rng.uniform(0, 2 * np.pi, 60)
+
+    def mean(y, x, wide):
+        (rows, columns) = (
+            np.exp(1j * np.outer(c, own)) * np.sinc(wide * own / (2 * np.pi))
+            for c, own in zip((y, x), w, strict=True)
+        )
+        return np.sqrt(2 / 60) * ((rows * np.exp(1j * phase)) @ columns.T).real
+
+    y, x = np.arange(14.0), np.arange(18.0)
+    chance = noise * rng.standard_normal((14, 18))
+    values, land = mean(y, x, 0.0) + chance, np.zeros((14, 18), bool)
+    row, column = rng.integers(2, 8, 2)
+    land[row : row + 3, column : column + 4] = True
+    values[land] = np.nan
+    data = xr.DataArray(values, {"y": y, "x": x}, ["y", "x"])
+    blocks = [(c[1:-2:2] + c[2:-1:2]) / 2 for c in (y, x)]
+    noise_in = chance[1:-1, 1:-1].reshape(6, 2, 8, 2).mean((1, 3))
+    some = land[1:-1, 1:-1].reshape(6, 2, 8, 2).any((1, 3))
+    return data, blocks, mean(*blocks, 2.0) + noise_in, some
+
+
+@pytest.mark.slow
+def test_errors_of_means_beside_gaps_hold_what_they_promise_and_are_not_far_too_wide():
+    inside, logs = [], []
+    for seed in range(30, 36):
+        data, (y, x), truth, some = waves(seed, 0.1)
+        model = fit(data)
+        missed = model.predict(y=y, x=x, mean=True, mask="none").values - truth
+        std = model.std(y=y, x=x, mean=True, mask="none").values
+        for cells in (some, ~some):
+            inside.append((np.abs(missed) < 1.645 * std)[cells].mean())
+            logs.append(np.log(np.mean(missed[cells] ** 2) / np.mean(std[cells] ** 2)) / 2)
+    assert np.mean(inside) > 0.85
+    ratios = np.exp(np.reshape(logs, (6, 2)).mean(axis=0))  # beside land, and apart from it
+    assert np.all(ratios > [0.3, 0.34])  # 0.27 apart from it, if cells held out scale all
+    assert np.all(ratios < 1.0)
