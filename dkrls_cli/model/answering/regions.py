@@ -21,9 +21,10 @@ from dkrls_cli.arrays import Array, Indices, Mask, Slices, blocks
 from dkrls_cli.cascade.cascade import Cascade
 from dkrls_cli.cascade.errorbars.bars import Bars
 from dkrls_cli.cascade.functionals.answers import answer_blocks
-from dkrls_cli.cascade.functionals.functional import Functional, Means, Values
+from dkrls_cli.cascade.functionals.functional import Functional, Means
 from dkrls_cli.errors import SettingError
 from dkrls_cli.gaps.bars import GapBars
+from dkrls_cli.gaps.lasting.bars import LandBars
 from dkrls_cli.gaps.noisy.bars import NoisyBars
 from dkrls_cli.grid.axes import Axis
 from dkrls_cli.grid.cf import by_dimension, find_axis
@@ -32,7 +33,7 @@ from dkrls_cli.grid.iso.dates import read_date, smallest_part
 from dkrls_cli.grid.spec import parse_region
 from dkrls_cli.model.answering.cellmeans import source_cells
 from dkrls_cli.model.answering.coverage import Coverage
-from dkrls_cli.model.answering.linear import LinearAnswers
+from dkrls_cli.model.answering.linear import LinearAnswers, complete_bars
 from dkrls_cli.model.answering.questions import Question, refuse_impossible, whole_axis
 
 if TYPE_CHECKING:
@@ -51,6 +52,9 @@ _SEED = 2019
 
 # Numbers that are answered at once where a region has land: 64 MB.
 _AT_ONCE = 2**23
+
+# Means whose members are drawn at once: the errors along an axis are correlated, each with each.
+_DRAWN = 1024
 
 
 def read_region(model: Model, region: RegionLike) -> dict[str, Array]:
@@ -332,9 +336,11 @@ class RegionAnswers(LinearAnswers):
             return super().std()
         if isinstance(bars, GapBars | NoisyBars):
             return self._bounded(self._std_at_sea(bars))
-        if any(not isinstance(cut.asked, Values | Means) for cut in self.cuts):
-            return self._bounded(self._spread_of_pieces())
-        return self._bounded(self._spread_of_members())
+        found = np.empty(self.shape)
+        pieces = math.prod(len(cut.asked) for cut in self.cuts if cut.nodes is not None)
+        for part in blocks(self.shape, min(_DRAWN, max(1, _AT_ONCE // pieces))):
+            found[part] = self._take(part)._spread_of_members()
+        return self._bounded(found)
 
     def deviations(self, seed: int) -> Callable[[int], Array]:
         """Return a function that draws the deviation of member i from the means, bounds aside."""
@@ -345,6 +351,8 @@ class RegionAnswers(LinearAnswers):
             pieces, whole = self._pieces().with_gaps(bars), self.with_gaps(bars)
             at_sea = pieces.reduced_deviations(self._at_sea, whole, seed)
             return lambda member: at_sea(member) * factors
+        if not isinstance(bars, LandBars):
+            factors = factors * self._region_width(complete_bars(bars))
         draw = self._pieces().deviations(seed)
         return lambda member: self._at_sea(draw(member)) * factors
 
@@ -374,44 +382,25 @@ class RegionAnswers(LinearAnswers):
         variance = pieces.reduced_variance(self._at_sea, whole)
         return np.asarray(np.sqrt(variance) * np.abs(self._factors()))
 
-    def _spread_of_pieces(self) -> Array:
+    def _take(self, part: Slices) -> RegionAnswers:
+        """Return some of the means."""
+        assert self.absent is not None
+        own = [
+            p if cut.nodes is None else slice(None) for cut, p in zip(self.cuts, part, strict=True)
+        ]
+        cuts = tuple(
+            replace(cut, asked=cut.asked[p], areas=cut.areas[p])
+            for cut, p in zip(self.cuts, own, strict=True)
+        )
+        sizes = zip(own, self.absent.shape, strict=True)
+        absent = self.absent[tuple(p if size > 1 else slice(None) for p, size in sizes)]
+        functionals = tuple(each[p] for each, p in zip(self.functionals, part, strict=True))
+        factors = [each[p] for each, p in zip(self.factors, part, strict=True)]
+        return replace(self, functionals=functionals, factors=factors, cuts=cuts, absent=absent)
+
+    def _spread_of_members(self) -> Array:
         """Return the spread of the means of members, drawn for every piece of the region."""
         draw, squares = self.deviations(_SEED), np.zeros(self.shape)
         for member in range(MEMBERS):
             squares += draw(member) ** 2
-        return np.sqrt(squares / MEMBERS)
-
-    def _spread_of_members(self) -> Array:
-        """Return the spread of the means of members, drawn at the cells of the data."""
-        queries, weights, places = list[Array](), list[Array | None](), list[Indices | None]()
-        for cut in self.cuts:
-            if cut.nodes is None:
-                assert isinstance(cut.asked, Values)
-                queries.append(cut.asked.query)
-                weights.append(None)
-                places.append(None)
-                continue
-            own = cut.nodes >= 0
-            cells, inverse = np.unique(cut.nodes[own], return_inverse=True)
-            queries.append(cut.coordinates[cells])
-            counted = np.bincount(inverse, cut.areas[own], cells.size)
-            weights.append(np.asarray(counted, np.float64))
-            places.append(np.flatnonzero(own)[np.unique(inverse, return_index=True)[1]])
-        draw = self.bars().deviations(self.cascade, queries, smooth=self.smooth)
-        areas = reduce(
-            np.multiply.outer,
-            [np.ones(q.size) if w is None else w for q, w in zip(queries, weights, strict=True)],
-        )
-        assert self.absent is not None
-        land = self.absent
-        for axis, place in enumerate(places):
-            if place is not None and land.shape[axis] > 1:
-                land = land.take(place, axis)
-        areas = np.where(np.broadcast_to(land, areas.shape), 0.0, areas)
-        averaged = tuple(a for a, cut in enumerate(self.cuts) if cut.nodes is not None)
-        total = areas.sum(axis=averaged, keepdims=True)
-        squares = np.zeros(total.shape)
-        for member in range(MEMBERS):
-            with np.errstate(invalid="ignore"):
-                squares += ((draw(member) * areas).sum(axis=averaged, keepdims=True) / total) ** 2
         return np.sqrt(squares / MEMBERS)

@@ -232,6 +232,19 @@ def test_land_in_a_complete_grid_is_left_out_of_slopes_as_well(model, monkeypatc
     assert 0.2 < (masked["dt_dtime_std"] / exact["dt_dtime_std"]).item() < 5
 
 
+def test_a_region_of_a_complete_grid_errs_beside_land_as_without(model, monkeypatch):
+    monkeypatch.setattr(module, "MEMBERS", 200)
+    sea, south = xr.DataArray(LAT < 0, {"lat": LAT}, ("lat",)), {"lat": (-90, 0), "lon": None}
+    how = {"std": True, "time": array()["time"].values[:3]}
+    masked = model.mean_over("lat,lon", mask=sea, **how)["t_std"].values
+    exact = model.mean_over(south, **how)["t_std"].values
+    assert (masked > 0).all()  # members are drawn between the cells, not at them
+    assert np.all((masked / exact > 0.2) & (masked / exact < 5))
+    monkeypatch.setattr(module, "_DRAWN", 2)  # two times at once
+    parts = model.mean_over("lat,lon", mask=sea, **how)["t_std"].values
+    assert np.all((parts / masked > 0.75) & (parts / masked < 1.33))
+
+
 @pytest.mark.slow
 def test_errors_of_regions_with_gaps_are_those_of_their_members(monkeypatch):
     monkeypatch.setattr(deviations, "DRAWS", 200)
