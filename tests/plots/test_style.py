@@ -144,7 +144,7 @@ def test_no_screen_and_no_list_of_figures_are_needed(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
         "from dkrls_cli.plots.style import new_figure, write_figure\n"
-        f"write_figure(new_figure, Path(r'{tmp_path / 'a.png'}'), overwrite=False)\n"
+        f"write_figure(lambda: new_figure(6, 4), Path(r'{tmp_path / 'a.png'}'), overwrite=False)\n"
         "print('matplotlib.pyplot' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

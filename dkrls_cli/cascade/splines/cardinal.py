@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -120,9 +120,12 @@ class Cardinal:
     def _jumps(self) -> Array:
         """Jumps of the highest derivative at the inner knots (m - degree - 1, m).
 
-        Those of an uneven axis differ by orders of magnitude, and are scaled to the same size.
+        Those of an uneven axis differ by orders of magnitude, and are scaled to the same size. So
+        the unit of the nodes is no matter, and in that of the extent powers of it do not overflow.
         """
-        jumps = np.diff(self._differentiate(self.degree)[1], axis=0)
+        extent = self.nodes[-1] - self.nodes[0]
+        scaled = replace(self, knots=(self.knots - self.nodes[0]) / extent)
+        jumps = np.diff(scaled._differentiate(self.degree)[1], axis=0)
         return np.asarray(jumps / np.abs(jumps).max(axis=1, keepdims=True))
 
     def left_out_residuals(self) -> Array:

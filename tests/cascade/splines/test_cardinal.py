@@ -122,6 +122,14 @@ def test_short_levels_leave_samples_out_as_well(name, count):
     np.testing.assert_allclose(left_out_rows(name, nodes), expected, atol=1e-7)
 
 
+@pytest.mark.parametrize("unit", [1e-70, 1e70])
+def test_left_out_samples_do_not_depend_on_the_unit_of_nodes(unit):
+    nodes = np.cumsum(np.random.default_rng(2).uniform(0.5, 2.0, 12))
+    for blocks in (None, [np.arange(4, 7)]):
+        expected = left_out_rows("quintic", nodes, blocks)
+        np.testing.assert_allclose(left_out_rows("quintic", unit * nodes, blocks), expected, 1e-6)
+
+
 @pytest.mark.parametrize("name", ["linear", "cubic", "quintic"])
 def test_a_sample_alone_is_predicted_by_nothing(name):
     assert left_out_rows(name, np.array([3.0])).tolist() == [[0.0]]

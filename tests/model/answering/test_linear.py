@@ -170,7 +170,7 @@ def test_errors_of_means_beside_gaps_hold_what_they_promise_and_are_not_far_too_
     inside, logs = [], []
     for seed in range(30, 36):
         data, (y, x), truth, some = waves(seed, 0.1)
-        model = fit(data)
+        model = fit(data, noise="joint")
         missed = model.predict(y=y, x=x, mean=True, mask="none").values - truth
         std = model.std(y=y, x=x, mean=True, mask="none").values
         for cells in (some, ~some):
