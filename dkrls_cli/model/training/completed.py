@@ -28,6 +28,8 @@ class CompletedGrid:
         The grid, with values in every cell.
     filled
         Cells that were missing.
+    lost
+        Notes on coordinates that are left out, as they have no observed cell.
     facts
         What was missing, and how well it is solved for.
     notes
@@ -36,6 +38,7 @@ class CompletedGrid:
 
     grid: Grid
     filled: Mask
+    lost: list[str]
     facts: dict[str, Any]
     notes: list[str]
 
@@ -52,9 +55,10 @@ def is_fitted_complete(grid: Grid, settings: Settings) -> bool:
 
 
 def complete_grid(grid: Grid, settings: Settings, tell: Tell = lambda share: None) -> CompletedGrid:
-    """Return a grid, of which every coordinate has an observed cell, with all cells solved for.
+    """Return a grid with all cells solved for, as the model of a fit under one ridge holds it.
 
-    What is asked for the levels is asked for the fit of the complete grid: the settings with which
+    Coordinates without any observed cell are left out, but for those of a hole on the sphere. What
+    is asked for the levels is asked for the fit of the complete grid: the settings with which
     missing cells are solved for are chosen by hiding observed ones. `tell` is called with the share
     that is done, 0 to 1.
 
@@ -73,7 +77,7 @@ def complete_grid(grid: Grid, settings: Settings, tell: Tell = lambda share: Non
     >>> bool(found.grid.is_complete), int(found.filled.sum())
     (True, 1)
     """
-    from dkrls_cli.model.fill import fill_grid
+    from dkrls_cli.model.fit import fit_grid
 
     own = Settings(
         settings.level_names,
@@ -83,7 +87,10 @@ def complete_grid(grid: Grid, settings: Settings, tell: Tell = lambda share: Non
         accept_inexact=settings.accept_inexact,
         cell_means=settings.cell_means,
     )
-    done = fill_grid(grid, own, mask="none", extrapolate=True, tell=tell)
-    assert done.model is not None
-    origin = done.model.origin
-    return CompletedGrid(done.grid.freeze(), done.cells, origin["missing"], origin["notes"])
+    model = fit_grid(grid, own, outages=True, tell=tell)
+    assert model.unobserved is not None
+    values = model.cut(model.cascade.predict()).astype(grid.values.dtype, copy=False)
+    complete = Grid(values, model.axes, grid.name, grid.attrs, grid.style).freeze()
+    lost = model.origin.get("dropped_coordinates", [])
+    facts, notes = model.origin["missing"], model.origin["notes"]
+    return CompletedGrid(complete, model.unobserved, list(lost), facts, notes)

@@ -124,8 +124,8 @@ def prepare_grid(
         source_cells(grid.axes[grid.dims.index(dim)], grid.style, None)  # refused before the fit
     completed = None
     if not gaps and is_fitted_complete(grid, settings):
-        completed = complete_grid(grid, settings, tell)
-        grid = completed.grid
+        completed = complete_grid(with_lost, settings, tell)
+        grid, lost = completed.grid, completed.lost
     return PreparedGrid(
         given, with_lost, grid, repeats, lost, cleaned, completed, bounds, bounds_note, averaged
     )

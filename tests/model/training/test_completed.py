@@ -1,5 +1,7 @@
 """Fits of grids with missing cells that are completed first, against fits of the complete grid."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -29,6 +31,7 @@ def rmse(model, depth):
     return float(np.sqrt(((model.predict(depth=depth) - truth(depth)) ** 2).mean()))
 
 
+@pytest.mark.slow
 def test_answers_between_coordinates_are_as_good_as_those_without_gaps():
     between = np.sqrt(DEPTH[1:] * DEPTH[:-1])
     model, complete = fit(gappy()), fit(truth(DEPTH))
@@ -57,6 +60,7 @@ def test_the_model_tells_what_was_missing_after_it_was_saved_as_well(tmp_path):
     np.testing.assert_allclose(again.std(), model.std(), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_is_given_holds_for_the_complete_grid():
     model = fit(gappy(), kernel={"x": "cubic"}, sigma={"t": 2.5}, folds=4)
     assert model.level_of("x").kernel.family == "cubic"
@@ -66,13 +70,34 @@ def test_what_is_given_holds_for_the_complete_grid():
     assert grouped.origin["missing"]["group"] == ["x", "t"]
 
 
-def test_warnings_of_the_solve_are_kept(monkeypatch):
-    from dkrls_cli.model.training import completed
+def test_a_hole_across_a_pole_is_solved_for_as_any_other():
+    lat, lon = np.arange(-90.0, 91, 15), np.arange(0.0, 360, 30)
+    y, x = np.radians(lat)[:, None], np.radians(lon)
+    field = xr.DataArray(
+        np.sin(y) + np.cos(y) * np.cos(x),
+        {
+            "lat": ("lat", lat, {"units": "degrees_north"}),
+            "lon": ("lon", lon, {"units": "degrees_east"}),
+        },
+        name="t",
+    )
+    data = field.where((field.lat < 70) & ((field.lat != 0) | (field.lon > 80)))
+    model = fit(data, group=("lat", "lon"))
+    assert model.joint_ridge is None
+    np.testing.assert_array_equal(model.axes[0].plain, lat)
+    assert model.unobserved[-2:].all()
+    missed = (model.predict(mask="none") - field)[-2:]
+    assert float(np.abs(missed).max()) < 0.3
+    alone = fit(data, group="none")
+    assert alone.origin["dropped_coordinates"] != []
+    assert alone.axes[0].size == lat.size - 2
 
+
+def test_warnings_of_the_solve_are_kept(monkeypatch):
     done = complete_grid(as_grid(gappy()), Settings())
     monkeypatch.setattr(
         "dkrls_cli.model.training.prepared.complete_grid",
-        lambda *given: completed.CompletedGrid(done.grid, done.filled, done.facts, ["a warning"]),
+        lambda *given: replace(done, notes=["a warning"]),
     )
     assert "a warning" in fit(gappy()).origin["notes"]
 
