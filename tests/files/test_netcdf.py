@@ -522,7 +522,7 @@ def test_zeros_that_a_store_has_for_missing_are_told(
 ) -> None:
     path, encoding = tmp_path / "a.zarr", {"a": {"_FillValue": fill}}
     data = xr.DataArray([1.0, 0.0, 4.0], {"x": [0.5, 1.5, 2.5]}, ("x",), "a")
-    data.to_zarr(path, consolidated=False, encoding=encoding, zarr_format=2)
+    data.to_dataset().to_zarr(path, consolidated=False, encoding=encoding, zarr_format=2)
     source = open_file(str(path))
     assert any("'a' that hold 0, its fill value" in note for note in source.notes) == told
     assert np.isnan(source.grid().values[1]) == told
