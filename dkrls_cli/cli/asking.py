@@ -1,4 +1,4 @@
-"""What is asked of models: options of answers, masks, and the coordinates to answer at."""
+"""Options that say what is asked of models: answers, masks, and coordinates."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Land:
 
     @property
     def gap_note(self) -> str:
-        """What is told of missing cells that differ from slice to slice; empty if they do not."""
+        """Return words on missing cells that differ from slice to slice; empty if they do not."""
         if not self.varied:
             return ""
         lost = max((self.empty[axis].size for axis in self.slices), default=0)
