@@ -280,5 +280,6 @@ def test_given_settings_are_planned_without_reading_and_others_are_not_planned()
     assert plan is not None
     assert source.read.cells == 0
     found = survey(source, Settings(levels=LEVELS, mean=0.0), bars=False)
-    assert plan.memory == plan_compact(prepare(source, Settings(levels=LEVELS)), found).memory
+    known = plan_compact(prepare(source, Settings(levels=LEVELS)), found).memory
+    assert plan.memory == pytest.approx(known, abs=2**16)  # the process may have grown by pages
     assert plan_given(source, Settings()) is None
