@@ -139,7 +139,7 @@ def fit(
         Whether data on latitudes that reach a pole, and longitudes all round, goes on behind it on
         the other side of the globe: as a ``scalar``; as a component of a ``vector``, with the
         opposite sign; or not (``none``). ``auto``: as latitudes next to the poles are predicted
-        best; data with missing cells does not. Answers up to the poles are then inside.
+        best; missing cells are solved for without that. Answers up to the poles are then inside.
     cell_means
         Dimensions along which the data are means over cells, and not values at coordinates: names,
         or True for those that ``cell_methods`` tells, or else latitude and longitude, or else all.
@@ -291,7 +291,7 @@ def fit_grid(
         settings = replace(settings, group=DEFAULTS.group)
         warnings += ready.completed.notes
     plan = _plan(ready, settings, outages)
-    warnings += jump_notes(ready.grid, plan)
+    warnings = list(dict.fromkeys([*warnings, *jump_notes(ready.grid, plan)]))  # solves note too
     result = _train(ready, plan, settings, spectra, watch, land, tell)
     fitted, lost = result.enclosing or (ready.grid, ready.lost)
     cascade, promise = result.cascade, None

@@ -138,7 +138,7 @@ class Settings:
         Whether a field on latitudes that reach a pole, and longitudes all round, goes on behind it
         on the other side of the globe: as a ``scalar``, with the same sign; as a component of a
         ``vector``, with the opposite one; or not (``none``). ``auto``: as latitudes next to the
-        poles are predicted best; data with missing cells does not. See
+        poles are predicted best; with a joint ridge and missing cells not. See
         :mod:`dkrls_cli.cascade.poles.continuation`.
     cell_means
         Dimensions along which the data are means over cells: names, or a text such as ``lat,lon``.

@@ -102,6 +102,13 @@ def test_warnings_of_the_solve_are_kept(monkeypatch):
     assert "a warning" in fit(gappy()).origin["notes"]
 
 
+def test_a_warning_of_both_fits_is_given_once():
+    data = gappy()
+    data[3, 4, 5] = -9999.0
+    notes = [note for note in fit(data).origin["notes"] if "-9999" in note]
+    assert len(notes) == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
