@@ -86,6 +86,7 @@ def test_a_hole_across_a_pole_is_solved_for_as_any_other():
     assert model.joint_ridge is None
     np.testing.assert_array_equal(model.axes[0].plain, lat)
     assert model.unobserved[-2:].all()
+    assert "dropped_coordinates" not in model.origin
     missed = (model.predict(mask="none") - field)[-2:]
     assert float(np.abs(missed).max()) < 0.3
     alone = fit(data, group="none")
